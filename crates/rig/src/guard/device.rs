@@ -1,4 +1,4 @@
-//! Claim of a block device: from a path given by a user to the permission to overwrite it.
+//! Checks and locks a block device named by a user before it is overwritten.
 
 use std::{
     fmt::Write as _,
@@ -21,7 +21,7 @@ use super::{
     usage::{check_free, persistent},
 };
 
-/// Block device that may be overwritten, according to the checks at its claim.
+/// Block device that passed all checks when it was claimed.
 ///
 /// It is kept open for reading, not exclusively, so that mkfs can claim it, and its disk is kept
 /// locked. Its contents are read once, at the claim; later contents are those of the run.
@@ -31,7 +31,7 @@ pub struct ClaimedDevice {
     path: PathBuf,
     name: String,
     medium: Medium,
-    /// Disk of a partition.
+    /// Parent disk, if the device is a partition.
     disk: Option<Number>,
     identity: Identity,
     contents: Vec<Contents>,
@@ -43,12 +43,12 @@ pub struct ClaimedDevice {
 
 /// Checks that the block device at `path` may be overwritten, and claims it.
 ///
-/// A symbolic link is followed once. A partition may be claimed while other partitions are in use.
-/// The whole disk is locked; devices of the same disk already claimed by this run, in `held`, share
-/// the lock.
+/// A symbolic link is resolved at the claim. A partition may be claimed while other
+/// partitions are in use. The whole disk is locked; devices of the same disk already claimed by
+/// this run, in `held`, share the lock.
 ///
 /// # Errors
-/// Any [`Refusal`] except those of images.
+/// Any [`Refusal`] except those that apply only to images.
 pub fn claim_device(
     path: &Path,
     permission: &Permission,
@@ -94,7 +94,7 @@ pub fn claim_device(
 }
 
 impl ClaimedDevice {
-    /// Device node, without links: `/dev/sda1`.
+    /// Path of the device node with symbolic links resolved: `/dev/sda1`.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -104,7 +104,7 @@ impl ClaimedDevice {
         &self.name
     }
 
-    /// Size.
+    /// Size of the device at the claim.
     pub fn size(&self) -> Bytes {
         self.medium.size
     }
@@ -114,7 +114,7 @@ impl ClaimedDevice {
         &self.medium
     }
 
-    /// Lock of its disk.
+    /// Lock of the whole disk.
     pub(crate) fn lock(&self) -> &Arc<DiskLock> {
         &self.lock
     }
@@ -128,7 +128,7 @@ impl ClaimedDevice {
     }
 
     /// Description of the data that would be lost: one line with name, model, serial number, and
-    /// size, and one line with the contents of the device and of each partition. Without final
+    /// size, and one line with the contents of the device and of each partition. No trailing
     /// newline.
     pub fn describe(&self) -> String {
         let mut text = self.name.clone();
@@ -172,15 +172,15 @@ impl ClaimedDevice {
                 return Err(Refusal::ReadOnly { device: self.name.clone() });
             }
         }
-        // The sysfs directory is looked up again: a device that was removed and added has another
-        // one.
+        // The sysfs directory is looked up again, because a device that was removed and added again
+        // has another one.
         let block = known(self.medium.number, &self.name, &self.roots)?;
         check_free(&block, &self.roots)?;
         self.probe_exclusive()
     }
 
-    /// Requests exclusive use from the kernel and releases it. This detects every use registered in
-    /// the kernel, also in other mount namespaces (open(2), `O_EXCL` without `O_CREAT`).
+    /// Opens the device exclusively and closes it again. This detects every exclusive holder in the
+    /// kernel, also in other mount namespaces (open(2), `O_EXCL` without `O_CREAT`).
     fn probe_exclusive(&self) -> Result<(), Refusal> {
         let busy = Errno::BUSY.raw_os_error();
         match persistent(|| open(&self.path, true, &self.roots).err()) {
@@ -232,8 +232,9 @@ pub(super) fn open(path: &Path, exclusive: bool, roots: &Roots) -> Result<(File,
     Ok((file, medium))
 }
 
-/// Node of a device below [`Roots::dev`]; without a node of the kernel name, the given path without
-/// links. Rejected if it leads to another device now.
+/// Path of the device node: the kernel name below [`Roots::dev`] if it leads to this device,
+/// otherwise the given path with symbolic links resolved. Fails if that path now leads to another
+/// device.
 fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBuf, Refusal> {
     let usual = roots.dev.join(name);
     if Number::at(&usual) == Some(number) {
@@ -252,7 +253,8 @@ fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBu
     }
 }
 
-/// Size as printed by disk vendors, rounded down to one decimal, and exactly.
+/// Size in decimal units, rounded down to one decimal place, followed by the exact size. Below 1 MB
+/// only the exact size.
 pub(super) fn decimal(size: Bytes) -> String {
     let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
     let Some((unit, one)) = units.into_iter().find(|(_, one)| size.0 >= *one) else {
