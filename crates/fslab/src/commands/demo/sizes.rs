@@ -17,8 +17,8 @@ const PHASE: f64 = 0.5;
 /// minimum is the smallest memory limit of a run.
 const FILE_MIB: (u64, u64) = (128, 512);
 
-/// Minimum and maximum number of messages. A message takes about as long as nine syncs of the probe:
-/// its file and its directory are synced through a loop device, with two journal commits.
+/// Minimum and maximum number of messages. A message takes about as long as nine syncs of the
+/// probe: its file and its directory are synced through a loop device, with two journal commits.
 const MESSAGES: (u64, u64) = (40, 4000);
 const SYNCS_PER_MESSAGE: f64 = 9.0;
 
