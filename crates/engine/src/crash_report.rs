@@ -58,7 +58,7 @@ use crate::{
 const VERSION: u32 = 1;
 
 /// Maximum number of lost blocks that are listed.
-const TOLD: usize = 20;
+const LISTED_LOSSES: usize = 20;
 
 #[derive(Serialize, Deserialize)]
 struct Trailer {
@@ -391,7 +391,7 @@ impl BlockState<'_> {
 
     fn lose(&mut self, path: &Path, offset: u64, difference: Difference) {
         self.crash_report.lost += 1;
-        if self.crash_report.losses.len() < TOLD {
+        if self.crash_report.losses.len() < LISTED_LOSSES {
             let (path, offset) = (path.to_path_buf(), Bytes(offset));
             self.crash_report.losses.push(LostBlock { path, offset, difference });
         }

@@ -158,8 +158,8 @@ fn greatest(
     if short >= LONG_PHASE {
         shares.push((Ratio(short_part / short_all), "its short phases".into()));
     }
-    let told = shares.into_iter().filter(|(share, _)| share.0.is_finite());
-    told.max_by(|one, other| one.0.0.total_cmp(&other.0.0))
+    let finite = shares.into_iter().filter(|(share, _)| share.0.is_finite());
+    finite.max_by(|one, other| one.0.0.total_cmp(&other.0.0))
 }
 
 fn percent(share: Ratio) -> String {
@@ -194,8 +194,8 @@ fn other_io(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
     }
     trial.warnings.iter().find_map(|(_, warning)| {
         let Warning::OtherIoLoad { device, share, .. } = warning else { return None };
-        let told = || format!("other I/O on {device}: {} of its bytes", percent(*share));
-        (*share > OTHER_IO).then(told)
+        let reason = || format!("other I/O on {device}: {} of its bytes", percent(*share));
+        (*share > OTHER_IO).then(reason)
     })
 }
 
@@ -213,8 +213,8 @@ fn lazy(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
     trial.warnings.iter().find_map(|(at, warning)| {
         let Warning::DeferredWork { who, .. } = warning else { return None };
         let at = at.as_deref().unwrap_or("the trial");
-        let told = || format!("{who} initialized the filesystem during {at}");
-        (!asked && who.starts_with("ext4lazyinit")).then(told)
+        let reason = || format!("{who} initialized the filesystem during {at}");
+        (!asked && who.starts_with("ext4lazyinit")).then(reason)
     })
 }
 
