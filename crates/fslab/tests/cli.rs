@@ -130,10 +130,10 @@ fn every_builtin_plan_can_be_shown() {
     assert!(study.contains("32 cells"), "{study}");
     let tasks = show("tasks-2006", "1/10");
     assert!(tasks.contains("source_files=1800"), "{tasks}");
-    assert!(tasks.contains("8 cells"), "{tasks}");
-    let bonnie = show("bonnie-2012", "1/64");
-    assert!(bonnie.contains("file_size=128MiB files=8192 seeks=128"), "{bonnie}");
-    assert!(bonnie.contains("2560MiB") && bonnie.contains("limited to 64MiB"), "{bonnie}");
+    assert!(tasks.contains("16 cells") && tasks.contains("method=coreutils-per-file"), "{tasks}");
+    let bonnie = show("bonnie-2012", "1/32");
+    assert!(bonnie.contains("file_size=256MiB seeks=256"), "{bonnie}");
+    assert!(bonnie.contains("3200MiB") && bonnie.contains("limited to 128MiB"), "{bonnie}");
     assert!(bonnie.contains("11 cells"), "{bonnie}");
     let small = show("smallfiles-2011", "1/64");
     assert!(small.contains("cache=warm files=5468 workers=4"), "{small}");
