@@ -14,9 +14,12 @@ use model::{
 };
 
 use crate::{
-    TerminalOptions,
-    terminal::Page,
-    units::{Scale, alone, one_line, percent},
+    document::{
+        Block, Document, Item, Layout, Row, Section, Style, Table,
+        terminal::{TerminalOptions, terminal},
+    },
+    run,
+    units::{Scale, alone, one_line, percent, slug},
     view::{View, costs::percentile, sample_index::SampleIndex},
 };
 
@@ -43,79 +46,81 @@ const PERCENTILES: [(&str, Option<f64>); 6] = [
     ("max", None),
 ];
 
-/// Width of a name, and of a percentile with its unit.
-const NAME: usize = 26;
-const STEP: usize = 9;
-
-/// Width before the percentiles; a line has 80 columns.
-const NARROW: usize = 26;
-
 /// Formats the report for a terminal.
 pub fn bench(record: &RunRecord, subject: &Subject, options: &TerminalOptions) -> String {
+    terminal(&document(record, subject), options)
+}
+
+fn document(record: &RunRecord, subject: &Subject) -> Document {
     let mut view = View::new(record);
     // The header states n, and single repetitions are normal here.
     view.warnings.retain(|row| row.code != "too-few-repetitions");
     let mut report =
-        BenchReport { page: Page::new(options), sample_index: SampleIndex::new(record), record };
-    report.head(subject, &view);
+        BenchReport { groups: Vec::new(), sample_index: SampleIndex::new(record), record };
+    let mut sections = Vec::new();
     for (index, cell) in record.cells.iter().enumerate() {
-        if record.cells.len() > 1 {
-            report.page.heading(&one_line(&cell.label));
-        }
         // The reason for missing results is listed below.
         let measured = report.sample_index.measured(index).next().is_some();
         let phases = cell.phases.iter().filter(|phase| phase.role == Role::Measure);
-        for phase in phases.filter(|_| measured) {
-            report.phase(index, phase);
-        }
+        let phases = phases.filter(|_| measured).enumerate();
+        sections.extend(phases.map(|(at, phase)| Section {
+            id: format!("phase-{index}-{at}"),
+            ..report.phase(index, phase)
+        }));
     }
-    for line in &view.facts.run_conditions {
-        report.page.wrapped("", "  ", line);
+    let conditions = Block::bullets(&view.facts.run_conditions).into_iter().collect();
+    sections.extend(Section::new("conditions", "Conditions", conditions).some());
+    sections.extend(run::missing(&view));
+    sections.extend(run::warnings(&view));
+    let parameters: Vec<String> =
+        subject.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let conditions = format!("{} · {}", view.facts.conditions, view.facts.when);
+    let lead = [
+        Some(Item::named("source", &subject.source)),
+        (!parameters.is_empty()).then(|| Item::named("overrides", parameters.join(", "))),
+        Some(Item::of(conditions)),
+    ];
+    Document {
+        title: format!("{}: {}", subject.name, subject.title),
+        lead: Block::list(Style::Facts, lead.into_iter().flatten()).into_iter().collect(),
+        sections,
+        ..Document::default()
     }
-    report.page.missing(&view);
-    report.page.warnings(&view);
-    report.page.text
 }
 
 struct BenchReport<'a> {
-    page: Page,
+    /// Groups of results of one phase.
+    groups: Vec<Section>,
     sample_index: SampleIndex<'a>,
     record: &'a RunRecord,
 }
 
 impl<'a> BenchReport<'a> {
-    fn head(&mut self, subject: &Subject, view: &View) {
-        let title = self.page.styled("1", &subject.name);
-        self.page.wrapped("", "  ", &format!("{title}: {}", one_line(&subject.title)));
-        self.page.wrapped("", "  ", &format!("source: {}", one_line(&subject.source)));
-        let parameters: Vec<String> = subject
-            .parameters
-            .iter()
-            .map(|(name, value)| format!("{name} {}", one_line(value)))
-            .collect();
-        if !parameters.is_empty() {
-            let text = format!("overrides: {}", parameters.join(", "));
-            self.page.wrapped("", "  ", &text);
-        }
-        self.page.wrapped("", "  ", &format!("{} · {}", view.facts.conditions, view.facts.when));
-    }
-
-    fn phase(&mut self, cell: usize, phase: &'a PhaseInfo) {
+    fn phase(&mut self, cell: usize, phase: &'a PhaseInfo) -> Section {
         let n = self.sample_index.values(cell, &phase.name, phase.primary).len();
         let text = match n {
             0 => "no result".to_owned(),
             1..6 => format!("n = {n}: no confidence interval (6 repetitions needed)"),
             _ => format!("n = {n}, medians [95 % confidence interval]"),
         };
-        let name = self.page.styled("1", &one_line(&phase.name));
-        self.page.line("");
-        self.page.line(&format!("{name}  {text}"));
         if n > 0 {
             self.rates(cell, phase);
             self.latencies(cell, phase);
             self.costs(cell, phase);
             self.activity(cell, phase);
         }
+        let name = match self.record.cells.len() {
+            1 => one_line(&phase.name),
+            _ => one_line(&format!("{}, {}", self.record.cells[cell].label, phase.name)),
+        };
+        Section {
+            sections: std::mem::take(&mut self.groups),
+            ..Section::new("", format!("{name}  {text}"), Vec::new())
+        }
+    }
+
+    fn group(&mut self, title: &str, blocks: Vec<Block>) {
+        self.groups.push(Section::new(slug(title), title, blocks));
     }
 
     fn summary(&self, cell: usize, phase: &'a PhaseInfo, metric: Metric) -> Option<Summary> {
@@ -128,12 +133,13 @@ impl<'a> BenchReport<'a> {
         Some(alone(metric.spec().unit, summary.median))
     }
 
-    /// Prints a row if there is a text.
+    /// Adds a row to the last group if there is a text.
     fn row(&mut self, name: &str, text: Option<String>) {
-        if let Some(text) = text {
-            let first = format!("    {name:<NAME$}");
-            let indent = " ".repeat(NAME + 4);
-            self.page.wrapped(&first, &indent, &text);
+        let (Some(text), Some(group)) = (text, self.groups.last_mut()) else { return };
+        let item = Item::named(name, text);
+        match group.blocks.last_mut() {
+            Some(Block::List(list)) => list.items.push(item),
+            Some(_) | None => group.blocks.extend(Block::list(Style::Columns, [item])),
         }
     }
 
@@ -154,10 +160,10 @@ impl<'a> BenchReport<'a> {
         let times = [(Metric::Elapsed, "elapsed"), (Metric::DurableElapsed, "until durable")];
         // Phases whose primary metric is the time have no rate.
         let (head, rows) = match phase.primary == Metric::Elapsed {
-            true => ("  times, lower is better ↓", &times[..]),
-            false => ("  rates, higher is better ↑", &rows[..]),
+            true => ("times, lower is better ↓", &times[..]),
+            false => ("rates, higher is better ↑", &rows[..]),
         };
-        self.page.line(head);
+        self.group(head, Vec::new());
         for (metric, name) in rows.iter().copied() {
             let summary = self.summary(cell, phase, metric);
             self.row(name, summary.map(|summary| with_interval(metric.spec().unit, &summary)));
@@ -204,50 +210,22 @@ impl<'a> BenchReport<'a> {
             return;
         }
         let open = rows.iter().any(|(name, _)| name.starts_with("service"));
-        self.page.line("  latency, lower is better ↓");
-        let head: String = PERCENTILES.iter().map(|(name, _)| format!("{name:>STEP$}")).collect();
-        self.page.line(&format!("{:NARROW$}{head}", ""));
-        for (name, percentiles) in &rows {
-            self.percentile_row(name, percentiles);
-        }
-        if rows.iter().any(|(_, percentiles)| percentiles.iter().any(Option::is_none)) {
-            self.page.line("    – fewer than 10 operations exceed the percentile");
-        }
-        if open {
-            self.page.wrapped(
-                "    ",
-                "    ",
-                "latency: from the scheduled start; service time: from the start of service, as in \
-                 a closed loop",
-            );
-        }
-    }
-
-    /// Medians, and below them the half-widths of their intervals, if any.
-    fn percentile_row(&mut self, name: &str, percentiles: &[Option<Summary>]) {
-        let step = |summary: &Option<Summary>| match summary {
-            Some(summary) => alone(Unit::Nanoseconds, summary.median),
-            None => "–".into(),
-        };
-        // The maximum of a repetition has no confidence interval.
-        let estimates = percentiles
-            .iter()
-            .zip(PERCENTILES)
-            .map(|(summary, (_, q))| summary.as_ref().filter(|_| q.is_some()));
-        let width = |summary: Option<&Summary>| {
-            let width = summary.and_then(Summary::half_width);
-            width.map(|width| format!("±{}", crate::units::percent(width.0))).unwrap_or_default()
-        };
-        let line = |texts: Vec<String>| -> String {
-            texts.iter().map(|text| format!("{text:>STEP$}")).collect()
-        };
-        let medians = line(percentiles.iter().map(step).collect());
-        let name = format!("    {name}");
-        self.page.line(&format!("{name:<NARROW$}{medians}"));
-        let widths = line(estimates.map(width).collect());
-        if !widths.trim().is_empty() {
-            self.page.line(&format!("{:NARROW$}{widths}", ""));
-        }
+        let few = rows.iter().any(|(_, percentiles)| percentiles.iter().any(Option::is_none));
+        let notes = [
+            few.then_some("– fewer than 10 operations exceed the percentile"),
+            open.then_some(
+                "latency: from the scheduled start; service time: from the start of service, as \
+                 in a closed loop",
+            ),
+        ];
+        let table = Table::of_texts(
+            "",
+            &PERCENTILES.map(|(name, _)| name),
+            rows.iter().map(|(name, percentiles)| percentile_row(name, percentiles)).collect(),
+        );
+        let notes = notes.into_iter().flatten().map(|note| Block::Note(note.into()));
+        let blocks = std::iter::once(Block::Table(table, Layout::Bare)).chain(notes);
+        self.group("latency, lower is better ↓", blocks.collect());
     }
 
     fn costs(&mut self, cell: usize, phase: &'a PhaseInfo) {
@@ -261,7 +239,7 @@ impl<'a> BenchReport<'a> {
         let switches = median(Metric::ContextSwitchesPerOp);
         let generator = median(Metric::GeneratorOverhead);
         let attributed = median(Metric::AttributedCpuTimePerOp);
-        self.page.line("  CPU cost, lower is better ↓");
+        self.group("CPU cost, lower is better ↓", Vec::new());
         let text = cpu.map(|(user, system)| match seen > 0.0 {
             true => format!("{user} user, {system} system per {each}"),
             false => "below the resolution".to_owned(),
@@ -285,7 +263,7 @@ impl<'a> BenchReport<'a> {
         let skew = median(Metric::StartSkew).zip(median(Metric::EndSkew));
         let last = value(Metric::EndSyncTime).filter(|time| *time > 0.0);
         let clock = self.record.environment.get("clock.cost_ns").map(str::to_owned);
-        self.page.line("  system activity");
+        self.group("system activity", Vec::new());
         let text = cpu.map(|(user, system)| {
             format!("{user} user, {system} system (of elapsed time × workers)")
         });
@@ -388,6 +366,20 @@ impl<'a> BenchReport<'a> {
         let known = !amplification.is_empty();
         self.row("· amplification", known.then(|| amplification.join(", ")));
     }
+}
+
+/// Medians, and below them the half-widths of their intervals, if any.
+fn percentile_row(name: &str, percentiles: &[Option<Summary>]) -> Row {
+    let step = |(summary, (_, q)): (&Option<Summary>, (_, Option<f64>))| match summary {
+        Some(summary) => {
+            // The maximum of a repetition has no confidence interval.
+            let width = q.and_then(|_| summary.half_width());
+            let width = width.map(|width| format!("\n±{}", percent(width.0))).unwrap_or_default();
+            format!("{}{width}", alone(Unit::Nanoseconds, summary.median))
+        }
+        None => "–".into(),
+    };
+    Row::texts(name, percentiles.iter().zip(PERCENTILES).map(step))
 }
 
 /// True for phases that count files instead of bytes.

@@ -8,8 +8,10 @@ use model::{Warning, suggest::nearest};
 use serde_json::{Value, json};
 
 use crate::{
-    TerminalOptions,
-    terminal::Page,
+    document::{
+        Block, Document, Item, Section, Style,
+        terminal::{TerminalOptions, terminal},
+    },
     view::{Finding, View, WithheldFinding},
 };
 
@@ -261,6 +263,24 @@ impl Question {
     }
 }
 
+impl Question {
+    fn item(&self) -> Item {
+        let term = format!("{} {}", self.template, question_of(self.template));
+        match &self.answer {
+            Answer::Found(text) => {
+                Item { mark: "✓", term, text: text.clone(), ..Item::default() }
+            }
+            Answer::Withheld(withheld) => Item {
+                mark: "·",
+                term: format!("{term}: inconclusive"),
+                text: format!("{}: {}.", withheld.question, withheld.reason),
+                hint: withheld.hint.clone(),
+                ..Item::default()
+            },
+        }
+    }
+}
+
 /// True if a text contains a word that is not part of a longer name.
 fn holds(text: &str, word: &str) -> bool {
     let outside = |c: char| !(c.is_alphanumeric() || ['-', '_', '/'].contains(&c));
@@ -280,46 +300,33 @@ impl Explanation<'_> {
 
     /// Formats the explanation for a terminal.
     pub fn terminal(&self, options: &TerminalOptions) -> String {
-        let mut page = Page::new(options);
+        terminal(&self.document(), options)
+    }
+
+    fn document(&self) -> Document {
         let facts = &self.view.facts;
-        let title = page.styled("1", &facts.title);
-        page.line(&title);
-        page.wrapped("", "  ", &format!("plan {} · run {}", facts.plan_name, facts.run));
-        if !facts.ended {
-            page.wrapped("", "  ", "The run has not ended; findings are provisional.");
-        }
         let (all, answered) = (self.questions.len(), self.answered());
-        page.wrapped(
-            "",
-            "  ",
-            &format!(
+        let lead = [
+            format!("plan {} · run {}", facts.plan_name, facts.run),
+            if facts.ended { "" } else { "The run has not ended; findings are provisional." }
+                .into(),
+            format!(
                 "{all} questions: {answered} answered, {} inconclusive or not applicable.",
                 all - answered
             ),
-        );
-        let mut subject = "";
-        for question in &self.questions {
-            if question.subject != subject {
-                subject = &question.subject;
-                page.heading(subject);
-            }
-            let first = format!("{} {}", question.template, question_of(question.template));
-            match &question.answer {
-                Answer::Found(text) => {
-                    page.wrapped("  ✓ ", "    ", &first);
-                    page.wrapped("    ", "    ", text);
-                }
-                Answer::Withheld(withheld) => {
-                    page.wrapped("  · ", "    ", &format!("{first}: inconclusive"));
-                    let text = format!("{}: {}.", withheld.question, withheld.reason);
-                    page.wrapped("    ", "    ", &text);
-                    if !withheld.hint.is_empty() {
-                        page.wrapped("    → ", "      ", &withheld.hint);
-                    }
-                }
-            }
+        ];
+        let subjects = self.questions.chunk_by(|one, other| one.subject == other.subject);
+        let section = |(at, own): (usize, &[Question])| {
+            let items = Block::list(Style::Bullets, own.iter().map(Question::item));
+            let subject = own.first().map_or("", |question| question.subject.as_str());
+            Section::new(format!("subject-{at}"), subject, items.into_iter().collect())
+        };
+        Document {
+            title: facts.title.clone(),
+            lead: lead.into_iter().map(Block::Paragraph).collect(),
+            sections: subjects.enumerate().map(section).collect(),
+            ..Document::default()
         }
-        page.text
     }
 
     /// Formats the explanation as JSON.

@@ -20,28 +20,11 @@ mod totals;
 
 use std::collections::BTreeSet;
 
+pub(crate) use crate::document::{Figure, Kind};
 use crate::{
     units::capital,
     view::{Finding, Part, View},
 };
-
-pub use kinds::Kind;
-
-mod kinds;
-
-/// Chart with title and caption. The output adds the conditions of the run.
-#[derive(Clone, Debug)]
-pub(crate) struct Figure {
-    /// ID, unique within the report and valid as anchor and file name.
-    pub(crate) id: String,
-    pub(crate) kind: Kind,
-    /// Content, or finding.
-    pub(crate) title: String,
-    /// SVG element that uses the classes of the style sheet.
-    pub(crate) svg: String,
-    /// Meaning of the marks, n, type of interval, and warnings.
-    pub(crate) caption: String,
-}
 
 /// Figures in the overview of a suite.
 pub(crate) fn of_suite(view: &View, suite: usize) -> Vec<Figure> {

@@ -21,14 +21,12 @@ mod wide;
 use askama::Template;
 
 use crate::{
+    document::html::{marker, rendered},
     published,
-    svg::Svg,
     view::{EquivalenceMargin, Facts, Filesystem, Findings, Missing, View, WarningRow},
 };
 
 pub use answer::Part;
-pub(crate) use tables::table_under;
-
 use budget::Budget;
 use study::{StudyPart, StudySection};
 use suites::{Charts, SuiteSection};
@@ -97,14 +95,6 @@ fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
     rendered(&page) + "\n"
 }
 
-/// Renders a template. Neither writing to a string nor the templates can fail.
-pub(crate) fn rendered(template: &impl Template) -> String {
-    match template.render() {
-        Ok(text) => text,
-        Err(error) => unreachable!("a template of plain data: {error}"),
-    }
-}
-
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
@@ -166,13 +156,6 @@ impl Page<'_> {
 /// True if the page lists inconclusive questions.
 fn any_inconclusive(findings: &Findings) -> bool {
     findings.by_point.iter().any(|point| !point.open.is_empty())
-}
-
-/// Marker of a filesystem, hidden from screen readers because the name is next to it.
-fn marker(index: usize) -> String {
-    let mut svg = Svg::new(14.0, 14.0);
-    svg.marker(index, (7.0, 7.0), 5.0);
-    svg.decoration()
 }
 
 /// Reference to the marker in the legend, because a large page has thousands.

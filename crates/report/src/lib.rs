@@ -16,6 +16,7 @@ mod bench;
 pub mod bonnie;
 mod charts;
 pub mod comparison;
+mod document;
 mod explain;
 pub mod export;
 mod figures;
@@ -27,6 +28,7 @@ pub mod fuzz;
 mod html;
 mod plain;
 mod published;
+mod run;
 mod svg;
 mod terminal;
 #[cfg(test)]
@@ -35,8 +37,11 @@ mod units;
 mod view;
 
 pub use bench::{Subject, bench};
+pub use document::{
+    Kind as ChartKind,
+    terminal::{TerminalOptions, ascii, harmless},
+};
 pub use explain::{Explanation, UnknownWord, explain};
-pub use figures::Kind as ChartKind;
 #[cfg(feature = "parquet")]
 pub use formats::parquet::{ParquetError, parquet};
 pub use formats::{
@@ -50,6 +55,6 @@ pub use formats::{
 pub use html::{Part, html};
 pub use plain::plain;
 pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};
-pub use terminal::{TerminalOptions, answer, ascii, harmless, terminal};
+pub use terminal::{answer, terminal};
 pub use units::{bandwidth, bytes, duration, is_command, quantity, stamp};
 pub use view::{View, views};

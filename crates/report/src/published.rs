@@ -17,39 +17,25 @@ mod sets;
 mod tasks;
 mod trends;
 
-use std::fmt::Write;
-
-use askama::Template;
 use serde_json::json;
 
 use crate::{
-    TerminalOptions,
     bonnie::{Format, Record, write},
-    formats::{
-        json::tables,
-        markdown::{escaped, write_table},
+    document::{
+        Block, Document, Figure, Item, Layout, Section, Style, Table, ValueCell,
+        html::html,
+        markdown::markdown,
+        terminal::{TerminalOptions, terminal},
     },
-    html::{rendered, table_under},
-    terminal::Page,
-    view::Table,
+    formats::json::tables,
 };
 
 pub use sets::PUBLISHED;
 
-pub(crate) use figures::Drawn;
 use figures::Group;
 
 /// Suffix of published data sets on the command line, which distinguishes them from run files.
 pub const SUFFIX: &str = "@published";
-
-/// Heading of the configurations.
-const CONFIGURATIONS: &str = "Configurations";
-
-/// Heading of supported findings.
-const SUPPORTED: &str = "Supported findings";
-
-/// Heading of withheld findings.
-const WITHHELD: &str = "Withheld findings";
 
 /// Label of every table.
 const LABEL: &str = "Published, not measured by fslab";
@@ -110,27 +96,14 @@ impl Extras {
         Self { groups, ..Self::default() }
     }
 
-    /// Marked numbers as lines; the first of each mark has an anchor.
-    fn lines(&self) -> Vec<Line<'_>> {
-        let mut seen: Vec<&str> = Vec::new();
-        let line = |marked: &MarkedNumber| {
-            let first = !seen.contains(&marked.code);
-            seen.push(marked.code);
-            let anchor = if first { marked.code } else { "" };
-            (anchor, marked.code, marked.text.clone())
-        };
-        let mut lines = Vec::new();
-        lines.extend(self.marked.iter().map(line));
-        lines.into_iter().map(|(anchor, code, text)| Line { anchor, code, text }).collect()
+    /// Marked numbers; the first of each mark has an anchor.
+    fn marks(&self) -> impl Iterator<Item = Item> {
+        let first = |at: usize, code: &str| self.marked[..at].iter().all(|own| own.code != code);
+        self.marked.iter().enumerate().map(move |(at, MarkedNumber { code, text })| Item {
+            id: if first(at, code) { format!("warning-{code}") } else { String::new() },
+            ..Item::named(*code, text)
+        })
     }
-}
-
-/// Line about a marked number.
-struct Line<'a> {
-    /// Anchor, or empty.
-    anchor: &'a str,
-    code: &'a str,
-    text: String,
 }
 
 /// Marked number.
@@ -148,7 +121,7 @@ pub fn published(name: &str) -> Option<&'static Published> {
 }
 
 /// Charts of two editions of the study of everyday tasks.
-pub(crate) fn edition_charts(one: &Published, other: &Published) -> Vec<Drawn> {
+pub(crate) fn edition_charts(one: &Published, other: &Published) -> Vec<Figure> {
     vec![figures::editions(one, other), figures::totals(one, Some(other))]
 }
 
@@ -169,21 +142,6 @@ pub(crate) fn note(names: &[String]) -> Option<String> {
             commands.join(", ")
         )
     })
-}
-
-#[derive(Template)]
-#[template(path = "published.html")]
-struct PublishedPage<'a> {
-    set: &'a Published,
-    label: &'static str,
-    facts: Vec<(&'static str, String)>,
-    tables: Vec<String>,
-    configurations: Vec<(String, String)>,
-    extras: &'a Extras,
-    supported: &'static str,
-    withheld: &'static str,
-    marks: Vec<Line<'a>>,
-    style: &'static str,
 }
 
 impl Published {
@@ -232,109 +190,56 @@ impl Published {
 
     /// Formats the data set for a terminal.
     pub fn terminal(&self, options: &TerminalOptions) -> String {
-        let mut page = Page::new(options);
-        let title = format!("{} ({})", self.article, self.name);
-        match title.chars().count() <= options.width.max(60) {
-            true => {
-                let title = page.styled("1", &title);
-                page.line(&title);
-            }
-            false => page.wrapped("", "  ", &title),
-        }
-        page.wrapped("", "  ", &format!("{}.", self.label()));
-        for (name, value) in self.provenance() {
-            page.wrapped(&format!("{name}: "), "  ", &value);
-        }
-        for table in self.labeled() {
-            // Tables without intervals need only one line per number.
-            match table.values().any(|value| value.interval.is_some() || !value.codes.is_empty()) {
-                true => page.table(&table),
-                false => page.plain(&table),
-            }
-        }
-        let extras = (self.extras)(self);
-        for (heading, lines) in [(SUPPORTED, &extras.findings), (WITHHELD, &extras.withheld)] {
-            if !lines.is_empty() {
-                page.heading(heading);
-            }
-            lines.iter().for_each(|line| page.wrapped("- ", "  ", line));
-        }
-        let configurations = (self.configurations)(self);
-        if !configurations.is_empty() {
-            page.heading(CONFIGURATIONS);
-        }
-        for (name, commands) in configurations {
-            page.wrapped("- ", "  ", &format!("{name}: {commands}"));
-        }
-        page.heading("Data quality");
-        for note in self.quality_notes {
-            page.wrapped("- ", "  ", note);
-        }
-        for MarkedNumber { code, text } in &extras.marked {
-            page.wrapped(&format!("- {code} "), "  ", text);
-        }
-        page.wrapped("", "", &extras.note);
-        page.text
+        terminal(&self.document(), options)
     }
 
     /// Formats the data set as GitHub-flavored Markdown.
     pub fn markdown(&self) -> String {
-        let mut text = format!("# {} ({})\n\n{}.\n\n", self.article, self.name, self.label());
-        for (name, value) in self.provenance() {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "- {name}: {}", escaped(&value));
-        }
-        text.push('\n');
-        for table in self.labeled() {
-            write_table(&mut text, &table, "##");
-        }
-        let extras = (self.extras)(self);
-        for (heading, lines) in [(SUPPORTED, &extras.findings), (WITHHELD, &extras.withheld)] {
-            if !lines.is_empty() {
-                let _ = writeln!(text, "## {heading}\n");
-                lines.iter().for_each(|line| text.push_str(&format!("- {}\n", escaped(line))));
-                text.push('\n');
-            }
-        }
-        let configurations = (self.configurations)(self);
-        if !configurations.is_empty() {
-            let _ = writeln!(text, "## {CONFIGURATIONS}\n");
-        }
-        for (name, commands) in &configurations {
-            let _ = writeln!(text, "- {}: {}", escaped(name), escaped(commands));
-        }
-        text.push_str(if configurations.is_empty() { "" } else { "\n" });
-        text.push_str("## Data quality\n\n");
-        for note in self.quality_notes {
-            let _ = writeln!(text, "- {}", escaped(note));
-        }
-        for MarkedNumber { code, text: note } in &extras.marked {
-            let _ = writeln!(text, "- {code} {}", escaped(note));
-        }
-        if !extras.note.is_empty() {
-            let _ = writeln!(text, "\n{}", escaped(&extras.note));
-        }
-        text
+        markdown(&self.document())
     }
 
     /// As one HTML file that loads nothing.
     pub fn html(&self) -> String {
-        let label = self.label();
-        let table = |table: &Table| table_under(table, &label, false);
+        html(&self.document())
+    }
+
+    fn document(&self) -> Document {
         let extras = (self.extras)(self);
-        let page = PublishedPage {
-            set: self,
-            label: LABEL,
-            facts: self.provenance(),
-            tables: (self.tables)(self).iter().map(table).collect(),
-            configurations: (self.configurations)(self),
-            extras: &extras,
-            supported: SUPPORTED,
-            withheld: WITHHELD,
-            marks: extras.lines(),
-            style: include_str!("../templates/style.css"),
+        let provenance = self.provenance().into_iter();
+        let facts = provenance.map(|(name, value)| Item::named(name, value));
+        let table = |table: Table| {
+            // Tables without intervals need only one line per number.
+            let noted = |value: &ValueCell| value.interval.is_some() || !value.codes.is_empty();
+            let layout = if table.values().any(noted) { Layout::Full } else { Layout::Bare };
+            Block::Table(table, layout)
         };
-        rendered(&page) + "\n"
+        let commands = (self.configurations)(self).into_iter();
+        let commands = commands.map(|(name, commands)| Item::named(name, commands));
+        let notes = self.quality_notes.iter().map(|note| Item::of(*note)).chain(extras.marks());
+        let note = (!extras.note.is_empty()).then(|| Block::Paragraph(extras.note.clone()));
+        let quality = Block::list(Style::Bullets, notes).into_iter().chain(note).collect();
+        let charts = Section {
+            sections: extras.groups.into_iter().map(Group::section).collect(),
+            ..Section::new("charts", "Charts", Vec::new())
+        };
+        let section = |id: &str, title, block: Option<Block>| {
+            Section::new(id, title, block.into_iter().collect()).some()
+        };
+        let sections = [
+            charts.some(),
+            section("findings", "Supported findings", Block::bullets(extras.findings)),
+            section("withheld", "Withheld findings", Block::bullets(extras.withheld)),
+            Some(Section::new("tables", "Tables", self.labeled().into_iter().map(table).collect())),
+            section("configurations", "Configurations", Block::list(Style::Commands, commands)),
+            Some(Section::new("data-quality", "Data quality", quality)),
+        ];
+        Document {
+            kicker: format!("{}.", self.label()),
+            title: format!("{} ({})", self.article, self.name),
+            lead: Block::list(Style::Facts, facts).into_iter().collect(),
+            sections: sections.into_iter().flatten().collect(),
+            ..Document::default()
+        }
     }
 
     /// Formats the data set as JSON: values in base units, and their source.
@@ -381,7 +286,7 @@ impl Published {
     }
 
     /// All its charts, in the order of its page.
-    pub(crate) fn charts(&self) -> Vec<Drawn> {
+    pub(crate) fn charts(&self) -> Vec<Figure> {
         let groups = (self.extras)(self).groups.into_iter();
         groups.flat_map(|group| group.first.into_iter().chain(group.rest)).collect()
     }

@@ -8,37 +8,21 @@
 //! without Unicode.
 
 mod answer;
-mod ascii;
 mod spark;
 mod study;
-mod tables;
-mod wrapped;
 
-use std::{collections::BTreeSet, fmt::Write};
+use std::fmt::Write;
 
 use model::warning::Severity;
-pub use wrapped::harmless;
-use wrapped::wrap;
 
 use crate::{
+    document::terminal::{Page, TerminalOptions},
     published,
     units::one_line,
     view::{EquivalenceMargin, Finding, Table, View, WithheldFinding},
 };
 
 pub use answer::answer;
-pub use ascii::ascii;
-
-/// Layout of terminal output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TerminalOptions {
-    /// Width of the terminal in columns, at least 60.
-    pub width: usize,
-    /// Use escape sequences for bold and color.
-    pub color: bool,
-    /// Include everything after the first page: rankings of every test, latency, lifecycle.
-    pub detail: bool,
-}
 
 /// Terminal text of a view: the first page and, with `detail`, everything else.
 pub fn terminal(view: &View, options: &TerminalOptions) -> String {
@@ -89,54 +73,7 @@ fn details(view: &View, options: &TerminalOptions) -> String {
     page.text
 }
 
-/// Builder of terminal text.
-pub(crate) struct Page {
-    pub(crate) text: String,
-    width: usize,
-    color: bool,
-    /// Name and reason of rows without values that were already explained.
-    explained: BTreeSet<(String, String)>,
-}
-
 impl Page {
-    /// An empty page.
-    pub(crate) fn new(options: &TerminalOptions) -> Self {
-        let (width, color) = (options.width.max(60), options.color);
-        Self { text: String::new(), width, color, explained: BTreeSet::new() }
-    }
-
-    /// One line without wrapping.
-    pub(crate) fn line(&mut self, text: &str) {
-        self.text.push_str(harmless(text, self.color).trim_end());
-        self.text.push('\n');
-    }
-
-    /// Text wrapped at the width of the page, with further lines indented.
-    pub(crate) fn wrapped(&mut self, first: &str, indent: &str, text: &str) {
-        for line in wrap(text, self.width, first, indent) {
-            self.line(&line);
-        }
-    }
-
-    /// Text in a style, given by its code in `ESC [ … m`.
-    pub(crate) fn styled(&self, code: &str, text: &str) -> String {
-        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
-    }
-
-    /// An empty line and a heading.
-    pub(crate) fn heading(&mut self, text: &str) {
-        self.line("");
-        self.bold(text);
-    }
-
-    /// Lines in bold.
-    fn bold(&mut self, text: &str) {
-        for line in wrap(text, self.width, "", "  ") {
-            let line = self.styled("1", &line);
-            self.line(&line);
-        }
-    }
-
     fn head(&mut self, view: &View) {
         let facts = &view.facts;
         self.bold(&one_line(&facts.title));

@@ -44,7 +44,7 @@ pub(crate) use facts::{Facts, Filesystem, Missing, imported};
 pub(crate) use findings::{Finding, Findings, WithheldFinding, disagreement};
 pub(crate) use interaction::{Across, Interaction, Panel};
 pub(crate) use normalized::{METHOD as NORMALIZED, Multiple, Normalized};
-pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint, slug};
+pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint};
 pub(crate) use quality::RunQuality;
 use sample_index::SampleIndex;
 pub(crate) use samples::Samples;
@@ -53,7 +53,7 @@ pub use study::views;
 pub(crate) use study::{Part, StudyView};
 pub(crate) use sweeps::{Level, Series, Sweep, SweepValue, level, tests};
 pub(crate) use tables::{
-    Body, Column, INTERVALS, Overview, Row, Table, TableCell, ValueCell, directions, metric_label,
+    Body, Overview, Row, Table, TableCell, ValueCell, directions, metric_label,
 };
 pub(crate) use totals::{TotalRow, Totals};
 pub(crate) use warnings::WarningRow;

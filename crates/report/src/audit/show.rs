@@ -3,11 +3,15 @@
 use analysis::audit::{Cause, Fact, Finding, Judged, Judgment, LocationResult, Ruling, Statement};
 use serde_json::{Value, json};
 
-use super::{
-    Audit,
-    text::{plain, ruling},
+use super::{Audit, text::ruling};
+use crate::{
+    document::{
+        Block, Document, Item, Section, Style,
+        markdown::markdown,
+        terminal::{TerminalOptions, terminal},
+    },
+    units::slug,
 };
-use crate::{formats::markdown::escaped, terminal::Page, terminal::TerminalOptions};
 
 /// Findings per kind, and locations per part, that are listed without `detail`.
 const LISTED: usize = 40;
@@ -15,12 +19,6 @@ const LOCATIONS: usize = 1;
 
 /// Version of the JSON format. It changes if a field is removed or changes its meaning.
 const SCHEMA: u32 = 1;
-
-/// Heading with its lines.
-struct Section {
-    heading: String,
-    lines: Vec<String>,
-}
 
 /// Heading of a kind of findings, and its test.
 type Kind = (&'static str, fn(&Finding) -> bool);
@@ -45,7 +43,11 @@ impl Audit {
             if count > most {
                 lines.push(format!("and {} more, see --format json", count - most));
             }
-            (count > 0).then(|| Section { heading: format!("{name} ({count})"), lines })
+            Some(Section::new(
+                slug(name),
+                format!("{name} ({count})"),
+                vec![Block::bullets(lines)?],
+            ))
         };
         KINDS.iter().filter_map(section).collect()
     }
@@ -100,68 +102,39 @@ impl Audit {
 
     /// Formats the audit for a terminal.
     pub fn terminal(&self, options: &TerminalOptions) -> String {
-        let mut page = Page::new(options);
-        let title = page.styled("1", &format!("Audit of {}", plain(&self.title)));
-        page.line(&title);
-        for (name, text) in &self.source {
-            page.wrapped(&format!("{}: ", plain(name)), "  ", &plain(text));
-        }
-        page.wrapped("", "  ", &self.summary());
-        for section in self.sections(options.detail) {
-            page.heading(&section.heading);
-            section.lines.iter().for_each(|line| page.wrapped("- ", "  ", line));
-        }
-        if !self.judgments.is_empty() {
-            page.heading(&self.tally());
-        }
-        let most = if options.detail { usize::MAX } else { LOCATIONS };
-        for (statement, judgment) in self.statements() {
-            let head = format!("{} {}: ", plain(&statement.id), ruling(judgment.ruling));
-            page.wrapped(&head, "  ", &plain(&statement.text));
-            let parts = self.judgment_lines(judgment, most);
-            parts.iter().for_each(|line| page.wrapped("  - ", "    ", line));
-        }
-        if !self.skipped.is_empty() {
-            page.heading(&format!("Not checked ({})", self.skipped.len()));
-        }
-        for (text, reason) in &self.skipped {
-            page.wrapped("- ", "  ", &format!("{}: {}", plain(text), plain(reason)));
-        }
-        page.text
+        let locations = if options.detail { usize::MAX } else { LOCATIONS };
+        terminal(&self.document(options.detail, locations), options)
     }
 
     /// Formats the audit as GitHub-flavored Markdown.
     pub fn markdown(&self) -> String {
-        let mut text = format!("# Audit of {}\n\n", safe(&self.title));
-        for (name, value) in &self.source {
-            text.push_str(&format!("- {}: {}\n", safe(name), safe(value)));
+        markdown(&self.document(true, LOCATIONS))
+    }
+
+    fn document(&self, all: bool, locations: usize) -> Document {
+        let source = self.source.iter().map(|(name, text)| Item::named(name, text));
+        let summary = Block::Paragraph(self.summary());
+        let statement = |(statement, judgment): (&Statement, &Judgment)| Item {
+            term: format!("{} {}", statement.id, ruling(judgment.ruling)),
+            text: statement.text.clone(),
+            lines: self.judgment_lines(judgment, locations),
+            ..Item::default()
+        };
+        let statements = Block::list(Style::Bullets, self.statements().map(statement));
+        let skipped = self.skipped.iter().map(|(text, reason)| Item::named(text, reason));
+        let skipped = Block::list(Style::Bullets, skipped);
+        let head = format!("Not checked ({})", self.skipped.len());
+        let section =
+            |id: &str, title, list: Option<Block>| Some(Section::new(id, title, vec![list?]));
+        let mut sections = self.sections(all);
+        sections.extend(section("statements", self.tally(), statements));
+        sections.extend(section("not-checked", head, skipped));
+        Document {
+            title: format!("Audit of {}", self.title),
+            lead: Block::list(Style::Facts, source).into_iter().chain([summary]).collect(),
+            sections,
+            ..Document::default()
         }
-        text.push_str(&format!("\n{}\n", self.summary()));
-        for section in self.sections(true) {
-            text.push_str(&format!("\n## {}\n\n", section.heading));
-            section.lines.iter().for_each(|line| text.push_str(&format!("- {}\n", safe(line))));
-        }
-        if !self.judgments.is_empty() {
-            text.push_str(&format!("\n## {}\n\n", self.tally()));
-            text.push_str("| id | statement | result | numbers |\n| --- | --- | --- | --- |\n");
-        }
-        for (statement, judgment) in self.statements() {
-            let parts = self.judgment_lines(judgment, LOCATIONS).join(" / ");
-            text.push_str(&format!(
-                "| {} | {} | {} | {} |\n",
-                safe(&statement.id),
-                safe(&statement.text),
-                ruling(judgment.ruling),
-                safe(&parts)
-            ));
-        }
-        if !self.skipped.is_empty() {
-            text.push_str("\n## Not checked\n\n");
-        }
-        for (skipped, reason) in &self.skipped {
-            text.push_str(&format!("- {}: {}\n", safe(skipped), safe(reason)));
-        }
-        text
     }
 
     /// Formats the audit as JSON: all findings and locations, with cells by their coordinates.
@@ -294,11 +267,6 @@ impl Audit {
         };
         json!({ "location": at.at, "holds": at.holds, "p": at.p, "numbers": fact })
     }
-}
-
-/// Escapes text for Markdown and removes line breaks.
-fn safe(text: &str) -> String {
-    escaped(&plain(text))
 }
 
 fn cause(cause: &Cause) -> (&'static str, Option<usize>) {

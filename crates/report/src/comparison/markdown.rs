@@ -13,7 +13,7 @@ use super::{
     Mark, NOT_RECORDED, RenderedComparison, at_gate, histories, name, named, phrases, regressions,
     rendered, verdict,
 };
-use crate::{formats::markdown::escaped, units::Scale, view::metric_label};
+use crate::{document::markdown::escaped, units::Scale, view::metric_label};
 
 /// Markdown of a comparison: gate, findings, inconclusive tests, all tests, conditions.
 pub fn markdown(runs: &[&RunRecord], chain: &Chain) -> String {

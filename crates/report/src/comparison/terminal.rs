@@ -15,7 +15,7 @@ use super::{
     phrases, regressions, rendered, verdict,
 };
 use crate::{
-    terminal::{Page, TerminalOptions},
+    document::terminal::{Page, TerminalOptions},
     units::{Scale, one_line},
     view::metric_label,
 };

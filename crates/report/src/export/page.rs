@@ -2,12 +2,12 @@
 //! below.
 
 use crate::{
+    document::{Figure, Kind},
     export::{
         measure::{lines, width},
         style::Sheet,
     },
-    figures::{Figure, Kind},
-    published::{Drawn, Published},
+    published::Published,
     svg::escape,
     units::{capital, one_line},
     view::View,
@@ -70,7 +70,7 @@ pub(super) fn framed(figure: &Figure, view: &View, sheet: &Sheet) -> String {
 }
 
 /// Chart of published results as a separate picture, labeled as published.
-pub(super) fn framed_published(drawn: &Drawn, set: &Published, sheet: &Sheet) -> String {
+pub(super) fn framed_published(drawn: &Figure, set: &Published, sheet: &Sheet) -> String {
     let title = cut(&one_line(&drawn.title), TITLE_MAX);
     let around = Around {
         first: title.clone(),

@@ -35,6 +35,7 @@ pub(super) fn figure(capped: &Capped) -> Figure {
     Figure {
         id: capped.id.clone(),
         kind: Kind::ClippedBars,
+        wide: false,
         title,
         svg: chart.render(),
         caption: format!(

@@ -85,7 +85,7 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
     let groups = (sheet.lines.len() > ROWS).then(|| sheet.groups()).flatten();
     let title = sheet.title(judged);
     let chart = HeatMap {
-        id: format!("{}-map-chart", crate::view::slug(&suite.name)),
+        id: format!("{}-map-chart", crate::units::slug(&suite.name)),
         title: title.clone(),
         description: format!("{title}. The data are in the tables."),
         axis: match &groups {
@@ -111,8 +111,9 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
         },
     };
     Some(Figure {
-        id: format!("{}-map", crate::view::slug(&suite.name)),
+        id: format!("{}-map", crate::units::slug(&suite.name)),
         kind: Kind::Heatmap,
+        wide: false,
         title,
         svg: chart.render(),
         caption: sheet.caption(groups.as_ref().map(|(what, _)| what.as_str())),

@@ -1,9 +1,10 @@
 //! Chart of the effect of a system setting.
 
 use super::{Figure, Kind, absent, description, qualified};
+use crate::units::slug;
 use crate::{
     charts::interaction::InteractionChart,
-    view::{Across, Interaction, View, metric_label, slug},
+    view::{Across, Interaction, View, metric_label},
 };
 
 /// All filesystems over the levels of one setting.
@@ -34,6 +35,7 @@ pub(super) fn figure(interaction: &Interaction, across: &Across, view: &View) ->
     Figure {
         id: format!("{}-{}", interaction.id, slug(condition)),
         kind: Kind::Settings,
+        wide: false,
         title,
         svg: chart.render(),
         caption: format!(

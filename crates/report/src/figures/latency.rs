@@ -79,6 +79,7 @@ impl Sheet<'_> {
         Figure {
             id,
             kind: Kind::LatencyPercentiles,
+            wide: false,
             title,
             svg: chart.render(),
             caption: format!(
@@ -117,6 +118,7 @@ impl Sheet<'_> {
         Some(Figure {
             id,
             kind: Kind::LatencyDistribution,
+            wide: false,
             title,
             svg: chart.render(),
             caption: format!(

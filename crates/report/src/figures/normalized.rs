@@ -27,6 +27,7 @@ pub(super) fn figure(normalized: &Normalized) -> Figure {
     Figure {
         id: normalized.id.clone(),
         kind: Kind::Normalized,
+        wide: false,
         title,
         svg: chart.render(),
         caption: format!(

@@ -62,6 +62,7 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
     Some(Figure {
         id,
         kind: Kind::CpuTime,
+        wide: false,
         title,
         svg: chart.render(),
         caption: format!(

@@ -29,6 +29,7 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Fi
     Figure {
         id: test.id.clone(),
         kind: Kind::Ranking,
+        wide: false,
         title: table.title.clone(),
         svg: chart.render(),
         caption: format!(

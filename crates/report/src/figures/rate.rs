@@ -64,6 +64,7 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
     Some(Figure {
         id,
         kind: Kind::RateOverTime,
+        wide: false,
         title,
         svg: chart.render(),
         caption: format!(

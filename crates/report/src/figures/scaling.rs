@@ -27,6 +27,7 @@ pub(super) fn figure(scaled: &Scaled) -> Figure {
     Figure {
         id: scaled.id.clone(),
         kind: Kind::Scaling,
+        wide: false,
         title: scaled.title.clone(),
         svg: chart.render(),
         caption: format!(

@@ -29,6 +29,7 @@ pub(super) fn figure(sweep: &Sweep) -> Figure {
     Figure {
         id: sweep.id.clone(),
         kind: Kind::ParameterSweep,
+        wide: false,
         title,
         svg: chart.render(),
         caption: format!(

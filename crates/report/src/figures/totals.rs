@@ -28,6 +28,7 @@ pub(super) fn figure(totals: &Totals) -> Figure {
     Figure {
         id: totals.id.clone(),
         kind: Kind::Totals,
+        wide: false,
         title,
         svg: chart.render(),
         caption: format!(

@@ -3,8 +3,12 @@
 use std::fmt::Write;
 
 use crate::{
+    document::{
+        Table,
+        markdown::{escaped, write_table},
+    },
     published,
-    view::{Body, Column, Part, Row, Table, TableCell, View},
+    view::{Part, View},
 };
 
 /// All tables of the view with their captions, after a heading with the conditions.
@@ -121,78 +125,6 @@ fn findings(text: &mut String, view: &View) {
         }
         text.push('\n');
     }
-}
-
-/// A table with its title at a level of heading, and its caption.
-pub(crate) fn write_table(text: &mut String, table: &Table, level: &str) {
-    let table = &*table.with_codes_in_caption();
-    let _ = writeln!(text, "{level} {}\n", escaped(&table.title));
-    let _ = write!(text, "| {} |", escaped(table.corner));
-    for Column { title, unit, .. } in &table.columns {
-        let unit = if unit.is_empty() { String::new() } else { format!(", {}", escaped(unit)) };
-        let _ = write!(text, " {}{unit} |", escaped(title));
-    }
-    text.push_str("\n| --- |");
-    text.push_str(&" ---: |".repeat(table.columns.len()));
-    text.push('\n');
-    for row in &table.rows {
-        write_row(text, row, table.columns.len());
-    }
-    let _ = writeln!(text, "\n{}.\n", escaped(&table.caption.join("; ")));
-}
-
-fn write_row(text: &mut String, row: &Row, columns: usize) {
-    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", escaped(row.unit)) };
-    let note =
-        if row.note.is_empty() { String::new() } else { format!(" ({})", escaped(&row.note)) };
-    let _ = write!(text, "| {}{unit}{note} |", escaped(&row.title));
-    match &row.body {
-        Body::Cells(cells) => {
-            for cell in cells {
-                let _ = write!(text, " {} |", shown(cell));
-            }
-        }
-        Body::Missing(reason) => {
-            let _ = write!(text, " {} |", escaped(reason));
-            text.push_str(&"  |".repeat(columns.saturating_sub(1)));
-        }
-    }
-    text.push('\n');
-}
-
-fn shown(cell: &TableCell) -> String {
-    let value = match cell {
-        TableCell::Text(text) => return escaped(text),
-        TableCell::Value(value) => value,
-    };
-    let mut text = String::from(if value.top { "▲ " } else { "" });
-    text.push_str(&value.shown.value);
-    if let Some((low, high)) = &value.shown.interval {
-        let _ = write!(text, " [{low}, {high}]");
-    }
-    if value.n_stated {
-        let _ = write!(text, ", n = {}", value.n);
-    }
-    if !value.note.is_empty() {
-        let _ = write!(text, ", {}", escaped(&value.note.replace('\n', "; ")));
-    }
-    for code in &value.codes {
-        let _ = write!(text, " {code}");
-    }
-    text
-}
-
-/// Text that cannot end its cell or start markup.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '|' | '*' | '_' | '`' | '<' | '[' | '\\' => safe.extend(['\\', c]),
-            '\n' | '\r' => safe.push(' '),
-            _ => safe.push(c),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

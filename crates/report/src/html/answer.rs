@@ -2,10 +2,12 @@
 
 use askama::Template;
 
-use super::rendered;
-use crate::view::{
-    View,
-    answer::{self, Answer, Board, BoardCell, Grade},
+use crate::{
+    document::html::rendered,
+    view::{
+        View,
+        answer::{self, Answer, Board, BoardCell, Grade},
+    },
 };
 
 /// Another part of the same result, on a separate page.

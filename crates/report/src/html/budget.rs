@@ -113,7 +113,7 @@ mod tests {
     fn figure(marks: usize) -> Figure {
         let svg = format!("<svg>{}</svg>", "\n<path/>".repeat(marks));
         let (id, title, caption) = (String::new(), String::new(), String::new());
-        Figure { id, kind: Kind::Ranking, title, svg, caption }
+        Figure { id, kind: Kind::Ranking, title, wide: false, svg, caption }
     }
 
     #[test]

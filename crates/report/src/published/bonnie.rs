@@ -6,8 +6,8 @@ use model::{Nanos, metric::Unit};
 use super::Published;
 use crate::{
     bonnie::{Figure, PHASES, PhaseFigures, Record, read},
+    document::{Body, Column, Row, Table, TableCell, ValueCell},
     units::{Shown, fixed},
-    view::{Body, Column, Row, Table, TableCell, ValueCell},
 };
 
 /// Configuration of the study.

@@ -13,31 +13,27 @@ use crate::{
         intervals::{IntervalRow, Intervals},
         sweep::SweepChart,
     },
-    figures::Kind,
-    units::{capital, fixed},
-    view::{Level, Series, SweepValue, slug},
+    document::{Block, Figure, Kind, Section},
+    units::{capital, fixed, slug},
+    view::{Level, Series, SweepValue},
 };
-
-/// Chart with title and caption.
-#[derive(Clone, Debug)]
-pub(crate) struct Drawn {
-    pub(crate) id: String,
-    pub(crate) kind: Kind,
-    pub(crate) title: String,
-    /// True if it needs more width than other charts.
-    pub(crate) wide: bool,
-    /// SVG element that uses the classes of the style sheet.
-    pub(crate) svg: String,
-    pub(crate) caption: String,
-}
 
 /// Charts under one heading: the first ones visible, the rest collapsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) id: String,
     pub(crate) title: String,
-    pub(crate) first: Vec<Drawn>,
-    pub(crate) rest: Vec<Drawn>,
+    pub(crate) first: Vec<Figure>,
+    pub(crate) rest: Vec<Figure>,
+}
+
+impl Group {
+    pub(super) fn section(self) -> Section {
+        let rest: Vec<Block> = self.rest.into_iter().map(Block::Figure).collect();
+        let rest = (!rest.is_empty()).then(|| Block::Fold("By level".into(), rest));
+        let blocks = self.first.into_iter().map(Block::Figure).chain(rest).collect();
+        Section::new(self.id, self.title, blocks)
+    }
 }
 
 /// Label of every axis.
@@ -71,7 +67,7 @@ fn marked<'a>(numbers: impl Iterator<Item = &'a Number>) -> String {
 const MEANS: &str = "mean of n = 10 runs with 95 % confidence interval (Student's t, assuming that \
                      the printed deviation is that of the runs)";
 
-fn sweep(study: &Study, test: &str) -> Drawn {
+fn sweep(study: &Study, test: &str) -> Figure {
     let id = format!("iozone-2009-sweep-{}", slug(test));
     let records = study.records();
     let levels: Vec<Level> = records
@@ -103,7 +99,7 @@ fn sweep(study: &Study, test: &str) -> Drawn {
         series: &series,
     };
     let own = study.originals().filter(|number| number.test == test);
-    Drawn {
+    Figure {
         kind: Kind::ParameterSweep,
         wide: false,
         svg: chart.render(),
@@ -117,7 +113,7 @@ fn sweep(study: &Study, test: &str) -> Drawn {
     }
 }
 
-fn ranking(study: &Study, test: &str, record: u32) -> Drawn {
+fn ranking(study: &Study, test: &str, record: u32) -> Figure {
     let id = format!("iozone-2009-{}-{record}", slug(test));
     let row = |(series, name): (usize, &str)| {
         let number = study.of(test, name, record)?;
@@ -147,7 +143,7 @@ fn ranking(study: &Study, test: &str, record: u32) -> Drawn {
         rows,
     };
     let own = study.originals().filter(|own| own.test == test && own.record == record);
-    Drawn {
+    Figure {
         kind: Kind::Ranking,
         wide: false,
         svg: chart.render(),
@@ -184,7 +180,7 @@ const UNLIKE: &str = "Disk, controller, kernel, distribution, and tools differ b
                       cannot be attributed to one of them";
 
 /// Two sets of tasks, connected by task and filesystem.
-pub(crate) fn editions(old: &Published, new: &Published) -> Drawn {
+pub(crate) fn editions(old: &Published, new: &Published) -> Figure {
     let (before, after) = (tasks::seconds(old), tasks::seconds(new));
     let ids = tasks::ids(&after);
     let names = tasks::filesystems(&after);
@@ -212,7 +208,7 @@ pub(crate) fn editions(old: &Published, new: &Published) -> Drawn {
         rows: ids.iter().map(|(id, task)| format!("{id} {task}")).collect(),
         panels: names.iter().enumerate().map(panel).collect(),
     };
-    Drawn {
+    Figure {
         kind: Kind::Settings,
         wide: true,
         id: format!("{first}-{second}"),
@@ -227,7 +223,7 @@ pub(crate) fn editions(old: &Published, new: &Published) -> Drawn {
 }
 
 /// Sums of the seconds of one or two sets.
-pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Drawn {
+pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Figure {
     let last = new.unwrap_or(old);
     let (before, after) = (tasks::seconds(old), tasks::seconds(last));
     let sum = |of: &[tasks::Second], name: &str| {
@@ -256,7 +252,7 @@ pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Drawn {
         names: (first.into(), second.into()),
     };
     let unlike = if new.is_some() { format!(" {UNLIKE}.") } else { String::new() };
-    Drawn {
+    Figure {
         kind: Kind::Totals,
         wide: false,
         id: format!("{}-total-bars", last.name),
@@ -350,7 +346,7 @@ pub(super) fn bonnie(set: &Published) -> Vec<Group> {
     SHOWN.iter().map(draw).collect()
 }
 
-fn by_configuration(set: &Published, shown: &Shown, measured: &[Measured]) -> Drawn {
+fn by_configuration(set: &Published, shown: &Shown, measured: &[Measured]) -> Figure {
     let panel = |at: &usize| {
         let mark = |(series, own): (usize, &Measured)| {
             let second = Some((shown.value)(&own.record.phases[*at])?);
@@ -372,7 +368,7 @@ fn by_configuration(set: &Published, shown: &Shown, measured: &[Measured]) -> Dr
         rows: measured.iter().map(|own| own.configuration.clone()).collect(),
         panels: shown.phases.iter().map(panel).collect(),
     };
-    Drawn {
+    Figure {
         kind: Kind::Settings,
         wide: true,
         svg: chart.render(),

@@ -14,8 +14,8 @@ use crate::{
         self, Audit,
         quality_notes::{QualityNote, QualityNoteKind},
     },
+    document::{Body, Column, Row, Table, TableCell, ValueCell},
     units::{Shown, fixed, percent},
-    view::{Body, Column, Row, Table, TableCell, ValueCell},
 };
 
 /// Runs of each test.

@@ -4,8 +4,8 @@ use model::metric::Unit;
 
 use super::Published;
 use crate::{
+    document::{Body, Column, Row, Table, TableCell, ValueCell},
     units::{Shown, fixed, percent},
-    view::{Body, Column, Row, Table, TableCell, ValueCell},
 };
 
 /// Number of runs of each task; the mean was printed.

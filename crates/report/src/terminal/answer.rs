@@ -2,11 +2,11 @@
 //!
 //! At most 40 lines of 80 columns for a run of five filesystems and a guest of nine.
 
-use super::{
-    Page, TerminalOptions,
-    wrapped::{cut, width_of},
-};
 use crate::{
+    document::terminal::{
+        Page, TerminalOptions,
+        wrapped::{cut, width_of},
+    },
     units::count,
     view::{
         View,

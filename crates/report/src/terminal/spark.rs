@@ -1,7 +1,7 @@
 //! Sparklines: medians of a test over a swept parameter, and its repetitions in order.
 
-use super::{Page, wrapped::width_of};
 use crate::{
+    document::terminal::{Page, wrapped::width_of},
     units::{capital, percent},
     view::{Level, Series, Table, View, metric_label},
 };

@@ -1,7 +1,9 @@
 //! Study section: tables in the order of the study, before those of the suites.
 
-use super::Page;
-use crate::view::{Part, View};
+use crate::{
+    document::terminal::Page,
+    view::{Part, View},
+};
 
 impl Page {
     /// Tables of the study, with the reasons for missing ones.

@@ -2,8 +2,11 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use super::{wrapped::width_of, *};
-use crate::fixture;
+use super::*;
+use crate::{
+    document::terminal::{ascii, wrapped::width_of},
+    fixture,
+};
 
 /// Runs in which every section has content.
 static VIEWS: LazyLock<Vec<View>> = LazyLock::new(|| {

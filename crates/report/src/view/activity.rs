@@ -13,11 +13,11 @@ use model::{
 
 use super::{
     facts::Filesystem,
-    points::{Entry, Status, Suite, Test, WorkPoint, slug},
+    points::{Entry, Status, Suite, Test, WorkPoint},
     sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell, scale_of},
 };
-use crate::units::{capital, fixed};
+use crate::units::{capital, fixed, slug};
 
 /// Text of a value that the kernel does not provide.
 pub(crate) const NOT_AVAILABLE: &str = "not available";

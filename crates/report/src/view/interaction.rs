@@ -17,12 +17,12 @@ use analysis::{
 use model::{Metric, RunRecord, Value, metric::Better};
 
 use crate::{
-    units::{Scale, capital, one_line},
+    units::{Scale, capital, one_line, slug},
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
         findings::PointFindings,
-        points::{self, Suite, Test, WorkPoint, slug},
+        points::{self, Suite, Test, WorkPoint},
         quality::RunQuality,
         sample_index::SampleIndex,
         sweeps::{self, Series, SweepValue},

@@ -14,12 +14,12 @@ use model::{Metric, Value};
 
 use super::{
     facts::Filesystem,
-    points::{self, Entry, Suite, Test, WorkPoint, slug},
+    points::{self, Entry, Suite, Test, WorkPoint},
     quality::RunQuality,
     sweeps,
     tables::{Body, Column, Row, Table, TableCell, metric_label},
 };
-use crate::units::{capital, one_line, ratio};
+use crate::units::{capital, one_line, ratio, slug};
 
 /// Condition whose levels are compared.
 const CONDITION: &str = "scheduler";

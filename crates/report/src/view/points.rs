@@ -13,7 +13,6 @@ mod quality_flags;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use conditions::{AS_FOUND, without};
-pub(crate) use names::slug;
 
 use aligned::Scores;
 use analysis::{Ranking, Repetition, Summary, stop};
@@ -27,7 +26,7 @@ use names::counterpart;
 use rayon::prelude::*;
 
 use crate::{
-    units::{Scale, one_line},
+    units::{Scale, one_line, slug},
     view::{
         facts::{Filesystem, imported},
         quality::RunQuality,

@@ -20,12 +20,12 @@ use model::{Metric, RunRecord, Value, metric::Better};
 pub(crate) use tables::probability;
 
 use crate::{
-    units::{Scale, capital},
+    units::{Scale, capital, slug},
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
         findings::PointFindings,
-        points::{self, CLIENT_LEVELS, Entry, Status, Suite, Test, WorkPoint, slug},
+        points::{self, CLIENT_LEVELS, Entry, Status, Suite, Test, WorkPoint},
         quality::RunQuality,
         sample_index::SampleIndex,
         sweeps::{self, Cut, Level, Series, SweepValue},

@@ -9,12 +9,12 @@ use analysis::{Comparer, Repetition, Summary, blocks, trend};
 use model::{Bytes, Metric, RunRecord, Value};
 
 use crate::{
-    units::{Scale, capital},
+    units::{Scale, capital, slug},
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
         findings::PointFindings,
-        points::{self, Suite, Test, WorkPoint, slug},
+        points::{self, Suite, Test, WorkPoint},
         quality::RunQuality,
         tables::{scale_of, slices},
     },

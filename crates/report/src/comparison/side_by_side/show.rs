@@ -1,22 +1,22 @@
 //! Output of side-by-side comparisons.
 
-use std::fmt::Write;
-
 use analysis::{Interval, Summary};
-use askama::Template;
 use model::{Metric, metric::Unit};
 use serde_json::{Value as Json, json};
 
 use super::{Center, NOT_RECORDED, Pair, Side, SideBySide, Value};
 use crate::{
     charts::editions::{Marks, Panel, Panels, three},
-    figures::Kind,
-    formats::markdown::{escaped, write_table},
-    html::{rendered, table_under},
-    published::{Drawn, edition_charts},
-    terminal::{Page, TerminalOptions},
-    units::{Scale, Shown, fixed, significant},
-    view::{Body, Column, Row, Table, TableCell, ValueCell, metric_label, slug},
+    document::{
+        Block, Body, Column, Document, Figure, Item, Kind, Layout, Row, Section, Style, Table,
+        TableCell, ValueCell,
+        html::html,
+        markdown::markdown,
+        terminal::{TerminalOptions, terminal},
+    },
+    published::edition_charts,
+    units::{Scale, Shown, fixed, significant, slug},
+    view::metric_label,
 };
 
 /// Schema version. Incremented if a field is removed or changes its meaning.
@@ -25,64 +25,55 @@ const SCHEMA: u32 = 1;
 /// Names of both sides in tables.
 const LETTERS: [&str; 2] = ["A", "B"];
 
-#[derive(Template)]
-#[template(path = "comparison.html")]
-struct ComparisonPage<'a> {
-    title: String,
-    sides: Vec<(&'static str, &'a Side)>,
-    differing: Vec<[&'a str; 4]>,
-    verdict: String,
-    charts: Vec<Drawn>,
-    tables: Vec<String>,
-    alone: Vec<String>,
-    style: &'static str,
-}
-
 impl SideBySide {
     /// Text for a terminal.
     pub fn terminal(&self, options: &TerminalOptions) -> String {
-        let mut page = Page::new(options);
-        for (letter, side) in LETTERS.iter().zip([&self.first, &self.second]) {
-            page.wrapped(&format!("{letter}  "), "   ", &side.line());
-        }
-        page.heading("Confounders");
-        for own in &self.differing {
-            let text = format!(
-                "A {}; B {}; prevents conclusions about {}",
-                own.first, own.second, own.prevents
-            );
-            page.wrapped(&format!("- {}: ", own.what), "  ", &text);
-        }
-        page.line("");
-        page.wrapped("", "", &self.verdict());
-        self.tables().iter().for_each(|table| page.table(table));
-        let alone = self.alone();
-        if !alone.is_empty() {
-            page.heading("Only in one of the two");
-        }
-        alone.iter().for_each(|line| page.wrapped("- ", "  ", line));
-        page.text
+        terminal(&self.document(), options)
     }
 
     /// GitHub-flavored Markdown.
     pub fn markdown(&self) -> String {
-        let mut text = format!("# {}\n\n", escaped(&self.title()));
-        for (letter, side) in LETTERS.iter().zip([&self.first, &self.second]) {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "- {letter}: {}", escaped(&side.line()));
-        }
-        text.push_str(
-            "\n## Confounders\n\n| condition | A | B | prevents conclusions about |\n\
-             | --- | --- | --- | --- |\n",
+        markdown(&self.document())
+    }
+
+    /// One HTML file without external resources.
+    pub fn html(&self) -> String {
+        html(&self.document())
+    }
+
+    fn document(&self) -> Document {
+        let sides = LETTERS.iter().zip([&self.first, &self.second]);
+        let sides = sides.map(|(letter, side)| Item::named(*letter, side.line()));
+        let confounders = self.differing.iter().map(|own| {
+            Row::texts(own.what, [own.first.as_str(), own.second.as_str(), own.prevents])
+        });
+        let confounders = Table::of_texts(
+            "condition",
+            &["A", "B", "prevents conclusions about"],
+            confounders.collect(),
         );
-        for own in &self.differing {
-            let fields = [own.what, &own.first, &own.second, own.prevents].map(escaped);
-            let _ = writeln!(text, "| {} |", fields.join(" | "));
+        let confounders =
+            vec![Block::Table(confounders, Layout::Records), Block::Paragraph(self.verdict())];
+        let mut charts =
+            self.editions.as_ref().map_or_else(Vec::new, |(one, other)| edition_charts(one, other));
+        if charts.is_empty() {
+            charts = self.charts();
         }
-        let _ = writeln!(text, "\n{}\n", escaped(&self.verdict()));
-        self.tables().iter().for_each(|table| write_table(&mut text, table, "##"));
-        self.alone().iter().for_each(|line| text.push_str(&format!("- {}\n", escaped(line))));
-        text
+        let tables = self.tables().into_iter().map(|table| Block::Table(table, Layout::Full));
+        let alone = Block::bullets(self.alone()).into_iter().collect();
+        let sections = [
+            Section::new("confounders", "Confounders", confounders),
+            Section::new("charts", "Charts", charts.into_iter().map(Block::Figure).collect()),
+            Section::new("tables", "Tables", tables.collect()),
+            Section::new("alone", "Only in one of the two", alone),
+        ];
+        Document {
+            kicker: "Side-by-side comparison (no statistical test)".into(),
+            title: self.title(),
+            lead: Block::list(Style::Facts, sides).into_iter().collect(),
+            sections: sections.into_iter().filter_map(Section::some).collect(),
+            ..Document::default()
+        }
     }
 
     /// JSON: values in base units, and confounders.
@@ -114,32 +105,6 @@ impl SideBySide {
             "alone": alone.collect::<Vec<_>>(),
         });
         format!("{document:#}\n")
-    }
-
-    /// One HTML file without external resources.
-    pub fn html(&self) -> String {
-        let conditions = "Published numbers were not measured by fslab; no statistical test";
-        let table = |table: &Table| table_under(table, conditions, false);
-        let mut charts =
-            self.editions.as_ref().map_or_else(Vec::new, |(one, other)| edition_charts(one, other));
-        if charts.is_empty() {
-            charts = self.charts();
-        }
-        let page = ComparisonPage {
-            title: self.title(),
-            sides: LETTERS.into_iter().zip([&self.first, &self.second]).collect(),
-            differing: self
-                .differing
-                .iter()
-                .map(|own| [own.what, &own.first, &own.second, own.prevents])
-                .collect(),
-            verdict: self.verdict(),
-            charts,
-            tables: self.tables().iter().map(table).collect(),
-            alone: self.alone(),
-            style: include_str!("../../../templates/style.css"),
-        };
-        rendered(&page) + "\n"
     }
 
     fn title(&self) -> String {
@@ -270,7 +235,7 @@ impl SideBySide {
     }
 
     /// One chart per metric and block size: both sides in panels by filesystem.
-    pub(super) fn charts(&self) -> Vec<Drawn> {
+    pub(super) fn charts(&self) -> Vec<Figure> {
         let mut groups: Vec<(Metric, Option<u64>)> = Vec::new();
         for pair in &self.pairs {
             let group = (pair.second.key.metric, pair.second.key.block_size);
@@ -281,7 +246,7 @@ impl SideBySide {
         groups.into_iter().map(|group| self.chart(group)).collect()
     }
 
-    fn chart(&self, group: (Metric, Option<u64>)) -> Drawn {
+    fn chart(&self, group: (Metric, Option<u64>)) -> Figure {
         let (metric, block_size) = group;
         let own = || {
             self.pairs
@@ -334,7 +299,7 @@ impl SideBySide {
             rows: tests.iter().map(|test| (*test).to_owned()).collect(),
             panels: names.iter().enumerate().map(panel).collect(),
         };
-        Drawn {
+        Figure {
             kind: Kind::Settings,
             wide: true,
             svg: chart.render(),

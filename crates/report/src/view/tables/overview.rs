@@ -10,10 +10,10 @@ use super::{
     side_by_side::side_by_side, tasks,
 };
 use crate::{
-    units::{Scale, capital, count, one_line},
+    units::{Scale, capital, count, one_line, slug},
     view::{
         facts::{Facts, Filesystem},
-        points::{AS_FOUND, Entry, Status, Suite, Test, WorkPoint, slug},
+        points::{AS_FOUND, Entry, Status, Suite, Test, WorkPoint},
         totals::Totals,
     },
 };

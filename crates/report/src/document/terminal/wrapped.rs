@@ -6,13 +6,13 @@ use unicode_width::UnicodeWidthChar;
 use crate::units::is_command;
 
 /// Width of the widest line in columns.
-pub(super) fn width_of(text: &str) -> usize {
+pub(crate) fn width_of(text: &str) -> usize {
     text.lines().map(visible).max().unwrap_or(0)
 }
 
 /// Text shortened to a width. The beginning and the end are kept because they distinguish the
 /// levels of a parameter.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     let text = harmless(text, false);
     if visible(&text) <= most {
         return text;
@@ -32,13 +32,13 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 
 /// Text wrapped at `width` columns, without counting escape sequences. Words wider than a line are
 /// broken.
-pub(super) fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<String> {
     let longest = width.saturating_sub(width_of(indent).max(width_of(first))).max(1);
     filled(text.split_whitespace().flat_map(|word| broken(word, longest)), width, first, indent)
 }
 
 /// Text wrapped at `width` columns. Wider words are not broken.
-pub(super) fn wrap_words(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap_words(text: &str, width: usize) -> Vec<String> {
     filled(text.split_whitespace().map(str::to_owned), width, "", "")
 }
 

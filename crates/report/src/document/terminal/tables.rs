@@ -10,7 +10,7 @@ use super::{
 };
 use model::metric::Unit;
 
-use crate::view::{Body, Column, INTERVALS, Row, Table, TableCell, ValueCell};
+use crate::document::{Body, Column, INTERVALS, Row, Table, TableCell, ValueCell};
 
 const LINES: TableStyle = TableStyle::new()
     .top_border(LineStyle::none().fill('─').junction('─'))
@@ -98,7 +98,7 @@ impl<'a> Laid<'a> {
 impl Page {
     /// A compact table: median with mark in the first line, half-width of the interval in the
     /// second.
-    pub(super) fn matrix(&mut self, table: &Table) {
+    pub(crate) fn matrix(&mut self, table: &Table) {
         let table = &*table.with_codes_in_caption();
         self.laid_out(table, compact);
         let mut caption = table.caption.join("; ").replace(
@@ -121,7 +121,7 @@ impl Page {
     }
 
     /// A table of medians without intervals, so that the parts of a sum are aligned.
-    pub(super) fn activity(&mut self, table: &Table) {
+    pub(crate) fn activity(&mut self, table: &Table) {
         self.laid_out(table, bare);
         let caption = table
             .caption
@@ -137,7 +137,9 @@ impl Page {
     }
 
     fn laid_out(&mut self, table: &Table, cell: fn(&TableCell) -> String) {
-        self.heading(&table.title);
+        if !table.title.is_empty() {
+            self.heading(&table.title);
+        }
         let laid = Laid::new(table, self.width, cell);
         for columns in laid.chunks(self.width) {
             self.chunk(&laid, columns);
