@@ -410,10 +410,11 @@ pub(crate) enum ComparisonFormat {
 /// `fslab audit`
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
-    /// CSV with one number per row, `-`, or published results.
+    /// CSV with one number per row, `-`, published results, or a run file.
     pub(crate) table: PathBuf,
-    /// Column definitions and statements to check (TOML).
-    #[arg(long, value_name = "FILE")]
+    /// Column definitions and statements to check (TOML); for a run file, the name of a study
+    /// [default: that of its plan].
+    #[arg(long, value_name = "FILE|STUDY")]
     pub(crate) statements: Option<PathBuf>,
     /// Output format.
     #[arg(long, value_enum)]

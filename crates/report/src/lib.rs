@@ -54,7 +54,9 @@ pub use formats::{
 };
 pub use html::{Part, html};
 pub use plain::plain;
-pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};
+pub use published::{
+    PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, StudyAudit, StudyError, published, study_of,
+};
 pub use terminal::{answer, terminal};
 pub use units::{bandwidth, bytes, duration, is_command, quantity, stamp};
 pub use view::{View, views};

@@ -13,6 +13,7 @@ mod bonnie;
 mod csv;
 mod figures;
 mod iozone;
+mod measured;
 mod sets;
 mod tasks;
 mod trends;
@@ -30,6 +31,7 @@ use crate::{
     formats::json::tables,
 };
 
+pub use measured::{StudyAudit, StudyError, study_of};
 pub use sets::PUBLISHED;
 
 use figures::Group;

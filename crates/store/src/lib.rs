@@ -32,6 +32,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use open::is_database;
 pub use read::{image, read};
 use rusqlite::ErrorCode;
 use rustix::fs::OFlags;

@@ -35,6 +35,15 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Offset of the read version in the header: 2 if the file uses a write-ahead log.
 const READ_VERSION: usize = 19;
 
+/// True if the path is a regular file that begins as an SQLite database. Whether it is a run of
+/// this schema version is checked by [`crate::read`].
+pub fn is_database(path: &Path) -> bool {
+    let mut first = [0; MAGIC.len()];
+    let regular = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut read = || File::open(path)?.read_exact(&mut first);
+    regular && read().is_ok() && first == *MAGIC
+}
+
 /// Opens a run for reading.
 ///
 /// # Errors

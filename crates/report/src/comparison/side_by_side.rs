@@ -174,6 +174,11 @@ pub(crate) struct Side {
     pub(crate) values: Vec<Value>,
 }
 
+/// Results of a run for one suite, without A/A duplicates.
+pub(crate) fn of_run(run: &RunRecord, suite: &'static str) -> Side {
+    run::side(run, suite)
+}
+
 /// Conditions, and the subject of the conclusions that a difference in each prevents.
 pub(crate) const CONFOUNDERS: [(&str, &str); 10] = [
     ("machine", "filesystems in CPU-bound tests"),
