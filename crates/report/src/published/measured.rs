@@ -4,7 +4,7 @@
 //! [`analysis::audit::measured`] decides each statement of the article. A run at another scale has
 //! other block sizes; they stand for those of the study in proportion.
 
-use analysis::audit::{Decision, Measured, Statement, Verdict, measured};
+use analysis::audit::{Decision, Measured, REPETITIONS, Statement, Verdict, measured};
 use model::{Bytes, Metric, RunRecord};
 use serde_json::{Value as Json, json};
 
@@ -53,6 +53,20 @@ pub enum StudyError {
         /// Name of the study.
         study: &'static str,
     },
+    /// The results of the run are of other tests, sizes, or filesystems than those of the study.
+    #[error(
+        "the run has suite {suite}, but no test, size, and filesystem of the study; measure them \
+         with fslab run {study}"
+    )]
+    Other {
+        /// Suite of the study.
+        suite: &'static str,
+        /// Name of the study.
+        study: &'static str,
+    },
+    /// No test has a spread.
+    #[error("every test of the run has one repetition; {REPETITIONS} are required")]
+    Repetitions,
 }
 
 /// Statements of a study with their verdicts on a run.
@@ -81,7 +95,11 @@ impl StudyAudit {
         let side = of_run(run, suite);
         let numbers = numbers(&side, run, &printed);
         if numbers.is_empty() {
-            return Err(StudyError::NoResults { suite, study: set.name });
+            return Err(match side.values.iter().any(|value| value.moments.is_some()) {
+                _ if side.values.is_empty() => StudyError::NoResults { suite, study: set.name },
+                true => StudyError::Other { suite, study: set.name },
+                false => StudyError::Repetitions,
+            });
         }
         let layout = statements.layout(&printed);
         let decisions = measured(&numbers, &layout, &statements.statements);

@@ -49,7 +49,7 @@ fn blocks_of_a_scaled_run_stand_for_those_of_the_study() {
             *size = Bytes(size.0 / 64);
         }
     }
-    let missing = StudyError::NoResults { suite: "iozone", study: "iozone-2009" };
+    let missing = StudyError::Other { suite: "iozone", study: "iozone-2009" };
     assert_eq!(StudyAudit::new(&record, "iozone-2009").unwrap_err(), missing);
     record.info.scale = Scale::parse("1/64").unwrap();
     let scaled = StudyAudit::new(&record, "iozone-2009@published").unwrap();
