@@ -19,6 +19,7 @@
 //! creates ([`crate::own`]).
 #![forbid(unsafe_code)]
 
+mod header;
 mod open;
 mod own;
 mod read;

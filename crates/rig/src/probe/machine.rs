@@ -5,7 +5,7 @@ use std::path::Path;
 use model::Environment;
 
 use super::{digest, put, put_file};
-use crate::{host::Host, memory, undo::selected};
+use crate::{host::Host, memory, sysfs::selected};
 
 /// Facts that are the text of one file.
 const FILES: [(&str, &str); 18] = [

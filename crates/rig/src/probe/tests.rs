@@ -1,7 +1,7 @@
 use expect_test::expect;
 
 use super::*;
-use crate::{host::FakeHost, mount::MountRequest};
+use crate::{host::FakeHost, mount::MountRequest, sysfs::device_of};
 
 fn text(facts: &Environment) -> String {
     facts.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect()
