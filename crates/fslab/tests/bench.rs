@@ -70,7 +70,7 @@ fn a_stored_run_can_be_reported() {
     let generator = |sample: &&model::Sample| sample.metric == model::Metric::GeneratorOverhead;
     assert_eq!(trial.samples.iter().filter(generator).count(), 4);
     let again = bench.ends(2, &arguments.concat());
-    assert!(again.stderr.contains("exists"), "{}", again.stderr);
+    assert!(again.stderr.contains("contains a complete run"), "{}", again.stderr);
 }
 
 #[test]
@@ -126,13 +126,13 @@ fn no_workload_or_an_unknown_one() {
     refused(
         &[],
         expect![[r#"
-            error: workload and directory are missing; use for example `fslab bench randread-4k /srv`; `fslab list workloads` lists all workloads
+            error: WORKLOAD and DIRECTORY are missing; use for example `fslab bench randread-4k /srv`; `fslab list workloads` lists all workloads
         "#]],
     );
     refused(
         &["data"],
         expect![[r#"
-            error: the workload is missing; put it before the directory, for example `fslab bench randread-4k data`; `fslab list workloads` lists all workloads
+            error: `data` is a path, but WORKLOAD comes first, such as `fslab bench randread-4k data`; workloads are randread-4k, seqwrite-1m, fsync-4k, oltp-8k, mail-spool, and others (`fslab list workloads`)
         "#]],
     );
     refused(
@@ -154,8 +154,8 @@ fn a_missing_or_unusable_directory() {
     refused(
         &["iozone"],
         expect![[r#"
-        error: the directory to measure is missing; put it after the workload
-    "#]],
+            error: DIRECTORY is missing: the directory to measure; use `fslab bench iozone DIRECTORY`
+        "#]],
     );
     refused(
         &["iozone", "nowhere"],
@@ -183,19 +183,19 @@ fn wrong_settings() {
     refused(
         &["iozone", "data", "--runtime", "1s"],
         expect![[r#"
-            error: iozone has no --runtime: suite iozone has no parameter `runtime`; `fslab list suites` lists the parameters for --set
+            error: --runtime 1s: suite iozone has no parameter `runtime`; `fslab list suites` lists the parameters
         "#]],
     );
     refused(
         &["iozone", "data", "--file-size", "4MB"],
         expect![[r#"
-        error: --set file_size=4MB: `4MB` is ambiguous: 4MB may mean 4000000 or 4194304 bytes; write `4MiB` for 4194304 bytes, or `4000000B` for 4000000
-    "#]],
+            error: --file-size 4MB: `4MB` is ambiguous: 4000000 or 4194304 bytes; write `4MiB` for 4194304, or `4000000B`
+        "#]],
     );
     refused(
         &["iozone", "data", "--set", "blck_size=4KiB"],
         expect![[r#"
-            error: --set blck_size=4KiB: the plan has no key `blck_size`; did you mean `block_size`?
+            error: --set blck_size=4KiB: suite iozone has no parameter `blck_size`; did you mean `block_size`? `fslab list suites` lists the parameters
         "#]],
     );
 }
@@ -250,5 +250,5 @@ fn synced_data_of_a_killed_run_is_verified() {
     let said = bench.ends(2, &[&arguments[..], &["--crash-state", &inside]].concat());
     assert!(said.stderr.contains("is on the filesystem under test"), "{}", said.stderr);
     let said = bench.ends(2, &["verify", "data"]);
-    assert!(said.stderr.contains("the state file data"), "{}", said.stderr);
+    assert!(said.stderr.contains("cannot read or write the crash state data"), "{}", said.stderr);
 }

@@ -107,7 +107,7 @@ fn a_failed_write_keeps_the_existing_file() {
     let bench = bench();
     fs::create_dir(bench.path("a.csv")).unwrap();
     let said = bench.ends(3, &["report", "run.fslab", "-o", "a.csv"]);
-    assert!(said.stderr.contains("writing the report a.csv"), "{}", said.stderr);
+    assert!(said.stderr.contains("cannot write the report a.csv"), "{}", said.stderr);
     bench.ends(3, &["report", "run.fslab", "-o", "none/a.csv"]);
     bench.ends(0, &["report", "run.fslab", "-o", "/dev/null", "--format", "xlsx"]);
     let kept: Vec<String> = names(&bench).into_iter().filter(|name| name != "state").collect();

@@ -64,11 +64,8 @@ const FAMILIAR: &[(&str, &[&str])] = &[
 /// at most a third of the word, and at least one letter, may differ.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
-    let familiar = FAMILIAR.iter().find(|(name, _)| *name == word);
-    let mut names = familiar.into_iter().flat_map(|(_, names)| *names);
-    let found = names.find_map(|name| known.iter().find(|known| *known == name).copied());
-    if found.is_some() {
-        return found;
+    if let Some(found) = familiar(word, &known) {
+        return Some(found);
     }
     let limit = (word.chars().count() / 3).max(1);
     known
@@ -77,6 +74,12 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// Name among `known` for a name of another program.
+pub fn familiar<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let (_, names) = FAMILIAR.iter().find(|(name, _)| *name == word)?;
+    names.iter().find_map(|name| known.iter().find(|known| *known == name).copied())
 }
 
 fn distance(a: &str, b: &str) -> usize {
