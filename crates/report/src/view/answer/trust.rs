@@ -43,8 +43,9 @@ fn describes(row: &WarningRow) -> bool {
         || of(Warning::PlanOverridden { what: String::new() })
 }
 
-/// Poor: nothing was measured, no test can be ranked, or at least half of the results have a blocking warning. Limited: a
-/// blocking warning, or the same warning at a quarter of the results or for the whole run.
+/// Poor: nothing was measured, no test can be ranked, or at least half of the results have a
+/// blocking warning. Limited: a blocking warning, or the same warning at a quarter of the results
+/// or for the whole run.
 pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
     let entries: Vec<_> = tests
         .iter()
