@@ -110,7 +110,8 @@ pub(crate) struct Demo {
     /// name ends in -guest.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Measure all filesystems in a guest of this kind, once each.
+    /// Measure all filesystems, once each, in a temporary virtual machine: auto, kvm, icount, uml,
+    /// or tcg.
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
     /// Kernel to boot in the guest: an installed version such as 6.1, a kernel package, or an image
@@ -235,7 +236,7 @@ pub(crate) struct Changes {
     /// Override a plan key or a workload parameter, such as filesystem=ext4,xfs.
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
-    /// Measure in a guest of this kind (no root required).
+    /// Measure in a temporary virtual machine: auto, kvm, icount, uml, or tcg. No root is required.
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
     /// Kernel to boot in the guest: an installed version such as 6.1, a kernel package, or an image

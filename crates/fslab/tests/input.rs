@@ -67,6 +67,30 @@ fn a_wrong_unit() {
 }
 
 #[test]
+fn a_duration_of_zero_or_less() {
+    refused(
+        &format!("time_limit = \"0s\"\n[storage]\nimage_size = \"64MiB\"\n{SMALL}"),
+        expect![[r#"
+            error: `time_limit` is 0
+             --> plan.toml:1:14
+              |
+            1 | time_limit = "0s"
+              |              ^^^^ use a duration such as "2h", or remove the key
+        "#]],
+    );
+    refused(
+        &format!("time_limit = \"-1h\"\n[storage]\nimage_size = \"64MiB\"\n{SMALL}"),
+        expect![[r#"
+            error: `-1h` is negative; use a duration such as `10s`
+             --> plan.toml:1:14
+              |
+            1 | time_limit = "-1h"
+              |              ^^^^^ here
+        "#]],
+    );
+}
+
+#[test]
 fn an_impossible_size() {
     let file = SMALL.replace("1MiB", "1GiB");
     refused(

@@ -33,6 +33,8 @@ fn options_of_fio_are_answered_with_those_of_fslab() {
             "bench randread-4k data --numjobs 4",
             "bench randread-4k data --iodepth=32",
             "bench randread-4k data --ioengine libaio",
+            "bench randread-4k data --ioengine psync",
+            "bench randread-4k data --set io_engine=libaio",
             "bench --name=job --rw=randwrite",
             "bench --rw=randwrite",
             "bench randread-4k data --time 5s",
@@ -50,6 +52,10 @@ fn options_of_fio_are_answered_with_those_of_fslab() {
             error: fslab bench has no option --iodepth; use --set queue_depth=32
             $ fslab bench randread-4k data --ioengine libaio
             error: fslab bench has no option --ioengine; use --set io_engine=io_uring
+            $ fslab bench randread-4k data --ioengine psync
+            error: fslab bench has no option --ioengine; use --set io_engine=pread
+            $ fslab bench randread-4k data --set io_engine=libaio
+            error: --set io_engine=libaio: `libaio` is not one of pread, read, stdio, preadv2, mmap, io_uring, copy_file_range, sendfile, splice, null; did you mean `io_uring`?
             $ fslab bench --name=job --rw=randwrite
             error: fslab bench has no option --name; the job is the workload, and its files are created in DIRECTORY; `fslab list workloads` lists all workloads
             $ fslab bench --rw=randwrite
@@ -179,6 +185,10 @@ fn misspelled_and_contradictory_arguments() {
             error: --scale 0: not a positive number or a named scale of the plan; use a number such as 1/64 (the plan has no named scales)
             $ fslab run demo --set filesystem
             error: --set filesystem: no `=` in `filesystem`; use KEY=VALUE, such as block_size=64KiB
+            $ fslab run demo --set workload=oltp-8k
+            error: --set workload=oltp-8k: `workload` cannot be overridden; change it in the text of the plan
+            $ fslab run demo --set foo=1
+            error: --set foo=1: the plan has no key `foo`; valid keys: filesystem, scheduler, fill_percent, profile, repetitions, aa_control, time_limit, invalid_trials, seed, fsck, isolation, guest, guest_device, guest_device_latency, study, memory_limit, external_directory, image_size, image_count, image_directory, image_allocation, device, directory, a name of `fslab list settings`, or a parameter of the plan's suites (`fslab list suites`)
             $ fslab compare a.fslab b.fslab --strict
             error: fslab compare: --gate is missing; see `fslab compare --help`
         "#]],

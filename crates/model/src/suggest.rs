@@ -32,7 +32,11 @@ const FAMILIAR: &[(&str, &[&str])] = &[
     ("thinktime", &["think_time"]),
     ("fsync", &["fsync_every"]),
     ("fdatasync", &["fsync_every"]),
-    ("sync", &["o_sync", "sync_after", "fsync_each"]),
+    ("sync", &["o_sync", "sync_after", "fsync_each", "read"]),
+    ("psync", &["pread"]),
+    ("pvsync2", &["preadv2"]),
+    ("libaio", &["io_uring"]),
+    ("posixaio", &["io_uring"]),
     ("dedupe_percentage", &["duplicate_fraction"]),
     ("buffer_compress_percentage", &["incompressible_fraction"]),
     ("loops", &["repetitions", "passes"]),
@@ -124,5 +128,6 @@ mod tests {
         assert_eq!(nearest("bs", known), Some("block_size"));
         assert_eq!(nearest("numjobs", known), Some("clients"));
         assert_eq!(nearest("ioengine", known), None);
+        assert_eq!(nearest("libaio", ["pread", "io_uring"]), Some("io_uring"));
     }
 }

@@ -10,7 +10,11 @@ use clap::{
     ArgMatches, Command, CommandFactory, FromArgMatches,
     error::{ContextKind, ContextValue, Error, ErrorKind},
 };
-use model::{Plan, suggest::nearest};
+use model::{
+    Plan,
+    suggest::{familiar, nearest},
+    workload::Kind,
+};
 
 use super::Arguments;
 
@@ -239,7 +243,7 @@ fn parameter(key: &str) -> Option<&'static str> {
     let known: Vec<&'static str> = all.chain(keys).collect();
     match known.iter().find(|known| **known == key) {
         Some(known) => Some(known),
-        None => model::suggest::familiar(key, &known),
+        None => familiar(key, &known),
     }
 }
 
@@ -256,13 +260,13 @@ fn preset(key: &str, value: &str) -> Option<&'static str> {
     suites::preset(name).map(|preset| preset.name.as_str())
 }
 
-/// Value of fslab for one of fio.
+/// Value of a parameter for one of fio, such as an I/O engine.
 fn renamed<'a>(parameter: &str, value: &'a str) -> &'a str {
-    match (parameter, value) {
-        ("io_engine", "libaio" | "posixaio") => "io_uring",
-        ("io_engine", "sync") => "read",
-        ("io_engine", "psync") => "pread",
-        ("io_engine", "pvsync2") => "preadv2",
-        _ => value,
-    }
+    let specs = suites::specs();
+    let mut own =
+        specs.iter().flat_map(|suite| suite.parameters).filter_map(|spec| match spec.kind {
+            Kind::Word(words) if spec.name == parameter => familiar(value, words),
+            _ => None,
+        });
+    own.next().unwrap_or(value)
 }
