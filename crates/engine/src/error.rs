@@ -199,7 +199,10 @@ pub enum EngineError {
         path: PathBuf,
     },
     /// The crash state cannot be written or read.
-    #[error("the state file {}", .path.display())]
+    #[error(
+        "cannot read or write the crash state {}; check the path given to --crash-state",
+        .path.display()
+    )]
     State {
         /// Path of the state file.
         path: PathBuf,
@@ -239,7 +242,7 @@ pub enum EngineError {
     },
     /// A loadfile could not be read or written.
     #[error(
-        "the loadfile {}; check that it is a file readable or writable by this user",
+        "cannot open the loadfile {}; check the path and its permissions",
         .path.display()
     )]
     LoadFile {

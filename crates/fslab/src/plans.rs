@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{Seek, SeekFrom},
+    os::unix::fs::FileTypeExt,
     path::Path,
 };
 
@@ -107,16 +108,31 @@ impl ResolvedPlan {
         scale: Scale,
         catalog: &Catalog,
     ) -> Result<Self, Failure> {
+        let source = text.clone();
+        let wrong = |error: PlanError| Failure::diagnostic(explain(&error, origin, &source));
+        Self::parse(name, text, overrides, scale, catalog, &wrong, &set)
+    }
+
+    /// Checks the text of a plan. `wrong` formats an error in the text, `typed` an override as the
+    /// option on the command line.
+    pub(crate) fn parse(
+        name: String,
+        text: String,
+        overrides: Vec<(String, String)>,
+        scale: Scale,
+        catalog: &Catalog,
+        wrong: &dyn Fn(PlanError) -> Failure,
+        typed: &dyn Fn(&str, &str) -> String,
+    ) -> Result<Self, Failure> {
         let suites = suites::specs();
         let filesystems = names(catalog);
         let vocabulary =
             KnownNames { suites: &suites, presets: suites::presets(), filesystems: &filesystems };
-        let wrong = |error: PlanError| Failure::diagnostic(explain(&error, origin, &text));
         let mut plan = Plan::parse(&text, vocabulary).map_err(wrong)?;
         for (key, value) in &overrides {
             plan.set(key, value, vocabulary).map_err(|error| {
                 let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-                Failure::usage(anyhow::anyhow!("--set {key}={value}: {error}{hint}"))
+                Failure::usage(anyhow::anyhow!("{}: {error}{hint}", typed(key, value)))
             })?;
         }
         plan.consistent().map_err(|error| {
@@ -144,6 +160,11 @@ impl ResolvedPlan {
     }
 }
 
+/// Override as an option.
+pub(crate) fn set(key: &str, value: &str) -> String {
+    format!("--set {key}={value}")
+}
+
 fn names(catalog: &Catalog) -> Vec<&str> {
     catalog.all().iter().map(|entry| entry.name.as_str()).collect()
 }
@@ -163,10 +184,12 @@ fn named_scale(
     let Some(scale) = plan.named_scale(name) else {
         let known: Vec<_> = plan.scales.iter().map(|scale| scale.name.as_str()).collect();
         let hint = match known.as_slice() {
-            [] => "this plan has no named scales; use a number such as 1/64".to_owned(),
+            [] => "use a number such as 1/64 (the plan has no named scales)".to_owned(),
             known => format!("use a number such as 1/64, or one of {}", known.join(", ")),
         };
-        return Err(Failure::usage(anyhow::anyhow!("unknown scale `{name}`; {hint}")));
+        return Err(Failure::usage(anyhow::anyhow!(
+            "--scale {name}: not a positive number or a named scale of the plan; {hint}"
+        )));
     };
     let (sizes, settings): (Vec<_>, Vec<_>) =
         scale.settings.iter().cloned().partition(|(key, _)| key == "scale");
@@ -203,7 +226,9 @@ fn fits(point: &model::WorkloadParameters, storage: &Storage) -> Result<(), Valu
     let needs = footprint(point);
     match capacity(&storage.kind) {
         Some(has) if needs.0.saturating_add(needs.0 / 8) > has.0 => Err(ValueError::new(format!(
-            "the workload needs {needs} and an eighth in reserve, but the storage has {has}"
+            "the workload needs {} and an eighth in reserve, but the storage has {}",
+            needs.rough(),
+            has.rough()
         ))
         .hint("use smaller files or larger storage")),
         Some(_) | None => Ok(()),
@@ -224,9 +249,16 @@ fn capacity(place: &StorageKind) -> Option<model::Bytes> {
             Some(model::Bytes::mib(whole_mib))
         }
         StorageKind::Devices { paths } => {
+            // Other files are rejected with the reason when the storage is opened.
+            let device = |path: &String| {
+                let file_type = fs::metadata(path).map(|metadata| metadata.file_type());
+                file_type.is_ok_and(|file_type| file_type.is_block_device())
+            };
             let size =
                 |path: &String| fs::File::open(path).and_then(|mut f| f.seek(SeekFrom::End(0)));
-            paths.iter().map(|path| size(path).ok().map(model::Bytes)).sum()
+            let devices = paths.iter().filter(|path| device(path));
+            let sizes: Vec<_> = devices.filter_map(|path| size(path).ok()).collect();
+            (sizes.len() == paths.len()).then(|| sizes.into_iter().map(model::Bytes).sum())
         }
     }
 }

@@ -34,3 +34,4 @@ mod support;
 mod sure;
 mod tidy;
 mod trust;
+mod usage;

@@ -59,7 +59,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let metadata = fs::metadata(&file).map_err(failed)?;
     let other = |what| StoreError::NotARun(path.into(), what);
     if metadata.is_dir() {
-        return Err(other("it is a directory; use the file in it"));
+        return Err(other("it is a directory"));
     }
     if !metadata.is_file() {
         return Err(other("it is a pipe, a socket, or a device"));

@@ -117,7 +117,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         Some(STDIN) => sys::input::of(io::stdin().lock(), most),
         Some(_) | None => sys::input::bytes(path, most),
     };
-    read.with_context(|| format!("reading {}; check the path and its permissions", shown(path)))
+    read.with_context(|| format!("cannot read {}; check the path and its permissions", shown(path)))
         .map_err(Failure::usage)
 }
 

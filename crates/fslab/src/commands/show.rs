@@ -258,11 +258,11 @@ fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
         });
         let own: Vec<_> = own.map(|(name, value)| format!("{name}={value}")).collect();
         let phases: Vec<_> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
-        let mut told = wrapped(&format!("{} {}", point.suite, own.join(" ")), 0);
-        told.extend(wrapped(&phases.join(", "), 2));
+        let mut entry = wrapped(&format!("{} {}", point.suite, own.join(" ")), 0);
+        entry.extend(wrapped(&phases.join(", "), 2));
         // A workload is listed once for all filesystems, schedulers, and settings.
-        if seen.insert(told.clone()) {
-            lines.extend(told);
+        if seen.insert(entry.clone()) {
+            lines.extend(entry);
         }
     }
     lines.push(String::new());

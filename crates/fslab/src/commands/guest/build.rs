@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn compilation_progress_is_printed_periodically() {
         let mut next = 0;
-        let mut told = Vec::new();
+        let mut counts = Vec::new();
         for files in [0, 3, 150, 199, 205, 210, 400, 401, 599, 600] {
             let before = next;
             tell(Progress::Compiling { files }, &mut next);
             if next != before {
-                told.push(files);
+                counts.push(files);
             }
         }
-        assert_eq!(told, [0, 205, 400, 600]);
+        assert_eq!(counts, [0, 205, 400, 600]);
     }
 }
