@@ -430,6 +430,9 @@ pub(crate) struct List {
     /// Kind of items.
     #[arg(value_enum, value_name = "KIND")]
     pub(crate) kind: Listed,
+    /// Name of a suite, or a word that narrows the list.
+    #[arg(value_name = "NAME|WORD")]
+    pub(crate) word: Option<String>,
     /// Additional filesystem definitions (TOML).
     #[arg(long, value_name = "FILE")]
     pub(crate) catalog: Option<PathBuf>,

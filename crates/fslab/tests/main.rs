@@ -27,6 +27,7 @@ mod input;
 mod kept;
 mod language;
 mod loadfile;
+mod listings;
 mod made;
 mod pipeline;
 mod reboot;
