@@ -184,7 +184,7 @@ pub(crate) struct Bench {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Print progress as JSON lines on stderr, and the result as JSON on stdout.
-    #[arg(long, conflicts_with = "quiet")]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -204,8 +204,8 @@ pub(crate) struct View {
     /// Print only the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print progress as JSON lines on stderr.
-    #[arg(long, conflicts_with = "quiet")]
+    /// Print progress as JSON lines on stderr, and the result as JSON on stdout.
+    #[arg(long)]
     pub(crate) json: bool,
 }
 

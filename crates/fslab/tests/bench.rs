@@ -87,6 +87,32 @@ fn json_is_written_to_both_streams() {
 }
 
 #[test]
+fn quiet_json_is_alone_on_stdout() {
+    let bench = bench();
+    let json = |said: &str| serde_json::from_str::<serde_json::Value>(said).expect("JSON");
+    let small = [&SMALL[..], &["-q", "--json"]].concat();
+    let said = bench.ends(0, &[&["bench", "iozone", "data"], &small[..]].concat());
+    assert_eq!(said.stderr, "");
+    let schema = json(&said.stdout)["schema"].clone();
+    let plan = bench.plan(
+        "repetitions = 1\n[storage]\ndirectory = \"data\"\n[axes]\n\
+         workload = [{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }]",
+    );
+    let said = bench.ends(0, &["run", &plan, "-q", "--json", "-o", "run.fslab"]);
+    assert_eq!(said.stderr, "");
+    let report = bench.ends(0, &["report", "run.fslab", "--format", "json"]);
+    assert_eq!(json(&said.stdout), json(&report.stdout));
+    assert_eq!(json(&said.stdout)["schema"], schema);
+    let said = bench.ends(0, &["run", "--resume", "run.fslab", "-q", "--json"]);
+    assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", ""));
+    // Without -q the progress is on stderr.
+    let said = bench.ends(0, &["run", &plan, "--json", "-o", "loud.fslab"]);
+    assert!(said.stderr.lines().count() > 2);
+    said.stderr.lines().for_each(|line| drop(json(line)));
+    json(&said.stdout);
+}
+
+#[test]
 fn several_values_are_all_run() {
     let bench = bench();
     let said = bench.ends(
