@@ -1,11 +1,13 @@
 //! Command line. The reference page and the help golden are generated from it.
 
+mod axes;
 mod guest;
 mod parse;
 
 use std::path::PathBuf;
 
 use analysis::conditions::Aspect;
+pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
@@ -42,6 +44,10 @@ pub(crate) enum Command {
     /// no guest can run, the current directory is measured and the missing components are listed.
     Demo(Demo),
     /// Run a plan: a TOML file or a built-in plan (`fslab list plans`).
+    ///
+    /// The name of a workload or suite is a plan of one: `fslab run oltp-8k --filesystem ext4,xfs
+    /// --image 4GiB`. Such a plan requires --image, --device, or --directory; `fslab show` with the
+    /// same arguments prints it. A plan takes precedence over a workload of the same name.
     Run(Run),
     /// Run one workload in a directory and print the results.
     ///
@@ -119,9 +125,9 @@ pub(crate) struct Demo {
 /// `fslab run`
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Plan file, or name of a built-in plan.
-    #[arg(required_unless_present = "resume")]
-    pub(crate) plan: Option<String>,
+    /// Plan file, built-in plan, or workloads and suites.
+    #[arg(required_unless_present = "resume", value_name = "PLAN|WORKLOAD")]
+    pub(crate) plan: Vec<String>,
     #[command(flatten)]
     pub(crate) changes: Changes,
     /// Run file [default: PLAN-TIME.fslab].
@@ -131,7 +137,8 @@ pub(crate) struct Run {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["plan", "output", "scale", "profile", "set"]
+        conflicts_with_all = ["plan", "output", "scale", "profile", "set", "filesystem", "image",
+            "device", "directory", "repetitions"]
     )]
     pub(crate) resume: Option<PathBuf>,
     /// Allow overwriting a device that contains data, identified by model or serial number.
@@ -186,6 +193,8 @@ pub(crate) struct Bench {
     /// Print progress as JSON lines on stderr, and the result as JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) comparison: Comparison,
 }
 
 /// `fslab verify`
@@ -212,6 +221,8 @@ pub(crate) struct View {
 /// Options that change a plan.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Changes {
+    #[command(flatten)]
+    pub(crate) axes: Axes,
     /// Multiply workload and memory sizes by N or N/D, or apply a named scale of the plan.
     #[arg(long, value_name = "N|N/D|NAME", default_value = "1")]
     pub(crate) scale: String,
@@ -256,8 +267,9 @@ impl ProfileName {
 /// `fslab show`
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Plan file, or name of a built-in plan.
-    pub(crate) plan: String,
+    /// Plan file, built-in plan, or workloads and suites.
+    #[arg(required = true, value_name = "PLAN|WORKLOAD")]
+    pub(crate) plan: Vec<String>,
     /// Print the plan file.
     #[arg(long)]
     pub(crate) text: bool,

@@ -4,6 +4,8 @@
 //! the report of [`report::bench`]. Nothing is formatted. Without `-o` the run file is temporary
 //! ([`super::scratch`]).
 
+mod comparison;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -12,7 +14,7 @@ use std::{
 
 use anyhow::Context;
 use engine::{CrashState, EngineError, Progress};
-use model::{RunRecord, SuiteSpec, WorkloadParameters, suggest::nearest};
+use model::{RunRecord, SuiteSpec, WorkloadParameters};
 use report::{Subject, TerminalOptions, View};
 use rig::{Catalog, Host, RealHost};
 
@@ -26,12 +28,13 @@ use crate::{
     cli::{Bench, View as Shown},
     exit::{Exit, Failure},
     output,
-    plans::ResolvedPlan,
+    plans::{ResolvedPlan, near_workloads as near, quoted, workload_names as names},
     screen::Screen,
 };
 
 pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     let workload = Workload::find(arguments)?;
+    comparison::check(arguments, workload.name)?;
     let directory = directory(arguments)?;
     if let Some(state) = &arguments.crash_state {
         if state.symlink_metadata().is_ok() {
@@ -200,26 +203,6 @@ fn named(name: &str) -> Option<Workload<'_>> {
     Some(Workload { name, title, source, suite, workload: point, preset: false })
 }
 
-/// Names of all presets and suites.
-fn names() -> impl Iterator<Item = &'static str> + Clone {
-    let presets = suites::presets().iter().map(|preset| preset.name.as_str());
-    presets.chain(suites::ALL.iter().map(|suite| suite.spec.name))
-}
-
-/// Similar names: the nearest, and those that contain the word or are contained in it, at most
-/// five.
-fn near(name: &str) -> Vec<String> {
-    let alike =
-        names().filter(|known| !name.is_empty() && (known.contains(name) || name.contains(known)));
-    let mut near: Vec<&str> = nearest(name, names()).into_iter().collect();
-    for known in alike {
-        if !near.contains(&known) {
-            near.push(known);
-        }
-    }
-    near.into_iter().take(5).map(|known| format!("`{known}`")).collect()
-}
-
 /// Absolute path of the directory.
 ///
 /// # Errors
@@ -319,20 +302,6 @@ fn heeded(chosen: &ResolvedPlan, suite: &SuiteSpec, key: &str, value: &str) -> R
         }
         _ => Ok(()),
     }
-}
-
-/// Text as a TOML string.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 /// Run file: the given path, or a temporary file that is removed when this is dropped.

@@ -119,8 +119,9 @@ fn ended(demo: &Demo, measured: Measured, earlier: Option<Finished>) -> Result<E
 fn part(demo: &Demo, name: &str, guest: Option<GuestKind>, output: Option<PathBuf>) -> Run {
     let kernel = if guest.is_some() { demo.kernel.clone() } else { Vec::new() };
     Run {
-        plan: Some(name.into()),
+        plan: vec![name.into()],
         changes: Changes {
+            axes: Default::default(),
             scale: "1".into(),
             profile: None,
             set: Vec::new(),

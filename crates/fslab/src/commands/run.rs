@@ -174,11 +174,7 @@ fn say(arguments: &Run, text: &str) {
 /// been checked.
 fn start(arguments: &Run, env: &RunEnvironment<'_>) -> Result<Prepared, Failure> {
     let catalog = env.catalog;
-    let chosen = ResolvedPlan::new(
-        arguments.plan.as_deref().unwrap_or_default(),
-        &arguments.changes,
-        catalog,
-    )?;
+    let chosen = ResolvedPlan::new(&arguments.plan, &arguments.changes, catalog)?;
     let path = match &arguments.output {
         Some(path) => path.clone(),
         None => free_name(&chosen.name),
