@@ -38,13 +38,26 @@ fn a_workload_is_run_and_leaves_nothing_behind() {
         assert!(said.stdout.contains(words), "{words} is missing from\n{}", said.stdout);
     }
     assert!(said.stdout.contains("reread") && !said.stdout.contains("run file"), "{}", said.stdout);
-    // One line per phase, because stderr is not a terminal.
-    let phases: Vec<_> = said.stderr.lines().filter_map(|line| line.split(':').next()).collect();
+    // The job, and one line per phase, because stderr is not a terminal.
+    let mut lines = said.stderr.lines();
+    let job = lines.next().unwrap_or_default();
+    assert!(job.ends_with("; block=64KiB buffered, 1 worker, 1MiB per worker"), "{job}");
+    let phases: Vec<_> = lines.filter_map(|line| line.split(':').next()).collect();
     assert_eq!(phases, ["write", "rewrite", "read", "reread"], "{}", said.stderr);
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
     assert_eq!(names(&bench, "."), ["data", "state"]);
     assert_eq!(names(&bench, "state"), ["journal"], "the run file is removed");
     assert_eq!(names(&bench, "state/journal"), Vec::<String>::new());
+}
+
+#[test]
+fn the_first_line_states_the_job() {
+    let bench = bench();
+    let small = ["--file-size", "1MiB", "--runtime", "50ms", "--set", "ramp_time=0s"];
+    let said = bench.run(&[&["bench", "randread-4k-qd32", "data"], &small[..]].concat());
+    // Also printed if the machine has no io_uring or no direct I/O.
+    let first = said.stderr.lines().next().unwrap_or_default();
+    assert_eq!(first, "io_uring depth=32 block=4KiB direct random read, 1 worker, 50ms");
 }
 
 #[test]

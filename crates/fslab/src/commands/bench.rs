@@ -5,6 +5,7 @@
 //! ([`super::scratch`]).
 
 mod comparison;
+mod job;
 
 use std::{
     fs,
@@ -55,6 +56,9 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     let state = arguments.crash_state.as_deref().map(CrashState::create).transpose();
     let state = state.map_err(Failure::usage)?.map(Arc::new);
     let progress = Progress::default();
+    if !arguments.quiet && !arguments.json {
+        output::message(&job::lines(chosen.cells.iter().map(|cell| &cell.cell.workload)));
+    }
     let view = Shown { html: None, quiet: arguments.quiet, json: arguments.json };
     let screen = Screen::of_one(&view, &progress, workload.name);
     let conducting = RunControl {
