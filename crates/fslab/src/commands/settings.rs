@@ -55,12 +55,12 @@ pub(super) fn writes(host: &dyn Host, storage: &Storage, cells: &[CellRecord]) -
     }
     let planned = rig::planned_values(host, storage, Path::new(IMAGES), &schedulers, &settings);
     let mut lines = vec!["for each trial, before mkfs, undone at its end:".to_owned()];
-    lines.extend(planned.iter().flat_map(in_words));
+    lines.extend(planned.iter().flat_map(describe));
     lines.push(String::new());
     lines
 }
 
-fn in_words(PlannedValue { what, change }: &PlannedValue) -> Vec<String> {
+fn describe(PlannedValue { what, change }: &PlannedValue) -> Vec<String> {
     let mut lines = vec![format!("  {what}")];
     let write =
         |Write { path, text, .. }: &Write| format!("    write {text} to {}", path.display());
