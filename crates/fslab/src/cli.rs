@@ -1,5 +1,6 @@
 //! Command line. The reference page and the help golden are generated from it.
 
+mod axes;
 mod guest;
 mod parse;
 mod usage;
@@ -7,6 +8,7 @@ mod usage;
 use std::path::PathBuf;
 
 use analysis::conditions::Aspect;
+pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
@@ -44,6 +46,10 @@ pub(crate) enum Command {
     /// no guest can run, the current directory is measured and the missing components are listed.
     Demo(Demo),
     /// Run a plan: a TOML file or a built-in plan (`fslab list plans`).
+    ///
+    /// The name of a workload or suite is a plan of one: `fslab run oltp-8k --filesystem ext4,xfs
+    /// --image 4GiB`. Such a plan requires --image, --device, or --directory; `fslab show` with the
+    /// same arguments prints it. A plan takes precedence over a workload of the same name.
     Run(Run),
     /// Run one workload in a directory and print the results.
     ///
@@ -125,9 +131,9 @@ pub(crate) struct Demo {
 /// `fslab run`
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Plan file, or name of a built-in plan.
-    #[arg(required_unless_present = "resume")]
-    pub(crate) plan: Option<String>,
+    /// Plan file, built-in plan, or workloads and suites.
+    #[arg(required_unless_present = "resume", value_name = "PLAN|WORKLOAD")]
+    pub(crate) plan: Vec<String>,
     #[command(flatten)]
     pub(crate) changes: Changes,
     /// Run file to write [default: PLAN-TIME.fslab].
@@ -137,7 +143,8 @@ pub(crate) struct Run {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["plan", "output", "scale", "profile", "set"]
+        conflicts_with_all = ["plan", "output", "scale", "profile", "set", "filesystem", "image",
+            "device", "directory", "repetitions"]
     )]
     pub(crate) resume: Option<PathBuf>,
     /// Overwrite a device of the plan although it contains data. ID is its model or serial number
@@ -198,8 +205,10 @@ pub(crate) struct Bench {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Print progress as JSON lines on stderr, and the result as JSON on stdout.
-    #[arg(long, conflicts_with = "quiet")]
+    #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) comparison: Comparison,
 }
 
 /// `fslab verify`
@@ -218,14 +227,16 @@ pub(crate) struct View {
     /// Print only the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print progress as JSON lines on stderr.
-    #[arg(long, conflicts_with = "quiet")]
+    /// Print progress as JSON lines on stderr, and the result as JSON on stdout.
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Options that change a plan.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Changes {
+    #[command(flatten)]
+    pub(crate) axes: Axes,
     /// Multiply the file sizes and memory sizes of the plan by a number such as 2 or 1/64. A NAME
     /// applies the overrides of `[scales.NAME]` in the plan.
     #[arg(long, value_name = "N|N/D|NAME", default_value = "1", allow_hyphen_values = true)]
@@ -272,8 +283,9 @@ impl ProfileName {
 /// `fslab show`
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Plan file, or name of a built-in plan.
-    pub(crate) plan: String,
+    /// Plan file, built-in plan, or workloads and suites.
+    #[arg(required = true, value_name = "PLAN|WORKLOAD")]
+    pub(crate) plan: Vec<String>,
     /// Print the text of the plan.
     #[arg(long)]
     pub(crate) text: bool,
@@ -450,6 +462,9 @@ pub(crate) struct List {
     /// Kind of items.
     #[arg(value_enum, value_name = "KIND")]
     pub(crate) kind: Listed,
+    /// Name of a suite, or a word that narrows the list.
+    #[arg(value_name = "NAME|WORD")]
+    pub(crate) word: Option<String>,
     /// Additional filesystem definitions (TOML).
     #[arg(long, value_name = "FILE")]
     pub(crate) catalog: Option<PathBuf>,

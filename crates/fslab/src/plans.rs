@@ -1,5 +1,7 @@
 //! Built-in plans; search, parsing, overriding, and diagnostics of plans.
 
+mod by_name;
+
 use std::{
     fs,
     io::{Seek, SeekFrom},
@@ -14,6 +16,7 @@ use model::{
 };
 use rig::Catalog;
 
+pub(crate) use self::by_name::{names as workload_names, near as near_workloads, quoted};
 use crate::{cli::Changes, exit::Failure};
 
 /// Plan shipped with fslab.
@@ -71,29 +74,48 @@ pub(crate) struct ResolvedPlan {
     pub(crate) cells: Vec<LabeledCell>,
     /// Storage at that scale.
     pub(crate) storage: Storage,
+    /// True if the text was written from options of the command line.
+    pub(crate) from_options: bool,
 }
 
 impl ResolvedPlan {
-    /// Finds, reads, and checks a plan.
+    /// Finds, reads, and checks a plan, or writes the plan of the given workloads.
     ///
     /// # Errors
     /// A diagnostic with file, line, and hint if the plan is invalid.
-    pub(crate) fn new(given: &str, changes: &Changes, catalog: &Catalog) -> Result<Self, Failure> {
-        let (name, origin, text) = find(given)?;
+    pub(crate) fn new(
+        given: &[String],
+        changes: &Changes,
+        catalog: &Catalog,
+    ) -> Result<Self, Failure> {
+        if let Some(workloads) = by_name::workloads(given)? {
+            let chosen = by_name::resolve(workloads, changes, catalog)?;
+            return Ok(Self { from_options: true, ..chosen });
+        }
+        let (name, origin, text) = find(given.first().map(String::as_str).unwrap_or_default())?;
+        let axes = changes.axes.overrides();
+        let typed = |key: &str, value: &str| {
+            let mut options =
+                axes.iter().filter(|(other, own, _)| (&**other, &**own) == (key, value));
+            options.next().map_or_else(|| set(key, value), |(.., option)| option.clone())
+        };
         let profile =
             changes.profile.map(|name| ("profile".to_owned(), name.profile().name().into()));
         let guest = changes.guest.map(|kind| ("guest".to_owned(), kind.name().to_owned()));
         let kernel = (!changes.kernel.is_empty()).then(|| changes.kernel.join(","));
         let kernel = kernel.map(|kernels| ("kernel".to_owned(), kernels));
-        let set = changes.set.iter().cloned();
-        let own = profile.into_iter().chain(guest).chain(kernel).chain(set);
+        let options = axes.iter().map(|(key, value, _)| (key.clone(), value.clone()));
+        let own = profile.into_iter().chain(guest).chain(kernel).chain(options);
+        let own = own.chain(changes.set.iter().cloned());
         let (scale, settings) = match Scale::parse(&changes.scale) {
             Ok(scale) => (scale, Vec::new()),
             Err(_) => named_scale(&changes.scale, &origin, &text, catalog)?,
         };
         // Overrides of the command line take precedence over those of a scale.
         let overrides = settings.into_iter().chain(own).collect();
-        Self::read(name, &origin, text, overrides, scale, catalog)
+        let source = text.clone();
+        let wrong = |error: PlanError| Failure::diagnostic(explain(&error, &origin, &source));
+        Self::parse(name, text, overrides, scale, catalog, &wrong, &typed)
     }
 
     /// Checks the text of a plan; `origin` is the file name in diagnostics.
@@ -150,7 +172,8 @@ impl ResolvedPlan {
             Ok(points)
         };
         let cells = plan.cells(scale, &refine).map_err(wrong)?;
-        Ok(Self { name, text, overrides, scale, cells, storage, plan })
+        let from_options = false;
+        Ok(Self { name, text, overrides, scale, cells, storage, plan, from_options })
     }
 
     /// Largest space used by the files of any trial.
@@ -163,6 +186,13 @@ impl ResolvedPlan {
 /// Override as an option.
 pub(crate) fn set(key: &str, value: &str) -> String {
     format!("--set {key}={value}")
+}
+
+/// Scale of a plan without named scales.
+fn known_scale(text: &str) -> Result<Scale, Failure> {
+    Scale::parse(text).map_err(|error| {
+        Failure::usage(anyhow::anyhow!("--scale {text}: {error}; use a number such as 1/64"))
+    })
 }
 
 fn names(catalog: &Catalog) -> Vec<&str> {
@@ -280,7 +310,12 @@ fn find(given: &str) -> Result<(String, String, String), Failure> {
         let near = model::suggest::nearest(given, names.iter().copied());
         let hint = match near {
             Some(near) => format!("did you mean the built-in plan `{near}`?"),
-            None => format!("use a TOML file or a built-in plan: {}", names.join(", ")),
+            None => match &by_name::near(given)[..] {
+                near if looks_like_a_file || near.is_empty() => {
+                    format!("use a TOML file or a built-in plan: {}", names.join(", "))
+                }
+                near => format!("did you mean the workload {}?", near.join(" or ")),
+            },
         };
         Failure::usage(anyhow::anyhow!("cannot read the plan {given}: {source}; {hint}"))
     })?;

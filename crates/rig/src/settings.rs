@@ -95,7 +95,7 @@ pub(crate) fn plan_change(
         SystemSetting::DirtyThreshold | SystemSetting::DirtyBackgroundThreshold => {
             memory::dirty(host, setting, value)
         }
-        SystemSetting::TransparentHugepage => memory::huge_pages(value),
+        SystemSetting::TransparentHugepage => memory::transparent_hugepage(value),
         // Determined when the guest was booted.
         SystemSetting::Kernel => SettingChange::default(),
     }

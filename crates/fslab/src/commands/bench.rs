@@ -4,6 +4,9 @@
 //! the report of [`report::bench`]. Nothing is formatted. Without `-o` the run file is temporary
 //! ([`super::scratch`]).
 
+mod comparison;
+mod job;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -12,7 +15,7 @@ use std::{
 
 use anyhow::Context;
 use engine::{CrashState, EngineError, Progress};
-use model::{Nanos, Plan, PlanError, RunRecord, SuiteSpec, WorkloadParameters, suggest::nearest};
+use model::{Nanos, Plan, PlanError, RunRecord, SuiteSpec, WorkloadParameters};
 use report::{Subject, TerminalOptions, View};
 use rig::{Catalog, Host, RealHost};
 
@@ -26,12 +29,13 @@ use crate::{
     cli::{Bench, View as Shown},
     exit::{Exit, Failure},
     output,
-    plans::{self, ResolvedPlan},
+    plans::{self, ResolvedPlan, near_workloads as near, quoted, workload_names as names},
     screen::Screen,
 };
 
 pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     let workload = Workload::find(arguments)?;
+    comparison::check(arguments, workload.name)?;
     let directory = directory(arguments)?;
     if let Some(state) = &arguments.crash_state {
         if state.symlink_metadata().is_ok() {
@@ -52,6 +56,9 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     let state = arguments.crash_state.as_deref().map(CrashState::create).transpose();
     let state = state.map_err(Failure::usage)?.map(Arc::new);
     let progress = Progress::default();
+    if !arguments.quiet && !arguments.json {
+        output::message(&job::lines(chosen.cells.iter().map(|cell| &cell.cell.workload)));
+    }
     let view = Shown { html: None, quiet: arguments.quiet, json: arguments.json };
     let screen = Screen::of_one(&view, &progress, workload.name);
     let conducting = RunControl {
@@ -223,26 +230,6 @@ fn named(name: &str) -> Option<Workload<'_>> {
     Some(Workload { name, title, source, suite, workload: point, preset: false })
 }
 
-/// Names of all presets and suites.
-fn names() -> impl Iterator<Item = &'static str> + Clone {
-    let presets = suites::presets().iter().map(|preset| preset.name.as_str());
-    presets.chain(suites::ALL.iter().map(|suite| suite.spec.name))
-}
-
-/// Similar names: the nearest, and those that contain the word or are contained in it, at most
-/// five.
-fn near(name: &str) -> Vec<String> {
-    let alike =
-        names().filter(|known| !name.is_empty() && (known.contains(name) || name.contains(known)));
-    let mut near: Vec<&str> = nearest(name, names()).into_iter().collect();
-    for known in alike {
-        if !near.contains(&known) {
-            near.push(known);
-        }
-    }
-    near.into_iter().take(3).map(|known| format!("`{known}`")).collect()
-}
-
 /// Absolute path of the directory.
 ///
 /// # Errors
@@ -368,20 +355,6 @@ fn heeded(
         }
         _ => Ok(()),
     }
-}
-
-/// Text as a TOML string.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 /// Run file: the given path, or a temporary file that is removed when this is dropped.

@@ -38,7 +38,13 @@ pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
     }
     cells::check_space(&chosen, &catalog)?;
     let cells = cells::of(&chosen, &catalog, &RealHost, 0);
-    let mut lines = head(&chosen);
+    let mut lines = Vec::new();
+    if chosen.from_options {
+        lines.push("plan, printed alone by --text".to_owned());
+        lines.extend(chosen.text.lines().map(|line| format!("  {line}").trim_end().to_owned()));
+        lines.push(String::new());
+    }
+    lines.extend(head(&chosen));
     lines.extend(external_directory(&chosen, &cells));
     lines.extend(loads(&chosen)?);
     storage(&chosen, &mut lines);

@@ -19,7 +19,7 @@ use model::{Metric, RunRecord, suggest};
 use super::NOT_RECORDED;
 use crate::published::{
     PUBLISHED, Published,
-    beside::{alias, side},
+    side::{alias, side},
 };
 
 /// One side of a comparison.
