@@ -2,6 +2,7 @@
 
 mod guest;
 mod parse;
+mod setup;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
 use parse::{aspect, guest, pair, percent, setting};
+pub(crate) use setup::{Complete, Completions, Docs, Doctor, Shell};
 
 /// Benchmark Linux filesystems and report statistically supported results only.
 #[derive(Debug, Parser)]
@@ -78,7 +80,7 @@ pub(crate) enum Command {
     /// charts, and studies.
     List(List),
     /// Check what this machine can measure and how to install what is missing.
-    Doctor,
+    Doctor(Doctor),
     /// Check guest support; list or build guest kernels.
     #[command(arg_required_else_help = true)]
     Guest(Guest),
@@ -89,11 +91,15 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Undo the changes of a killed run: mounts, loop devices, images, settings.
     Clean,
-    /// Print the version (-v: compiler, target, SQLite).
+    /// Print the version (-v: commit, target, profile, features, compiler, SQLite).
     Version,
-    /// Write the reference pages.
-    #[command(hide = true)]
+    /// Print a completion script for a shell.
+    Completions(Completions),
+    /// Write the reference pages or the manual pages.
     Docs(Docs),
+    /// Print the completions of a command line.
+    #[command(hide = true)]
+    Complete(Complete),
     /// Run one worker process of a phase.
     #[command(hide = true)]
     Worker,
@@ -458,14 +464,4 @@ pub(crate) enum Listed {
     Charts,
     /// Published studies whose tables a report can reproduce.
     Studies,
-}
-
-/// `fslab docs`
-#[derive(Debug, Args)]
-pub(crate) struct Docs {
-    /// Directory of the pages.
-    pub(crate) directory: PathBuf,
-    /// Only check whether the pages are up to date.
-    #[arg(long)]
-    pub(crate) check: bool,
 }

@@ -24,6 +24,7 @@ mod guest;
 mod hostile;
 mod import;
 mod input;
+mod installed;
 mod kept;
 mod language;
 mod loadfile;

@@ -12,8 +12,8 @@ use crate::{
     workload::{Value, ValueError},
 };
 
-/// Keys other than suite parameters and system settings.
-const KEYS: [&str; 23] = [
+/// Keys of `--set` other than suite parameters and system settings.
+pub const OVERRIDES: [&str; 23] = [
     "filesystem",
     "scheduler",
     "fill_percent",
@@ -312,7 +312,8 @@ impl Plan {
         }
         let suites = self.workloads.iter().flat_map(|entry| entry.suite.parameters);
         let factors = SETTINGS.iter().map(|spec| spec.name);
-        let known = KEYS.into_iter().chain(factors).chain(suites.map(|parameter| parameter.name));
+        let known =
+            OVERRIDES.into_iter().chain(factors).chain(suites.map(|parameter| parameter.name));
         let error = ValueError::new(format!("the plan has no key `{key}`"));
         Err(match nearest(key, known.clone()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
