@@ -18,6 +18,7 @@ mod cli;
 mod compare;
 mod damaged;
 mod data;
+mod dependencies;
 mod ended;
 mod failures;
 mod guest;
