@@ -22,6 +22,7 @@ mod dependencies;
 mod ended;
 mod failures;
 mod guest;
+mod guides;
 mod hostile;
 mod import;
 mod input;
