@@ -3,6 +3,7 @@
 mod axes;
 mod guest;
 mod parse;
+mod setup;
 mod usage;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
 use parse::{aspect, guest, pair, percent, repetitions, setting, whole};
+pub(crate) use setup::{Complete, Completions, Docs, Doctor, Shell};
 pub(crate) use usage::{message, parse as parse_arguments};
 
 /// Benchmark Linux filesystems and report statistically supported results only.
@@ -88,7 +90,7 @@ pub(crate) enum Command {
     /// charts, and studies.
     List(List),
     /// Check what this machine can measure and how to install what is missing.
-    Doctor,
+    Doctor(Doctor),
     /// Check guest support; list or build guest kernels.
     #[command(arg_required_else_help = true)]
     Guest(Guest),
@@ -99,11 +101,15 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Undo the changes of a killed run: mounts, loop devices, images, settings.
     Clean,
-    /// Print the version (-v: compiler, target, SQLite).
+    /// Print the version (-v: commit, target, profile, features, compiler, SQLite).
     Version,
-    /// Write the reference pages.
-    #[command(hide = true)]
+    /// Print a completion script for a shell.
+    Completions(Completions),
+    /// Write the reference pages or the manual pages.
     Docs(Docs),
+    /// Print the completions of a command line.
+    #[command(hide = true)]
+    Complete(Complete),
     /// Run one worker process of a phase.
     #[command(hide = true)]
     Worker,
@@ -493,14 +499,4 @@ pub(crate) enum Listed {
     Charts,
     /// Published studies whose tables a report can reproduce.
     Studies,
-}
-
-/// `fslab docs`
-#[derive(Debug, Args)]
-pub(crate) struct Docs {
-    /// Directory of the pages.
-    pub(crate) directory: PathBuf,
-    /// Only check whether the pages are up to date.
-    #[arg(long)]
-    pub(crate) check: bool,
 }

@@ -27,6 +27,14 @@ pub(crate) struct BuiltinPlan {
     pub(crate) text: &'static str,
 }
 
+impl BuiltinPlan {
+    /// Title: the question that the plan answers.
+    pub(crate) fn title(&self) -> &'static str {
+        let title = self.text.lines().find_map(|line| line.strip_prefix("title = "));
+        title.unwrap_or_default().trim_matches('"')
+    }
+}
+
 /// All built-in plans.
 pub(crate) const BUILTIN_PLANS: &[BuiltinPlan] = &[
     BuiltinPlan { name: "bonnie-2012", text: include_str!("../../../plans/bonnie-2012.toml") },

@@ -1,4 +1,6 @@
-//! `fslab docs`: writes the reference pages from the tables that the program uses.
+//! `fslab docs`: writes the reference and manual pages from the tables that the program uses.
+
+mod man;
 
 use std::{fs, path::Path};
 
@@ -30,7 +32,29 @@ fn pages() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Reference pages that are also manual pages.
+fn manual() -> Vec<man::Reference> {
+    let page = |name, section, summary, text| man::Reference { name, section, summary, text };
+    vec![
+        page("fslab-plan", "5", "plans of fslab", plan_keys()),
+        page("fslab-run-file", "5", "run files of fslab", run_file()),
+        page("fslab-filesystems", "7", "filesystems that fslab can measure", filesystems()),
+        page("fslab-metrics", "7", "metrics of fslab", metrics()),
+        page("fslab-settings", "7", "system settings that fslab can vary", settings()),
+        page("fslab-suites", "7", "suites of fslab and their parameters", suites()),
+        page("fslab-warnings", "7", "warnings of fslab", warnings()),
+        page("fslab-workloads", "7", "presets of fslab", workloads()),
+    ]
+}
+
 pub(super) fn run(docs: &Docs) -> Result<Exit, Failure> {
+    if docs.man {
+        for (name, text) in man::pages(&manual()) {
+            let section = name.rsplit('.').next().unwrap_or_default();
+            write(&docs.directory.join(format!("man{section}")).join(&name), &text)?;
+        }
+        return Ok(Exit::Success);
+    }
     let mut stale = Vec::new();
     for (name, text) in pages() {
         let path = docs.directory.join(name);
@@ -168,6 +192,16 @@ fn metrics() -> String {
 }
 
 fn plan() -> String {
+    let mut body = plan_keys();
+    body.push_str("\n## Built-in plans\n");
+    for ready in BUILTIN_PLANS {
+        body.push_str(&format!("\n### {}\n\n```toml\n{}```\n", ready.name, ready.text));
+    }
+    page("Plans", &body)
+}
+
+/// Keys of all tables of a plan.
+fn plan_keys() -> String {
     let mut body = String::from(
         "A plan is TOML. Sizes are strings with a binary unit (`\"4KiB\"`, `\"1GiB\"`; `\"4k\"` is \
          the same); `\"4KB\"` is rejected because it is ambiguous. A list of values for a suite \
@@ -186,18 +220,14 @@ fn plan() -> String {
             body.push_str(&row(&[key.key, key.takes, key.default, key.doc]));
         }
     }
-    body.push_str("\n## Built-in plans\n");
-    for ready in BUILTIN_PLANS {
-        body.push_str(&format!("\n### {}\n\n```toml\n{}```\n", ready.name, ready.text));
-    }
-    page("Plans", &body)
+    body
 }
 
 fn run_file() -> String {
     let body = format!(
         "A run file is one SQLite database. `sqlite3`, DuckDB, and pandas can read \
-         it:\n\n```sh\nsqlite3 RUN.fslab \"SELECT filesystem, phase, avg(value) FROM result WHERE \
-         metric = 'throughput' GROUP BY 1, 2\"\n```\n\n## Tables\n\n```sql\n{}```\n\n## \
+         it:\n\n```sh\nsqlite3 RUN.fslab \"SELECT filesystem, phase, avg(value) FROM result\n    \
+         WHERE metric = 'throughput' GROUP BY 1, 2\"\n```\n\n## Tables\n\n```sql\n{}```\n\n## \
          Histograms\n\n`histogram.counts` contains LEB128 varints: format (1), count, sum (low, \
          then high 64 bits), min, max, then for each nonzero counter the distance to the previous \
          index and the count. Values are nanoseconds. A value below 128 is its own index; for \

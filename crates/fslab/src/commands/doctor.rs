@@ -1,19 +1,27 @@
 //! `fslab doctor`: checks what this machine can measure and what is missing.
 
+mod json;
+
 use model::Bytes;
 use rig::{Availability, Catalog, Host, RealHost, layers::layer_support};
 
 use crate::{
+    cli::Doctor,
     exit::{Exit, Failure},
     output,
 };
 
-pub(super) fn run() -> Result<Exit, Failure> {
+pub(super) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
     let root = RealHost.is_root();
     let facts = rig::probe::machine(&RealHost);
     let fact = |name: &str| facts.get(name).unwrap_or("not available").to_owned();
     let clock = engine::clock();
     let ceiling = engine::write_generator_limit(Bytes::kib(4))?;
+    if doctor.json {
+        let object = json::object(&RealHost, clock, ceiling.nanos_per_op());
+        output::json(&serde_json::to_string_pretty(&object)?)?;
+        return Ok(Exit::Success);
+    }
     let mut lines = vec![
         format!("program     {}", super::version::program()),
         format!("kernel      Linux {}", fact("kernel.release")),

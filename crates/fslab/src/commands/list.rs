@@ -179,9 +179,7 @@ fn workloads() -> Table {
 fn plans() -> Table {
     let mut table = table(&["plan", "question"]);
     for ready in BUILTIN_PLANS {
-        let title = ready.text.lines().find_map(|line| line.strip_prefix("title = "));
-        let title = title.unwrap_or_default().trim_matches('"');
-        table.add_row([ready.name, title].map(Cell::new));
+        table.add_row([ready.name, ready.title()].map(Cell::new));
     }
     table
 }

@@ -4,6 +4,7 @@ mod audit;
 mod bench;
 mod clean;
 mod compare;
+mod completions;
 mod demo;
 mod docs;
 mod doctor;
@@ -60,12 +61,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Compare(compare) => compare::run(compare),
         Command::Audit(audit) => audit::run(audit),
         Command::List(list) => list::run(list),
-        Command::Doctor => doctor::run(),
+        Command::Doctor(doctor) => doctor::run(doctor),
         Command::Guest(guest) => guest::run(guest),
         Command::Verify(verify) => verify::run(verify),
         Command::Clean => clean::run(&state),
         Command::Version => version::run(arguments.verbose > 0),
+        Command::Completions(shell) => completions::run(shell),
         Command::Docs(docs) => docs::run(docs),
+        Command::Complete(words) => completions::candidates(words),
         Command::Worker => {
             engine::worker_process()?;
             Ok(Exit::Success)

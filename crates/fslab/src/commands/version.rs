@@ -1,5 +1,7 @@
 //! `fslab version`: version of the program, as stored in every run file.
 
+use serde_json::{Value, json};
+
 use crate::{
     exit::{Exit, Failure},
     output,
@@ -13,17 +15,35 @@ pub(crate) fn program() -> String {
     }
 }
 
-pub(super) fn run(verbose: bool) -> Result<Exit, Failure> {
-    let mut text = program();
-    if verbose {
-        let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-        let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
-        text.push_str(&format!(
-            "\ntarget {target}\nbuild {profile}\ncompiler {}\nSQLite {}",
-            env!("FSLAB_RUSTC"),
-            store::sqlite_version()
-        ));
+/// Properties of the build that affect results: what was built, by what, and for what.
+const BUILD: [(&str, &str); 5] = [
+    ("target", env!("FSLAB_TARGET")),
+    ("profile", env!("FSLAB_PROFILE")),
+    ("features", env!("FSLAB_FEATURES")),
+    ("allocator", if cfg!(target_env = "musl") { "mimalloc" } else { "C library" }),
+    ("compiler", env!("FSLAB_RUSTC")),
+];
+
+/// Version, commit (null without a repository), and build as JSON.
+pub(super) fn build() -> Value {
+    let mut build = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "commit": option_env!("FSLAB_COMMIT"),
+        "sqlite": store::sqlite_version(),
+    });
+    for (name, value) in BUILD {
+        build[name] = json!(value);
     }
-    output::result(&text)?;
+    build
+}
+
+pub(super) fn run(verbose: bool) -> Result<Exit, Failure> {
+    let mut lines = vec![program()];
+    if verbose {
+        lines.push(format!("commit {}", option_env!("FSLAB_COMMIT").unwrap_or("unknown")));
+        lines.extend(BUILD.iter().map(|(name, value)| format!("{name} {value}")));
+        lines.push(format!("SQLite {}", store::sqlite_version()));
+    }
+    output::lines(&lines)?;
     Ok(Exit::Success)
 }

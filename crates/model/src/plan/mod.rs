@@ -17,6 +17,7 @@ use std::ops::Range;
 pub use invalid_trials::InvalidTrials;
 pub use keys::{KEYS, KeySpec};
 pub use profile::Profile;
+pub use settings::OVERRIDES;
 
 use crate::{
     cell::{AaControl, FilesystemLevel, FillLevel, Isolation},

@@ -12,8 +12,8 @@ use crate::{
     workload::{Value, ValueError},
 };
 
-/// Keys other than suite parameters and system settings.
-const KEYS: [&str; 23] = [
+/// Keys of `--set` other than suite parameters and system settings.
+pub const OVERRIDES: [&str; 23] = [
     "filesystem",
     "scheduler",
     "fill_percent",
@@ -312,7 +312,8 @@ impl Plan {
         }
         let suites = self.workloads.iter().flat_map(|entry| entry.suite.parameters);
         let factors = SETTINGS.iter().map(|spec| spec.name);
-        let known = KEYS.into_iter().chain(factors).chain(suites.map(|parameter| parameter.name));
+        let known =
+            OVERRIDES.into_iter().chain(factors).chain(suites.map(|parameter| parameter.name));
         let in_plan = |spec: &&keys::KeySpec| matches!(spec.table, "" | "storage" | "axes");
         if keys::KEYS.iter().filter(in_plan).any(|spec| spec.key == key) {
             let error = ValueError::new(format!("`{key}` cannot be overridden"));
@@ -324,7 +325,7 @@ impl Plan {
             None => format!(
                 "valid keys: {}, a name of `fslab list settings`, or a parameter of the plan's \
                  suites (`fslab list suites`)",
-                KEYS.join(", ")
+                OVERRIDES.join(", ")
             ),
         }))
     }
@@ -332,7 +333,7 @@ impl Plan {
     /// Reports whether [`Plan::set`] can override this key of any plan. All other keys are
     /// parameters of suites.
     pub fn is_key(key: &str) -> bool {
-        KEYS.contains(&key) || SystemSetting::from_name(key).is_some()
+        OVERRIDES.contains(&key) || SystemSetting::from_name(key).is_some()
     }
 
     /// Number of repetitions of the plan or the profile, as text.

@@ -84,21 +84,27 @@ pub(super) fn kernels() -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
+/// Kinds of guests, each with the reason why it is not supported.
+pub(super) fn support() -> Vec<(&'static str, Result<(), String>)> {
+    let cache = Cache::new(Cache::default_directory());
+    let support = |engine: Engine| match engine.preflight(MEMORY, Some(cache.directory())) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(why(engine, &error)),
+    };
+    Engine::ALL.into_iter().map(|engine| (engine.name(), support(engine))).collect()
+}
+
 /// Lines of `fslab doctor`: supported kinds of guests, and the reasons why others are not
 /// supported, grouped by reason.
 pub(super) fn summary() -> Vec<String> {
-    let cache = Cache::new(Cache::default_directory());
     let (mut usable, mut missing) = (Vec::new(), Vec::<(String, Vec<&str>)>::new());
-    for engine in Engine::ALL {
-        match engine.preflight(MEMORY, Some(cache.directory())) {
-            Ok(_) => usable.push(engine.name()),
-            Err(error) => {
-                let why = why(engine, &error);
-                match missing.iter_mut().find(|(known, _)| *known == why) {
-                    Some((_, names)) => names.push(engine.name()),
-                    None => missing.push((why, vec![engine.name()])),
-                }
-            }
+    for (name, support) in support() {
+        match support {
+            Ok(()) => usable.push(name),
+            Err(why) => match missing.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, names)) => names.push(name),
+                None => missing.push((why, vec![name])),
+            },
         }
     }
     let usable = if usable.is_empty() { "none".to_owned() } else { usable.join(", ") };

@@ -49,6 +49,11 @@ pub(super) fn run(guest: &Guest) -> Result<Exit, Failure> {
     }
 }
 
+/// Kinds of guests, each with the reason why it is not supported.
+pub(super) fn support() -> Vec<(&'static str, Result<(), String>)> {
+    check::support()
+}
+
 /// Supported kinds of guests, for `fslab doctor`.
 pub(super) fn summary() -> Vec<String> {
     check::summary()

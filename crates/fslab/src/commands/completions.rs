@@ -1,0 +1,211 @@
+//! `fslab completions`: scripts for shells, and the candidates that they show.
+//!
+//! The scripts run `fslab complete -- WORD...` with the words up to the cursor. Candidates are
+//! commands, options, and, as values, the names that this program knows: plans, workloads,
+//! filesystems, metrics, and others.
+
+use std::ffi::OsStr;
+
+use analysis::conditions::Aspect;
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter,
+    engine::{ValueCompleter, complete},
+};
+use model::{
+    GuestKind, metric,
+    plan::{KEYS, OVERRIDES},
+    workload::{Kind, ParameterSpec},
+};
+use rig::Catalog;
+
+use crate::{
+    cli::{Arguments, Complete, Completions, Shell},
+    exit::{Exit, Failure},
+    output,
+    plans::BUILTIN_PLANS,
+};
+
+/// Name of a value and its meaning.
+type Named = (String, String);
+
+pub(super) fn run(completions: &Completions) -> Result<Exit, Failure> {
+    let script = match completions.shell {
+        Shell::Bash => include_str!("../../completions/fslab.bash"),
+        Shell::Zsh => include_str!("../../completions/fslab.zsh"),
+        Shell::Fish => include_str!("../../completions/fslab.fish"),
+    };
+    output::result(script)?;
+    Ok(Exit::Success)
+}
+
+/// Prints the candidates of the last word.
+pub(super) fn candidates(words: &Complete) -> Result<Exit, Failure> {
+    let directory = std::env::current_dir().ok();
+    let mut root = with_values(Arguments::command());
+    let last = words.words.len().saturating_sub(1);
+    let mut candidates = complete(&mut root, words.words.clone(), last, directory.as_deref())?;
+    let option = |it: &CompletionCandidate| it.get_value().to_string_lossy().starts_with('-');
+    if words.words.last().is_some_and(|word| word.is_empty()) && !candidates.iter().all(option) {
+        // Options follow a hyphen.
+        candidates.retain(|candidate| !option(candidate));
+    }
+    let mut text = String::new();
+    for candidate in candidates {
+        let value = candidate.get_value().to_string_lossy();
+        let help = candidate.get_help().map(ToString::to_string).unwrap_or_default();
+        let help = help.lines().next().unwrap_or_default().trim_end_matches('.');
+        text.push_str(&format!("{}\t{help}\n", output::line(&value)));
+    }
+    output::bytes(text.as_bytes())?;
+    Ok(Exit::Success)
+}
+
+/// Command line with a completer for each argument whose values have names.
+fn with_values(command: Command) -> Command {
+    let runs = command.get_name() == "run" || command.get_name() == "show";
+    command.mut_args(|argument| with_value(argument, runs)).mut_subcommands(with_values)
+}
+
+/// Argument with its completer. `plan_keys`: true if `--set` changes a plan.
+fn with_value(argument: Arg, plan_keys: bool) -> Arg {
+    let completer = match argument.get_id().as_str() {
+        "plan" => with_files(plans, "toml"),
+        "workload" => one_of(workloads),
+        "resume" => with_files(Vec::new, "fslab"),
+        "run" | "runs" | "table" => with_files(published, "fslab"),
+        "catalog" | "statements" => with_files(Vec::new, "toml"),
+        "metric" => one_of(metrics),
+        "guest" => one_of(guests),
+        "allow_differences" => one_of(aspects),
+        "set" if plan_keys => ArgValueCompleter::new(|text: &OsStr| assignments(text, true)),
+        "set" => ArgValueCompleter::new(|text: &OsStr| assignments(text, false)),
+        "directory" | "charts" | "state_directory" => ArgValueCompleter::new(PathCompleter::dir()),
+        _ => return argument,
+    };
+    argument.add(completer)
+}
+
+fn one_of(values: fn() -> Vec<Named>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |text: &OsStr| starting_with(text, values()))
+}
+
+/// Names, and files with an extension.
+fn with_files(values: fn() -> Vec<Named>, extension: &'static str) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |text: &OsStr| {
+        let mut candidates = starting_with(text, values());
+        let fits = move |path: &std::path::Path| path.extension() == Some(OsStr::new(extension));
+        candidates.extend(PathCompleter::any().filter(fits).complete(text));
+        candidates
+    })
+}
+
+fn starting_with(text: &OsStr, values: Vec<Named>) -> Vec<CompletionCandidate> {
+    let text = text.to_string_lossy();
+    let fitting = values.into_iter().filter(|(name, _)| name.starts_with(&*text));
+    fitting.map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into()))).collect()
+}
+
+/// Candidates of `--set`: keys with `=`, and the values of a key, of which a list may have several.
+fn assignments(text: &OsStr, plan_keys: bool) -> Vec<CompletionCandidate> {
+    let Some((key, value)) = text.to_str().and_then(|text| text.split_once('=')) else {
+        let keys = keys(plan_keys).into_iter().map(|(key, help)| (format!("{key}="), help));
+        return starting_with(text, keys.collect());
+    };
+    let start = value.rfind(',').map_or(0, |comma| comma + 1);
+    let (others, value) = value.split_at(start);
+    let named = values(key).into_iter().filter(|(name, _)| {
+        name.starts_with(value) && !others.split(',').any(|other| other == name)
+    });
+    let named = named.map(|(name, help)| (format!("{key}={others}{name}"), help));
+    starting_with(text, named.collect())
+}
+
+/// Keys that `--set` changes.
+fn keys(plan_keys: bool) -> Vec<Named> {
+    let meaning = |name: &str| KEYS.iter().find(|key| key.key == name).map_or("", |key| key.doc);
+    let mut keys: Vec<Named> = Vec::new();
+    if plan_keys {
+        keys.extend(OVERRIDES.map(|key| (key.to_owned(), meaning(key).to_owned())));
+        keys.extend(rig::settings().into_iter().map(|(key, _, doc)| named(key, doc)));
+    }
+    for ParameterSpec { name, doc, .. } in parameters() {
+        if !keys.iter().any(|(key, _)| key == name) {
+            keys.push(named(name, doc));
+        }
+    }
+    keys
+}
+
+/// Values of a key, as far as they have names.
+fn values(key: &str) -> Vec<Named> {
+    match key {
+        "filesystem" => filesystems(),
+        "guest" => guests(),
+        "study" => report::views().map(|(name, holds)| named(name, holds)).collect(),
+        "profile" => words(&["quick", "standard", "rigorous"]),
+        _ => {
+            let mut values: Vec<Named> = Vec::new();
+            for ParameterSpec { kind, .. } in parameters().filter(|it| it.name == key) {
+                let own = match kind {
+                    Kind::Word(own) | Kind::Words(own) | Kind::Sequence(own) => words(own),
+                    Kind::Flag => words(&["false", "true"]),
+                    Kind::Size { .. }
+                    | Kind::Count { .. }
+                    | Kind::Amount { .. }
+                    | Kind::Fraction
+                    | Kind::Number { .. }
+                    | Kind::Time
+                    | Kind::Text { .. } => Vec::new(),
+                };
+                values.extend(own);
+            }
+            values.sort();
+            values.dedup();
+            values
+        }
+    }
+}
+
+fn parameters() -> impl Iterator<Item = &'static ParameterSpec> {
+    suites::ALL.iter().flat_map(|suite| suite.spec.parameters)
+}
+
+fn plans() -> Vec<Named> {
+    BUILTIN_PLANS.iter().map(|plan| named(plan.name, plan.title())).collect()
+}
+
+fn workloads() -> Vec<Named> {
+    let presets = suites::presets().iter().map(|preset| named(&preset.name, &preset.title));
+    presets
+        .chain(suites::ALL.iter().map(|suite| named(suite.spec.name, suite.spec.title)))
+        .collect()
+}
+
+fn published() -> Vec<Named> {
+    report::PUBLISHED.iter().map(|set| named(&set.full_name(), set.article)).collect()
+}
+
+fn metrics() -> Vec<Named> {
+    metric::ALL.iter().map(|metric| named(metric.name, metric.meaning)).collect()
+}
+
+fn filesystems() -> Vec<Named> {
+    Catalog::embedded().all().iter().map(|it| named(&it.name, &it.title)).collect()
+}
+
+fn guests() -> Vec<Named> {
+    words(&GuestKind::ALL.map(GuestKind::name))
+}
+
+fn aspects() -> Vec<Named> {
+    words(&Aspect::ALL.map(Aspect::name))
+}
+
+fn words(words: &[&str]) -> Vec<Named> {
+    words.iter().map(|word| named(word, "")).collect()
+}
+
+fn named(name: &str, meaning: &str) -> Named {
+    (name.to_owned(), meaning.to_owned())
+}

@@ -1,0 +1,72 @@
+//! Guides whose examples are not executed by other tests.
+
+use std::fs;
+
+use crate::support::{Bench, root};
+
+/// Blocks of code of a guide.
+fn blocks(guide: &str, language: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("docs/guides").join(guide)).unwrap();
+    let start = format!("```{language}\n");
+    let blocks = text.split(&start).skip(1).filter_map(|rest| rest.split_once("\n```"));
+    blocks.map(|(block, _)| block.to_owned()).collect()
+}
+
+#[test]
+fn plans_in_the_guide_for_users_of_other_benchmarks_are_valid() {
+    let bench = Bench::new();
+    let plans = blocks("other-benchmarks.md", "toml");
+    assert!(!plans.is_empty());
+    for plan in plans {
+        let shown = bench.ends(0, &["show", &bench.plan(&plan)]).stdout;
+        assert!(shown.contains("io_engine=io_uring"), "{shown}");
+    }
+}
+
+#[test]
+fn parameters_in_the_guide_for_users_of_other_benchmarks_exist() {
+    let suites = Bench::new().ends(0, &["list", "suites"]).stdout;
+    let presets = Bench::new().ends(0, &["list", "workloads"]).stdout;
+    let known: Vec<&str> = suites.lines().chain(presets.lines()).collect();
+    let known = |name: &str| known.iter().any(|line| line.split_whitespace().next() == Some(name));
+    let text = fs::read_to_string(root().join("docs/guides/other-benchmarks.md")).unwrap();
+    // The last column of the tables about fio and Phoronix.
+    let rows =
+        text.lines().skip_while(|line| *line != "## fio").filter(|line| line.starts_with("| `"));
+    let cells: Vec<&str> =
+        rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next()).collect();
+    let code = cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let names: Vec<&str> = code.filter_map(|code| code.split(' ').next()).collect();
+    let names: Vec<&str> = names.into_iter().filter(|name| !name.starts_with('"')).collect();
+    assert!(names.len() > 30, "{names:?}");
+    for name in names {
+        assert!(known(name) || suites.contains(&format!("{name}: ")), "{name}");
+    }
+}
+
+#[test]
+fn options_in_the_workflows_for_kernels_exist() {
+    let bench = Bench::new();
+    let workflows = blocks("regressions.md", "yaml");
+    assert_eq!(workflows.len(), 2);
+    let help = |command| bench.ends(0, &[command, "--help"]).stdout;
+    let help = help("run") + &help("compare");
+    for workflow in workflows {
+        assert!(workflow.contains("fslab compare old.fslab new.fslab --gate 1%"), "{workflow}");
+        let commands =
+            workflow.split("fslab run ").skip(1).chain(workflow.split("fslab compare ").skip(1));
+        for command in commands {
+            // A command ends at the next step.
+            let command = command.split("\n    - ").next().unwrap().split("done").next().unwrap();
+            let command =
+                command.split("- name").next().unwrap().split("\n      - ").next().unwrap();
+            for option in command.split_whitespace().filter(|word| word.starts_with("--")) {
+                assert!(help.contains(option), "{option}");
+            }
+        }
+        for name in workflow.lines().filter_map(|line| line.split("fslab run ").nth(1)) {
+            let plan = name.split(' ').next().unwrap();
+            bench.ends(0, &["show", plan, "--text"]);
+        }
+    }
+}
