@@ -136,7 +136,7 @@ impl ResolvedPlan {
 
     /// Checks the text of a plan. `wrong` formats an error in the text, `typed` an override as the
     /// option on the command line.
-    fn parse(
+    pub(crate) fn parse(
         name: String,
         text: String,
         overrides: Vec<(String, String)>,
@@ -183,7 +183,7 @@ impl ResolvedPlan {
 }
 
 /// Override as an option.
-fn set(key: &str, value: &str) -> String {
+pub(crate) fn set(key: &str, value: &str) -> String {
     format!("--set {key}={value}")
 }
 

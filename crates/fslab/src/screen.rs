@@ -201,7 +201,7 @@ impl Screen {
             Event::CellDone { filesystem, label, aa_duplicate, reason } => {
                 format!("closed {}: {reason}", cell(filesystem, label, *aa_duplicate))
             }
-            Event::Forecast(forecast) => describe(forecast),
+            Event::Forecast(forecast) => forecast_line(forecast),
             Event::RunEnded { tally, elapsed } => {
                 let plural = if state.done == 1 { "" } else { "s" };
                 let invalid = match tally.invalid {
@@ -259,7 +259,7 @@ fn cell(filesystem: &str, label: &str, aa_duplicate: bool) -> String {
 }
 
 /// Forecast as text.
-fn describe(forecast: &Forecast) -> String {
+fn forecast_line(forecast: &Forecast) -> String {
     let Forecast { least, expected, most, time, over_time_limit, .. } = forecast;
     let trials = match (least, most) {
         _ if *over_time_limit => format!("about {expected} trials until the time limit"),
