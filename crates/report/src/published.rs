@@ -8,13 +8,13 @@
 //! another layout, functions that create its tables and charts.
 
 pub(crate) mod audit;
+pub(crate) mod beside;
 mod bonnie;
 mod csv;
 mod figures;
 mod iozone;
 mod measured;
 mod sets;
-pub(crate) mod side;
 mod tasks;
 mod trends;
 

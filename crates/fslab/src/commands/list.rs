@@ -140,12 +140,13 @@ fn suites(word: Option<&str>) -> Result<String, Failure> {
     }
     let mut text = String::new();
     for spec in &found {
-        text.push_str(&format!("{}: {}\nsource: {}\n", spec.name, spec.title, spec.source));
+        text.push_str(&wrapped(&format!("{}: {}", spec.name, spec.title)));
+        text.push_str(&wrapped(&format!("source: {}", spec.source)));
         if word.is_some() {
             let of_suite = suites::presets().iter().filter(|p| p.workload.suite == spec.name);
             let names: Vec<&str> = of_suite.map(|preset| preset.name.as_str()).collect();
             if !names.is_empty() {
-                text.push_str(&format!("workloads: {}\n", names.join(", ")));
+                text.push_str(&wrapped(&format!("workloads: {}", names.join(", "))));
             }
         }
         let mut table = table(&["parameter", "default", "takes", "meaning"]);
@@ -155,6 +156,23 @@ fn suites(word: Option<&str>) -> Result<String, Failure> {
         text.push_str(&format!("{table}\n"));
     }
     Ok(text)
+}
+
+/// Text as lines of the width of the terminal; further lines are indented.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut column) = (String::new(), 0);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > output::width() {
+            lines.push_str("\n ");
+            column = 1;
+        }
+        let gap = usize::from(column > 0);
+        lines.push_str(&" ".repeat(gap));
+        lines.push_str(word);
+        column += gap + length;
+    }
+    lines + "\n"
 }
 
 /// Parameters with those of [`FIRST`] before the others.

@@ -349,7 +349,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 /// Similar names: the nearest, and those that contain the word or are contained in it, at most
-/// five.
+/// three.
 pub(crate) fn near(name: &str) -> Vec<String> {
     let alike =
         names().filter(|known| !name.is_empty() && (known.contains(name) || name.contains(known)));
@@ -359,7 +359,7 @@ pub(crate) fn near(name: &str) -> Vec<String> {
             near.push(known);
         }
     }
-    near.into_iter().take(5).map(|known| format!("`{known}`")).collect()
+    near.into_iter().take(3).map(|known| format!("`{known}`")).collect()
 }
 
 fn wrong(message: String) -> Failure {

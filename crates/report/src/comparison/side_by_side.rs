@@ -19,7 +19,7 @@ use model::{Metric, RunRecord, suggest};
 use super::NOT_RECORDED;
 use crate::published::{
     PUBLISHED, Published,
-    side::{alias, side},
+    beside::{alias, side},
 };
 
 /// One side of a comparison.

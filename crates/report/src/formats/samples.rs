@@ -47,10 +47,10 @@ pub(super) struct SampleRow<'a> {
 
 /// Texts of every cell, in the order of the record.
 pub(super) fn cells(record: &RunRecord) -> Vec<CellWords> {
-    record.cells.iter().map(labels).collect()
+    record.cells.iter().map(words).collect()
 }
 
-fn labels(record: &CellRecord) -> CellWords {
+fn words(record: &CellRecord) -> CellWords {
     let cell = &record.cell;
     let settings = cell.settings.iter().map(|(factor, value)| format!("{factor}={value}"));
     let settings: Vec<String> = settings.collect();
