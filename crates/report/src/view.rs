@@ -36,6 +36,7 @@ use model::RunRecord;
 
 use crate::published;
 
+pub(crate) use answer::without_key;
 pub(crate) use capped::{Capped, CappedBar, CappedPanel};
 pub(crate) use equivalence_margin::EquivalenceMargin;
 #[cfg(feature = "parquet")]
