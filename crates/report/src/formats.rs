@@ -3,7 +3,6 @@
 pub(crate) mod csv;
 pub(crate) mod iozone;
 pub(crate) mod json;
-pub(crate) mod markdown;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
 pub(crate) mod prometheus;

@@ -48,13 +48,13 @@ pub use formats::{
     csv::csv,
     iozone::{NotIozone, iozone},
     json::json,
-    markdown::markdown,
     prometheus::prometheus,
     xlsx::{XlsxError, xlsx},
 };
 pub use html::{Part, html};
 pub use plain::plain;
 pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};
+pub use run::markdown;
 pub use terminal::{answer, terminal};
 pub use units::{bandwidth, bytes, duration, is_command, quantity, stamp};
 pub use view::{View, views};

@@ -42,7 +42,7 @@ pub(crate) use equivalence_margin::EquivalenceMargin;
 #[cfg(feature = "parquet")]
 pub(crate) use facts::conditions;
 pub(crate) use facts::{Facts, Filesystem, Missing, imported};
-pub(crate) use findings::{Finding, Findings, WithheldFinding, disagreement};
+pub(crate) use findings::{Finding, Findings, PointFindings, WithheldFinding, disagreement};
 pub(crate) use interaction::{Across, Interaction, Panel};
 pub(crate) use normalized::{METHOD as NORMALIZED, Multiple, Normalized};
 pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint};
