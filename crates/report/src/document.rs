@@ -6,6 +6,7 @@
 //! escapes them for its format.
 
 pub(crate) mod html;
+pub(crate) mod json;
 mod kinds;
 pub(crate) mod markdown;
 mod table;

@@ -1,14 +1,15 @@
 //! Document of a run: everything after its first page. A section is one function here.
 
 use crate::{
+    charts::data::{Level, Series, SweepValue},
     document::{
         Block, Document, Item, Layout, Section, Spark, SparkRow, Style, Table, markdown as render,
     },
     published,
     units::{capital, percent},
     view::{
-        EquivalenceMargin, Finding, Level, Missing, Part, PointFindings, Series, SweepValue, Test,
-        View, WarningRow, WithheldFinding, answer::Answer, metric_label,
+        EquivalenceMargin, Finding, Missing, Part, PointFindings, Test, View, WarningRow,
+        WithheldFinding, answer::Answer, metric_label,
     },
 };
 
@@ -289,7 +290,8 @@ fn lifecycle(view: &View) -> Option<Section> {
 
 /// Reference to published results of the same suites.
 fn references(view: &View) -> Option<Section> {
-    let note = Block::Paragraph(published::note(&view.published)?);
+    let note =
+        Block::Paragraph(published::note(view.suites.iter().map(|suite| suite.name.as_str()))?);
     Some(Section::new("published", "Published results", vec![note]))
 }
 

@@ -6,8 +6,8 @@ use std::{io, path::Path};
 
 use anyhow::Context;
 use report::{
-    PUBLISHED_SUFFIX, TerminalOptions,
-    audit::{self, AUDITED, Audit, Audited, Statements, Table, csv},
+    AUDITED, Audited, PUBLISHED_SUFFIX, TerminalOptions,
+    audit::{Audit, Statements, Table, csv},
 };
 
 use crate::{
@@ -46,7 +46,7 @@ fn published(name: &str, statements: Option<&Path>) -> Result<Audit, Failure> {
             "{name} includes its statements; remove --statements"
         )));
     }
-    audit::published(name).ok_or_else(|| {
+    report::audited(name).ok_or_else(|| {
         let known: Vec<String> = AUDITED.iter().map(Audited::full_name).collect();
         Failure::usage(anyhow::anyhow!(
             "there are no published results `{name}` that can be audited; available: {}",

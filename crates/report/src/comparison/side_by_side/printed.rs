@@ -3,18 +3,18 @@
 use analysis::moments::Moments;
 use model::Metric;
 
-use super::{
-    Published, bonnie,
-    iozone::{KIB, RUNS, length, study, test_name},
-    tasks,
-};
+use super::{Center, Key, Side, Value};
 use crate::{
     bonnie::{Figure, PHASES},
-    comparison::side_by_side::{Center, Key, Side, Value},
+    published::{
+        Published, bonnie,
+        iozone::{KIB, RUNS, length, study, test_name},
+        tasks,
+    },
 };
 
 /// The numbers of a set under the names that runs are asked for.
-pub(crate) fn side(set: &Published) -> Side {
+pub(super) fn side(set: &Published) -> Side {
     let values = match set.suite {
         "iozone" => iozone(),
         "tasks" => of_tasks(set),
@@ -140,7 +140,7 @@ fn of_bonnie(set: &Published) -> Vec<Value> {
 }
 
 /// Name that the source of a study uses for a filesystem of its built-in plan.
-pub(crate) fn alias<'a>(suite: &str, name: &'a str) -> &'a str {
+pub(super) fn alias<'a>(suite: &str, name: &'a str) -> &'a str {
     match (suite, name) {
         ("bonnie", "ext4") => "ext4 defaults",
         ("bonnie", "btrfs from ext4") => "btrfs from ext4 conversion",
