@@ -52,8 +52,8 @@ fn a_regression_is_reported_with_effect_size_n_and_adjustment() {
         A: 2026-11-21-203100-k3x9 (Five filesystems & one that is <not> here)
         B: 2026-11-22-101500-b7q2 (Five filesystems & one that is <not> here)
         gate 5 %: failed; 2 of 130 tests significantly worse by more than 5 %; 102 of
-          130 tests non-inferior, 26 inconclusive (accepted if any test of the step is
-          conclusive)
+        130 tests non-inferior, 26 inconclusive (accepted if any test of the step is
+        conclusive)
         ───────────────────────────────────────────────────────────────────────────────
          test                           A        B   change            result
         ───────────────────────────────────────────────────────────────────────────────
