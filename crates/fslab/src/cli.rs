@@ -430,7 +430,7 @@ pub(crate) struct Compare {
     /// Output format.
     #[arg(long, value_enum)]
     pub(crate) format: Option<ComparisonFormat>,
-    /// Write an HTML page with charts (published results only).
+    /// Write an HTML page with charts.
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     pub(crate) html: Option<PathBuf>,
 }

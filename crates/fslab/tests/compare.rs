@@ -70,7 +70,11 @@ fn differences_are_printed_in_eighty_columns_and_as_json() {
     assert_eq!(profile["severity"], "other");
     assert_eq!((&profile["a"], &profile["b"]), (&"standard".into(), &"rigorous".into()));
     let md = bench.ends(0, &[&compare[..], &["--format", "md"]].concat()).stdout;
-    assert!(md.contains("| run.profile | other | standard | rigorous |"), "{md}");
+    assert!(md.contains("- run.profile (other): standard -> rigorous"), "{md}");
+    bench.ends(0, &[&compare[..], &["--html", "c.html"]].concat());
+    let page = fs::read_to_string(bench.path("c.html")).unwrap();
+    assert!(page.contains("<p class=\"headline\">Inconclusive in 2 of 2 tests"), "{page}");
+    bench.ends(2, &[&compare[..], &["--html", "a.fslab"]].concat());
 }
 
 /// Writes a copy of a run file with eight repetitions of generated values, independent of this

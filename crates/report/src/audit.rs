@@ -20,7 +20,6 @@ mod text;
 
 use analysis::audit::{self, Cell, Finding, Judgment, Layout, Ruling, Statement};
 
-pub use crate::published::audit::{AUDITED, Audited, published};
 pub use file::{FileError, Statements};
 
 /// Cells of a table with the names of their coordinates.

@@ -2,6 +2,8 @@
 
 pub(crate) mod axis;
 pub(crate) mod capped;
+pub(crate) mod changes;
+pub(crate) mod data;
 pub(crate) mod decades;
 pub(crate) mod ecdf;
 pub(crate) mod editions;

@@ -4,11 +4,12 @@
 //! module formats them, with templates C11 ("… regressed by …"), C5 (inconclusive, with the
 //! repetitions needed), and C12 (all tests).
 
+mod headline;
 mod json;
-mod markdown;
 mod phrases;
+mod show;
 pub mod side_by_side;
-mod terminal;
+mod statements;
 
 use analysis::{
     Side, Size, Verdict,
@@ -18,8 +19,8 @@ use analysis::{
 use model::RunRecord;
 
 pub use json::json;
-pub use markdown::markdown;
-pub use terminal::terminal;
+pub use show::{html, markdown, terminal};
+pub use statements::{StudyAudit, StudyError, study_of};
 
 use crate::{
     units::{capital, fixed, one_line},
@@ -30,17 +31,17 @@ use crate::{
 pub(crate) const NOT_RECORDED: &str = "not recorded";
 
 /// Result mark of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
-    Better,
     Worse,
+    Better,
     /// Found by screening, not significant by itself.
-    PossiblyBetter,
     PossiblyWorse,
-    Equivalent,
+    PossiblyBetter,
+    Inconclusive,
     /// Significant, but below the margin.
     Negligible,
-    Inconclusive,
+    Equivalent,
     NegativeControl,
     /// No comparison, or no findings from these runs.
     NotCompared,
@@ -84,16 +85,33 @@ impl Mark {
         }
     }
 
-    /// Terminal color, as in `ESC [ … m`. Blue and yellow are distinguishable with color blindness.
-    const fn color(self) -> Option<&'static str> {
+    /// Result of a test: at the gate, if there is one.
+    fn result(self, test: &TestPair) -> String {
+        let label = match (test.gate, self) {
+            (None, _) | (Some(AtGate::NonInferior), Self::Better) => self.label(),
+            (Some(AtGate::NonInferior), _) => "= non-inferior",
+            (Some(AtGate::Worse), _) => "▼ worse",
+            (Some(AtGate::Inconclusive), _) => "? inconclusive",
+            (Some(AtGate::Failed), _) => "▼ failed",
+            (Some(AtGate::Missing), _) => "▼ missing",
+        };
+        label.into()
+    }
+
+    fn sign(self) -> &'static str {
+        self.label().split(' ').next().unwrap_or_default()
+    }
+
+    /// Class of its color in a chart.
+    const fn class(self) -> &'static str {
         match self {
-            Self::Better | Self::PossiblyBetter => Some("34"),
-            Self::Worse | Self::PossiblyWorse => Some("33"),
+            Self::Better | Self::PossiblyBetter => "better",
+            Self::Worse | Self::PossiblyWorse => "worse",
             Self::Equivalent
             | Self::Negligible
             | Self::Inconclusive
             | Self::NegativeControl
-            | Self::NotCompared => None,
+            | Self::NotCompared => "even",
         }
     }
 }
@@ -184,20 +202,6 @@ impl<'a> RenderedComparison<'a> {
         )
     }
 
-    /// Text for a comparison without findings; `None` with findings or without tests.
-    fn nothing(&self) -> Option<String> {
-        let quiet = self.headlines.is_empty() && self.listed.is_empty();
-        let own = || self.step.tests.iter().filter(|test| test.affected && test.comparison.is_ok());
-        let tests = own().count();
-        let apart = |test: &TestPair| test.interval.is_some_and(|interval| !interval.contains(1.0));
-        let what = match own().any(apart) {
-            true => format!("No significant difference of at least {}", phrases::least(self.step)),
-            false => "No significant difference".into(),
-        };
-        (quiet && self.obstacles.is_empty() && tests > 0)
-            .then(|| format!("{what} in {tests} tests."))
-    }
-
     /// Confidence level of the intervals in findings.
     fn level(&self) -> String {
         format!(
@@ -281,18 +285,6 @@ pub fn verdict(gate: &Gate) -> String {
         false => "",
     };
     format!("gate {limit}{strict}: {result}{noise}{machine}")
-}
-
-/// Gate result of a test, for tables.
-fn at_gate(test: &TestPair) -> &'static str {
-    match test.gate {
-        Some(AtGate::Worse) => "worse",
-        Some(AtGate::NonInferior) => "non-inferior",
-        Some(AtGate::Inconclusive) => "?",
-        Some(AtGate::Failed) => "failed",
-        Some(AtGate::Missing) => "missing",
-        None => "",
-    }
 }
 
 /// Newly failing tests, then significantly worse tests, with the runs compared.

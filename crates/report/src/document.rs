@@ -6,6 +6,7 @@
 //! escapes them for its format.
 
 pub(crate) mod html;
+pub(crate) mod json;
 mod kinds;
 pub(crate) mod markdown;
 mod table;
@@ -48,6 +49,8 @@ pub(crate) enum Block {
     List(List),
     Table(Table, Layout),
     Figure(Figure),
+    /// Small charts of text; only terminals have them.
+    Spark(Spark),
     /// Details under a title; only pages and Markdown have them.
     Fold(String, Vec<Block>),
 }
@@ -57,6 +60,10 @@ pub(crate) enum Block {
 pub(crate) enum Layout {
     /// Numbers with both ends of their intervals.
     Full,
+    /// Numbers with the half-widths of their intervals.
+    Compact,
+    /// Medians, so that the parts of a sum are aligned.
+    Medians,
     /// Numbers alone.
     Bare,
     /// Texts. On a terminal, a row is an item of a list.
@@ -117,22 +124,54 @@ pub(crate) struct Figure {
     pub(crate) caption: String,
 }
 
+/// Sparklines, one per row.
+#[derive(Clone, Debug)]
+pub(crate) struct Spark {
+    /// Often empty.
+    pub(crate) title: String,
+    pub(crate) rows: Vec<SparkRow>,
+    pub(crate) caption: String,
+}
+
+/// One sparkline.
+#[derive(Clone, Debug)]
+pub(crate) struct SparkRow {
+    pub(crate) name: String,
+    /// Values at the lowest and the highest step.
+    pub(crate) range: (f64, f64),
+    /// `None` where there is no result.
+    pub(crate) values: Vec<Option<f64>>,
+    /// Ends of the range, and n.
+    pub(crate) text: String,
+}
+
 impl Section {
     pub(crate) fn new(id: impl Into<String>, title: impl Into<String>, blocks: Vec<Block>) -> Self {
         Self { id: id.into(), title: title.into(), blocks, sections: Vec::new() }
     }
 
-    /// True if it has figures only, which text formats omit.
+    /// True if all its blocks satisfy a condition, and it has some.
+    fn all(&self, of: fn(&Block) -> bool) -> bool {
+        (!self.blocks.is_empty() || !self.sections.is_empty())
+            && self.blocks.iter().all(of)
+            && self.sections.iter().all(|section| section.all(of))
+    }
+
+    /// True if a terminal shows nothing of it.
+    fn has_no_text(&self) -> bool {
+        self.all(|block| matches!(block, Block::Figure(_) | Block::Fold(..)))
+    }
+
+    /// True if Markdown shows nothing of it.
     fn is_pictures(&self) -> bool {
-        let pictures = |blocks: &[Block]| {
-            blocks.iter().all(|block| match block {
-                Block::Figure(_) => true,
-                Block::Fold(_, own) => own.iter().all(|own| matches!(own, Block::Figure(_))),
+        fn picture(block: &Block) -> bool {
+            match block {
+                Block::Figure(_) | Block::Spark(_) => true,
+                Block::Fold(_, own) => own.iter().all(picture),
                 Block::Paragraph(_) | Block::Note(_) | Block::List(_) | Block::Table(..) => false,
-            })
-        };
-        let empty = self.blocks.is_empty() && self.sections.is_empty();
-        !empty && pictures(&self.blocks) && self.sections.iter().all(Self::is_pictures)
+            }
+        }
+        self.all(picture)
     }
 
     /// The section, or nothing if it has no content.

@@ -1,11 +1,8 @@
 //! Formats for programs and for other documents: one file each.
 
-pub(crate) mod csv;
 pub(crate) mod iozone;
 pub(crate) mod json;
-pub(crate) mod markdown;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
 pub(crate) mod prometheus;
-mod samples;
 pub(crate) mod xlsx;

@@ -82,7 +82,7 @@ fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
             .filter(|table| !view.in_study(&table.id))
             .map(|table| table_html(table, view, &points))
             .collect(),
-        published: published::note(&view.published),
+        published: published::note(view.suites.iter().map(|suite| suite.name.as_str())),
         omitted: budget.omitted(),
         tables_omitted: budget.tables_omitted(),
         samples: view.samples.rows,

@@ -29,6 +29,7 @@ mod html;
 mod plain;
 mod published;
 mod run;
+mod samples;
 mod svg;
 mod terminal;
 #[cfg(test)]
@@ -45,18 +46,17 @@ pub use explain::{Explanation, UnknownWord, explain};
 #[cfg(feature = "parquet")]
 pub use formats::parquet::{ParquetError, parquet};
 pub use formats::{
-    csv::csv,
     iozone::{NotIozone, iozone},
     json::json,
-    markdown::markdown,
     prometheus::prometheus,
     xlsx::{XlsxError, xlsx},
 };
 pub use html::{Part, html};
 pub use plain::plain;
-pub use published::{
-    PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, StudyAudit, StudyError, published, study_of,
-};
+pub use published::audit::{AUDITED, Audited, published as audited};
+pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};
+pub use run::markdown;
+pub use samples::csv::csv;
 pub use terminal::{answer, terminal};
 pub use units::{bandwidth, bytes, duration, is_command, quantity, stamp};
 pub use view::{View, views};

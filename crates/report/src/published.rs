@@ -8,14 +8,12 @@
 //! another layout, functions that create its tables and charts.
 
 pub(crate) mod audit;
-pub(crate) mod beside;
-mod bonnie;
+pub(crate) mod bonnie;
 mod csv;
 mod figures;
-mod iozone;
-mod measured;
+pub(crate) mod iozone;
 mod sets;
-mod tasks;
+pub(crate) mod tasks;
 mod trends;
 
 use serde_json::json;
@@ -25,13 +23,12 @@ use crate::{
     document::{
         Block, Document, Figure, Item, Layout, Section, Style, Table, ValueCell,
         html::html,
+        json::tables,
         markdown::markdown,
         terminal::{TerminalOptions, terminal},
     },
-    formats::json::tables,
 };
 
-pub use measured::{StudyAudit, StudyError, study_of};
 pub use sets::PUBLISHED;
 
 use figures::Group;
@@ -66,9 +63,9 @@ pub struct Published {
     /// Notes on the quality of the data.
     pub quality_notes: &'static [&'static str],
     /// Conditions, by names common to all sets.
-    conditions: &'static [(&'static str, &'static str)],
+    pub(crate) conditions: &'static [(&'static str, &'static str)],
     /// CSV data with a header line.
-    data: &'static str,
+    pub(crate) data: &'static str,
     /// Creates the tables.
     tables: fn(&Published) -> Vec<Table>,
     /// Configurations by name; empty if the method describes them.
@@ -127,14 +124,15 @@ pub(crate) fn edition_charts(one: &Published, other: &Published) -> Vec<Figure> 
     vec![figures::editions(one, other), figures::totals(one, Some(other))]
 }
 
-/// Names, with suffix, of the data sets for a suite.
-pub(crate) fn of_suite(suite: &str) -> Vec<String> {
-    let sets = PUBLISHED.iter().filter(|set| set.suite == suite);
-    sets.map(Published::full_name).collect()
+/// Names, with suffix, of the data sets for some suites.
+pub(crate) fn of_suites<'a>(suites: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let of = |suite| PUBLISHED.iter().filter(move |set| set.suite == suite);
+    suites.flat_map(of).map(Published::full_name).collect()
 }
 
-/// Reference to the named published results; `None` if there are none.
-pub(crate) fn note(names: &[String]) -> Option<String> {
+/// Reference to the published results of some suites; `None` if there are none.
+pub(crate) fn note<'a>(suites: impl Iterator<Item = &'a str>) -> Option<String> {
+    let names = of_suites(suites);
     let commands: Vec<String> = names.iter().map(|name| format!("fslab report {name}")).collect();
     (!commands.is_empty()).then(|| {
         format!(

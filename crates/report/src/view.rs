@@ -34,28 +34,27 @@ use std::collections::BTreeSet;
 
 use model::RunRecord;
 
-use crate::published;
-
-pub(crate) use capped::{Capped, CappedBar, CappedPanel};
+pub(crate) use answer::without_key;
+pub(crate) use capped::Capped;
 pub(crate) use equivalence_margin::EquivalenceMargin;
 #[cfg(feature = "parquet")]
 pub(crate) use facts::conditions;
-pub(crate) use facts::{Facts, Filesystem, Missing, imported};
-pub(crate) use findings::{Finding, Findings, WithheldFinding, disagreement};
-pub(crate) use interaction::{Across, Interaction, Panel};
-pub(crate) use normalized::{METHOD as NORMALIZED, Multiple, Normalized};
+pub(crate) use facts::{Facts, Filesystem, Missing};
+pub(crate) use findings::{Finding, Findings, PointFindings, WithheldFinding, disagreement};
+pub(crate) use interaction::{Across, Interaction};
+pub(crate) use normalized::{METHOD as NORMALIZED, Normalized};
 pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint};
 pub(crate) use quality::RunQuality;
 use sample_index::SampleIndex;
 pub(crate) use samples::Samples;
-pub(crate) use scaling::{Line, Scaled};
+pub(crate) use scaling::Scaled;
 pub use study::views;
 pub(crate) use study::{Part, StudyView};
-pub(crate) use sweeps::{Level, Series, Sweep, SweepValue, level, tests};
+pub(crate) use sweeps::{Sweep, level, tests};
 pub(crate) use tables::{
     Body, Overview, Row, Table, TableCell, ValueCell, directions, metric_label,
 };
-pub(crate) use totals::{TotalRow, Totals};
+pub(crate) use totals::Totals;
 pub(crate) use warnings::WarningRow;
 
 /// Content of a report.
@@ -101,8 +100,6 @@ pub struct View {
     pub(crate) activity: Vec<Vec<Vec<Table>>>,
     /// Time, CPU time, I/O, and space of the lifecycle steps.
     pub(crate) lifecycle: Vec<Table>,
-    /// Names of published results of the same suites.
-    pub(crate) published: Vec<String>,
     /// Samples, embedded if there are few.
     pub(crate) samples: Samples,
 }
@@ -171,7 +168,6 @@ impl View {
             activity: details.activity,
             lifecycle,
             study,
-            published: suites.iter().flat_map(|suite| published::of_suite(&suite.name)).collect(),
             samples: Samples::new(record),
             filesystems,
             facts,

@@ -1,13 +1,14 @@
 //! `fslab audit`: checks published tables, and statements about them or about a run.
 //!
-//! [`report::audit`] and [`report::StudyAudit`] perform the checks; this module reads the files.
+//! [`report::audit`] and [`StudyAudit`] perform the checks; this module reads the files.
 
 use std::{io, path::Path};
 
 use anyhow::Context;
 use report::{
-    PUBLISHED_SUFFIX, StudyAudit, TerminalOptions,
-    audit::{self, AUDITED, Audit, Audited, Statements, Table, csv},
+    AUDITED, Audited, PUBLISHED_SUFFIX, TerminalOptions,
+    audit::{Audit, Statements, Table, csv},
+    comparison::{StudyAudit, study_of},
 };
 
 use super::{report::read, run_file::RunFilePath};
@@ -49,7 +50,7 @@ pub(super) fn run(arguments: &cli::Audit) -> Result<Exit, Failure> {
 fn on_run(arguments: &cli::Audit, run: &Path) -> Result<Exit, Failure> {
     let record = read(run)?;
     let named = arguments.statements.as_ref().map(|name| name.to_string_lossy());
-    let own = || report::study_of(&record).map(Into::into);
+    let own = || study_of(&record).map(Into::into);
     let Some(study) = named.or_else(own) else {
         let known: Vec<&str> = AUDITED.iter().map(|set| set.name).collect();
         return Err(Failure::usage(anyhow::anyhow!(
@@ -76,7 +77,7 @@ fn published(name: &str, statements: Option<&Path>) -> Result<Audit, Failure> {
             "{name} includes its statements; remove --statements"
         )));
     }
-    audit::published(name).ok_or_else(|| {
+    report::audited(name).ok_or_else(|| {
         let known: Vec<String> = AUDITED.iter().map(Audited::full_name).collect();
         Failure::usage(anyhow::anyhow!(
             "there are no published results `{name}` that can be audited; available: {}",

@@ -31,12 +31,6 @@ pub(super) fn run(compare: &Compare) -> Result<Exit, Failure> {
     if compare.runs.iter().any(|path| is_published(path)) {
         return beside(compare);
     }
-    if compare.html.is_some() {
-        return Err(Failure::usage(anyhow::anyhow!(
-            "--html requires published results, such as tasks-2006@published; for runs use \
-             --format md"
-        )));
-    }
     let record = |path: &Path| read(&RunFilePath::find(path));
     let records = compare.runs.iter().map(|path| record(path));
     let records = records.collect::<Result<Vec<RunRecord>, _>>()?;
@@ -46,6 +40,10 @@ pub(super) fn run(compare: &Compare) -> Result<Exit, Failure> {
         let paths = paths.collect::<Vec<_>>().join(" and ");
         Failure::usage(anyhow::anyhow!("{paths}: {refused}"))
     })?;
+    if let Some(path) = &compare.html {
+        page(compare, path, &comparison::html(&records, &chain))?;
+        return Ok(exit(&chain));
+    }
     let terminal = |options: &_| comparison::terminal(&records, &chain, options);
     match compare.format {
         None => show(terminal)?,
@@ -98,11 +96,7 @@ fn beside(compare: &Compare) -> Result<Exit, Failure> {
     let found = comparison::side_by_side::side_by_side(side(0)?, side(1)?, &compare.pair);
     let found = found.map_err(Failure::usage)?;
     if let Some(path) = &compare.html {
-        for run in compare.runs.iter().filter(|path| !is_published(path)) {
-            apart(path, &RunFilePath::find(run))?;
-        }
-        write(path, found.html().as_bytes())?;
-        output::message(&format!("comparison {}", path.display()));
+        page(compare, path, &found.html())?;
         return Ok(Exit::Success);
     }
     match compare.format {
@@ -111,6 +105,19 @@ fn beside(compare: &Compare) -> Result<Exit, Failure> {
         None => show(|options| found.terminal(options))?,
     }
     Ok(Exit::Success)
+}
+
+/// Writes a page, not over a run file.
+///
+/// # Errors
+/// If the path is that of a run file, or the page cannot be written.
+fn page(compare: &Compare, path: &Path, html: &str) -> Result<(), Failure> {
+    for run in compare.runs.iter().filter(|path| !is_published(path)) {
+        apart(path, &RunFilePath::find(run))?;
+    }
+    write(path, html.as_bytes())?;
+    output::message(&format!("comparison {}", path.display()));
+    Ok(())
 }
 
 /// Prints tables for the terminal.

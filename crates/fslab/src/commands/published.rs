@@ -3,10 +3,7 @@
 
 use std::path::Path;
 
-use report::{
-    PUBLISHED, Published, TerminalOptions,
-    audit::{AUDITED, Audited},
-};
+use report::{AUDITED, Audited, PUBLISHED, Published, TerminalOptions};
 
 use super::report::{Outputs, charts, hand_over, write};
 use crate::{

@@ -79,19 +79,19 @@ impl Stream {
     }
 
     /// True if no block is overwritten before it is synced; data that was overwritten in the page
-    /// cache never became durable. Random access patterns, and bounds other than one pass,
-    /// overwrite blocks. True for direct and synchronous I/O, because each write reaches the
+    /// cache never became durable. Random access patterns, a pattern of one block, and bounds other
+    /// than one pass overwrite blocks. True for direct and synchronous I/O, because each write reaches the
     /// device.
     pub fn writes_once(&self) -> bool {
-        let drawn = match self.access_pattern {
+        let overwritten = match self.access_pattern {
             AccessPattern::Random
+            | AccessPattern::SameBlock
             | AccessPattern::Tickets
             | AccessPattern::Zipf { .. }
             | AccessPattern::Pareto { .. }
             | AccessPattern::Hotspot { .. } => true,
             AccessPattern::Sequential
             | AccessPattern::Backward
-            | AccessPattern::SameBlock
             | AccessPattern::Stride { .. }
             | AccessPattern::IozonePermutation
             | AccessPattern::Permutation
@@ -99,7 +99,7 @@ impl Stream {
             | AccessPattern::Trace => false,
         };
         let through = self.open.direct || self.open.sync || self.open.dsync;
-        through || (self.bound == Bound::Once && !drawn)
+        through || (self.bound == Bound::Once && !overwritten)
     }
 
     /// Largest operation: the maximum of [`Self::block_sizes`], or one block.

@@ -23,13 +23,14 @@ fn a_flushed_write_is_judged_by_what_became_durable_unless_it_overwrites() {
     {
         assert_eq!(primary(access, false), Metric::DurableThroughput, "{access:?}");
     }
-    let drawn = [
+    let overwritten = [
         AccessPattern::Random,
+        AccessPattern::SameBlock,
         AccessPattern::Zipf { theta: 1.0 },
         AccessPattern::Pareto { share: 0.2 },
         AccessPattern::Hotspot { space: 0.1, visits: 0.9 },
     ];
-    for access in drawn {
+    for access in overwritten {
         assert_eq!(primary(access, false), Metric::Throughput, "{access:?}");
         assert_eq!(primary(access, true), Metric::DurableThroughput, "{access:?}");
     }

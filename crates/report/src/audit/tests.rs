@@ -11,6 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::TerminalOptions;
+use crate::published::audit::{AUDITED, published};
 
 fn set(name: &str) -> Audit {
     published(name).unwrap()

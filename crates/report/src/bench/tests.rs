@@ -190,3 +190,14 @@ fn a_failed_trial_has_a_reason_and_no_numbers() {
     let text = bench(&record, &subject(), &plain(80));
     assert!(text.contains("mixed: write: no space") && !text.contains("rates"), "{text}");
 }
+
+#[test]
+fn a_durable_write_is_headed_by_its_durable_throughput() {
+    let mut record = record(1);
+    let text = |record: &RunRecord| bench(record, &subject(), &plain(80));
+    let at = |text: &str, words: &str| text.find(words).unwrap_or_else(|| panic!("{text}"));
+    assert!(!text(&record).contains("accepted"), "a mixed workload is judged by all its bytes");
+    record.cells[0].phases[1].primary = Metric::DurableThroughput;
+    let text = text(&record);
+    assert!(at(&text, "    durable throughput ") < at(&text, "    accepted throughput "));
+}

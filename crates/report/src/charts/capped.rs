@@ -3,9 +3,12 @@
 //! all on one axis.
 
 use crate::{
-    charts::{axis::Axis, intervals::shortened},
+    charts::{
+        axis::Axis,
+        data::{CappedBar, CappedPanel},
+        intervals::shortened,
+    },
     svg::{Svg, color},
-    view::{Capped, CappedBar, CappedPanel},
 };
 
 /// The chart.
@@ -16,7 +19,9 @@ pub(crate) struct CappedChart<'a> {
     pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) axis: String,
-    pub(crate) capped: &'a Capped,
+    pub(crate) panels: &'a [CappedPanel],
+    /// Clipping limit; `None` if no bar is clipped.
+    pub(crate) cut: Option<f64>,
 }
 
 const WIDTH: f64 = 760.0;
@@ -50,13 +55,13 @@ impl Frame<'_> {
 impl CappedChart<'_> {
     /// The chart as an SVG element.
     pub(crate) fn render(&self) -> String {
-        let panels = &self.capped.panels;
+        let panels = self.panels;
         let height = |panel: &CappedPanel| -> f64 {
             panel.groups.iter().map(|group| HEAD + group.bars.len() as f64 * ROW).sum()
         };
         let bottom = TOP + panels.iter().map(height).fold(0.0, f64::max);
         let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
-        let cut = self.capped.cut.unwrap_or(f64::INFINITY);
+        let cut = self.cut.unwrap_or(f64::INFINITY);
         let bars = panels.iter().flat_map(|panel| &panel.groups).flat_map(|group| &group.bars);
         let ends = bars.flat_map(|bar| {
             let high = bar.interval.map(|(_, high)| high);
@@ -67,7 +72,7 @@ impl CappedChart<'_> {
         let room = (WIDTH - LEFT - GAP * (across - 1.0)) / across;
         for (index, panel) in panels.iter().enumerate() {
             let left = LEFT + index as f64 * (room + GAP);
-            let cut = self.capped.cut;
+            let cut = self.cut;
             let frame = Frame { left, width: room - VALUES, axis: &axis, cut };
             self.panel(&mut svg, &frame, panel, bottom, index == 0);
         }

@@ -5,11 +5,11 @@
 use crate::{
     charts::{
         axis::Axis,
+        data::{Panel, Series, SweepValue},
         intervals::shortened,
         sweep::{NAME_MAX, apart},
     },
     svg::{Svg, color},
-    view::{Panel, Series, SweepValue},
 };
 
 /// The chart.

@@ -3,10 +3,9 @@
 //! other, and for each a row for every level.
 
 use crate::{
-    charts::intervals::shortened,
+    charts::{data::Multiple, intervals::shortened},
     svg::{Svg, color},
     units::fixed,
-    view::{Multiple, Normalized},
 };
 
 /// The chart.
@@ -17,7 +16,9 @@ pub(crate) struct NormalizedChart<'a> {
     pub(crate) description: String,
     /// Quantity, reference, and direction.
     pub(crate) axis: String,
-    pub(crate) normalized: &'a Normalized,
+    pub(crate) rows: &'a [Multiple],
+    /// Ratios from `1/(1+margin)` to `1+margin` have no practical meaning.
+    pub(crate) margin: f64,
 }
 
 const WIDTH: f64 = 760.0;
@@ -86,11 +87,11 @@ fn label(tick: f64) -> String {
 impl NormalizedChart<'_> {
     /// The chart as an SVG element.
     pub(crate) fn render(&self) -> String {
-        let rows = &self.normalized.rows;
+        let rows = self.rows;
         let groups = rows.windows(2).filter(|two| two[0].filesystem != two[1].filesystem).count();
         let bottom = TOP + rows.len() as f64 * ROW + groups as f64 * GROUP;
         let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
-        let threshold = 1.0 + self.normalized.margin;
+        let threshold = 1.0 + self.margin;
         let ratios = rows.iter().filter_map(|row| row.ratio).flat_map(|(ratio, ends)| {
             ends.into_iter().flat_map(|(low, high)| [low, high]).chain([ratio])
         });

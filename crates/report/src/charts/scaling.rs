@@ -8,11 +8,11 @@
 use crate::{
     charts::{
         axis::Axis,
+        data::{Level, Line, SweepValue},
         intervals::shortened,
         sweep::{NAME_MAX, apart},
     },
     svg::{Svg, color},
-    view::{Level, Line, SweepValue},
 };
 
 /// The chart.

@@ -2,9 +2,12 @@
 //! logarithmic axis whose ticks are the tested levels. Nothing is drawn through untested ones.
 
 use crate::{
-    charts::{axis::Axis, intervals::shortened},
+    charts::{
+        axis::Axis,
+        data::{Level, Series, SweepValue},
+        intervals::shortened,
+    },
     svg::{Svg, color},
-    view::{Level, Series, SweepValue},
 };
 
 /// The chart.

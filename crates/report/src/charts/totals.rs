@@ -3,9 +3,8 @@
 //! filesystem; neighboring pieces have three shades of it in turn, and wide ones their number.
 
 use crate::{
-    charts::{axis::Axis, intervals::shortened},
+    charts::{axis::Axis, data::TotalRow, intervals::shortened},
     svg::{Svg, color},
-    view::{TotalRow, Totals},
 };
 
 /// The chart.
@@ -16,7 +15,9 @@ pub(crate) struct TotalsChart<'a> {
     pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) axis: String,
-    pub(crate) totals: &'a Totals,
+    pub(crate) rows: &'a [TotalRow],
+    /// Names of the tasks.
+    pub(crate) tasks: &'a [String],
 }
 
 const WIDTH: f64 = 760.0;
@@ -36,7 +37,7 @@ const NOTE_MAX: usize = 80;
 impl TotalsChart<'_> {
     /// The chart as an SVG element.
     pub(crate) fn render(&self) -> String {
-        let rows = &self.totals.rows;
+        let rows = self.rows;
         let bottom = TOP + rows.len() as f64 * ROW;
         let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
         let ends = rows
@@ -66,7 +67,7 @@ impl TotalsChart<'_> {
         }
         let (high, low) = (y - BAR / 2.0, y + BAR / 2.0);
         let mut before = 0.0;
-        for (index, (piece, task)) in row.pieces.iter().zip(&self.totals.tasks).enumerate() {
+        for (index, (piece, task)) in row.pieces.iter().zip(self.tasks).enumerate() {
             let (left, right) = (place(axis, before), place(axis, before + piece));
             let class = format!("st{} {}", index % SHADES, color(row.filesystem));
             svg.polygon(&class, &[(left, high), (right, high), (right, low), (left, low)]);

@@ -1,13 +1,14 @@
 //! Comparison as one JSON object.
 
 use analysis::{
-    Interval, Side, Size, Summary, Verdict,
     changes::Change,
     conditions::Difference,
     runs::{AtGate, Chain, Gate, Missing, Paired, PairedBy, TestPair, Unpaired},
 };
 use model::RunRecord;
 use serde_json::{Value, json};
+
+use crate::document::json::{of_interval, of_summary, verdict as verdict_json};
 
 use super::{ComparisonFinding, Mark, RenderedComparison, name, rendered, verdict};
 
@@ -151,8 +152,8 @@ fn total(step: &Paired) -> Value {
     let Some(total) = &step.total else { return Value::Null };
     json!({
         "ratio": total.ratio.0,
-        "interval": interval(&total.interval),
-        "similar_workloads": total.similar_workloads.as_ref().map(interval),
+        "interval": of_interval(total.interval),
+        "similar_workloads": total.similar_workloads.map(of_interval),
         "fragile": total.fragile.is_some(),
     })
 }
@@ -162,27 +163,13 @@ fn negative_controls(step: &Paired) -> Value {
         json!({
             "tests": tests.tests,
             "ratio": tests.ratio.0,
-            "interval": tests.interval.as_ref().map(interval),
+            "interval": tests.interval.map(of_interval),
         })
     });
     let machine = step.negative_controls.machine.iter().map(|fact| {
         json!({ "fact": fact.name, "a": fact.first, "b": fact.second, "differs": fact.differs })
     });
     json!({ "tests": tests, "machine": machine.collect::<Vec<_>>() })
-}
-
-fn interval(interval: &Interval) -> Value {
-    json!({ "low": interval.low, "high": interval.high, "level": interval.level })
-}
-
-fn summary(summary: &Summary) -> Value {
-    json!({
-        "n": summary.n,
-        "median": summary.median,
-        "interval": summary.interval.as_ref().map(interval),
-        "min": summary.min,
-        "max": summary.max,
-    })
 }
 
 fn of_test(test: &TestPair, step: &Paired) -> Value {
@@ -210,37 +197,16 @@ fn of_test(test: &TestPair, step: &Paired) -> Value {
         "better": spec.better.label(),
         "paired_by": by,
         "affected": test.affected,
-        "a": test.before.as_ref().map(summary),
-        "b": test.after.as_ref().map(summary),
+        "a": test.before.as_ref().map(of_summary),
+        "b": test.after.as_ref().map(of_summary),
         "ratio": comparison.map(|comparison| comparison.ratio.0),
-        "interval": test.interval.as_ref().map(interval),
+        "interval": test.interval.map(of_interval),
         "p": comparison.map(|comparison| comparison.p),
         "p_holm": test.p_holm,
         "found": test.found,
-        "verdict": comparison.map(|comparison| of_verdict(comparison.verdict)),
+        "verdict": comparison.map(|comparison| verdict_json(comparison.verdict)),
         "mark": comparison.map(|_| Mark::of(test, step).label()),
         "gate": gate,
         "withheld": test.comparison.as_ref().err().map(ToString::to_string),
     })
-}
-
-/// Test result before adjustment for multiple comparisons.
-fn of_verdict(verdict: Verdict) -> Value {
-    let size = |size: Size| match size {
-        Size::AtLeast => "at-least-margin",
-        Size::Uncertain => "size-uncertain",
-        Size::Negligible => "negligible",
-    };
-    match verdict {
-        Verdict::Differs { side: Side::Better, size: how } => {
-            json!({"verdict": "better", "size": size(how)})
-        }
-        Verdict::Differs { side: Side::Worse, size: how } => {
-            json!({"verdict": "worse", "size": size(how)})
-        }
-        Verdict::Equivalent => json!({"verdict": "equivalent"}),
-        Verdict::Inconclusive { needed } => {
-            json!({"verdict": "inconclusive", "repetitions_needed": needed})
-        }
-    }
 }

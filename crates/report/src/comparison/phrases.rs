@@ -1,5 +1,7 @@
 //! Texts of a comparison: aspects, findings, and changes in percent.
 
+use std::collections::BTreeMap;
+
 use analysis::{
     Check, Interval, Verdict,
     runs::{
@@ -11,7 +13,7 @@ use model::metric::{Better, Unit};
 use super::NOT_RECORDED;
 use crate::{
     units::{self, alone, capital, fixed, one_line},
-    view::metric_label,
+    view::{metric_label, without_key},
 };
 
 /// Maximum length of a value within a sentence, in characters.
@@ -132,6 +134,35 @@ pub(super) fn place(test: &TestPair) -> String {
 /// The same with the metric.
 pub(super) fn named(test: &TestPair) -> String {
     format!("{}, {}", place(test), metric_label(test.metric))
+}
+
+/// Titles of tests for tables: `random-write on xfs`, with what varies besides.
+pub(super) fn titles(tests: &[TestPair]) -> Vec<String> {
+    let suite = |test: &TestPair| test.label.split(' ').next().unwrap_or_default().to_owned();
+    let first = tests.first();
+    let same = |of: &dyn Fn(&TestPair) -> String| {
+        first.is_some_and(|first| tests.iter().all(|test| of(test) == of(first)))
+    };
+    let (one_suite, one_label) = (same(&suite), same(&|test| test.label.clone()));
+    let one_metric = same(&|test| test.metric.name().into());
+    let mut places: BTreeMap<String, u32> = BTreeMap::new();
+    tests.iter().for_each(|test| *places.entry(place(test)).or_default() += 1);
+    let primary = |test: &TestPair| one_metric || places.get(&place(test)) == Some(&1);
+    let title = |test: &TestPair| {
+        let mut title = format!("{} on {}", one_line(&test.phase), filesystem(test));
+        let label = match one_suite {
+            true => test.label.strip_prefix(&suite(test)).unwrap_or_default().trim_start(),
+            false => test.label.as_str(),
+        };
+        if !one_label {
+            title.push_str(&format!(", {}", one_line(without_key(label))));
+        }
+        if !primary(test) {
+            title.push_str(&format!(", {}", metric_label(test.metric)));
+        }
+        title
+    };
+    tests.iter().map(title).collect()
 }
 
 /// Tests without results in the second run, with the reason.
@@ -280,7 +311,8 @@ pub(super) fn open(test: &TestPair, step: &Paired) -> String {
             format!("not significant after adjustment for {} tests", step.family.tests)
         }
     };
-    format!("{}: {}; {how}.", named(test), ratio(comparison.ratio.0, test.interval))
+    let change = change(test).map(signed).unwrap_or_default();
+    format!("{}: {change}; {how}.", named(test))
 }
 
 /// Counts, all tests together, the margin, and negative controls.

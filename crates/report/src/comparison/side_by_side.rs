@@ -7,8 +7,11 @@
 //! of both sides or of neither fit in memory. Published numbers share an axis with measured ones
 //! only here, and are labeled.
 
+mod printed;
 mod run;
 mod show;
+
+pub(crate) use printed::alias;
 
 use analysis::{
     Interval,
@@ -17,10 +20,8 @@ use analysis::{
 use model::{Metric, RunRecord, suggest};
 
 use super::NOT_RECORDED;
-use crate::published::{
-    PUBLISHED, Published,
-    beside::{alias, side},
-};
+use crate::published::{PUBLISHED, Published};
+use printed::{alias, side};
 
 /// One side of a comparison.
 #[derive(Clone, Copy, Debug)]

@@ -34,6 +34,10 @@ fn forms(runs: &[RunRecord], how: &CompareOptions) -> [String; 3] {
     [terminal(&runs, &chain, &options), markdown(&runs, &chain), json(&runs, &chain)]
 }
 
+fn chain(runs: &[RunRecord; 2], how: &CompareOptions) -> Chain {
+    runs::chain(&[&runs[0], &runs[1]], how).unwrap()
+}
+
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -41,72 +45,32 @@ fn joined(text: &str) -> String {
 #[test]
 fn a_regression_is_reported_with_effect_size_n_and_adjustment() {
     let [text, markdown, json] = forms(&two(), &gated(CompareOptions::default()));
-    let until = text.find("xfs · iozone block_size=1MiB · durable").unwrap();
+    let until = text.find("read on ext4").unwrap();
     expect_test::expect![[r#"
-        A  2026-11-21-203100-k3x9 (Five filesystems & one that is <not> here)
-        B  2026-11-22-101500-b7q2 (Five filesystems & one that is <not> here)
-
-        Gate failures
-        ▼ B vs. A: xfs, iozone block_size=1MiB, random-write, durable throughput
-        ▼ B vs. A: xfs, iozone block_size=4MiB, random-write, durable throughput
-
         B vs. A: kernel 6.18.2 -> 6.19.1
-
-        Findings
-        ▼ Durable throughput of xfs, iozone block_size=1MiB, random-write regressed by
-          12.0 % [9.7, 14.3] from A to B (kernel 6.18.2 -> 6.19.1); n = 8 and 8,
-          Holm-adjusted over 117 tests.
-        ▼ Durable throughput of xfs, iozone block_size=4MiB, random-write regressed by
-          12.0 % [9.8, 14.1] from A to B (kernel 6.18.2 -> 6.19.1); n = 8 and 8,
-          Holm-adjusted over 117 tests.
-        Confidence level of the intervals: 99.91 %, for a false coverage rate of 5 %.
-
-        115 of 117 tests are equivalent within 5 %.
-        All 117 tests: ×0.9978 [0.9961, 0.9996] (geometric mean, above 1 is better); 0
-          better, 2 worse, 115 equivalent, 0 negligible, 0 inconclusive; range ×0.880
-          (xfs · iozone block_size=1MiB · random-write) to ×1.000 (ext4 · iozone
-          block_size=1MiB · write).
-        Equivalence margin δ = 5 %; no A/A control in these runs.
-
-        ext4 · iozone block_size=1MiB · durable throughput, higher is better ↑
-         test          A, GiB/s  B, GiB/s  change        n                  gate
-                                           [interval]
-         write         0.4049    0.4049    +0.0 %        8, 8  =            non-inferio
-                                           [-0.3, +0.3]        equivalent   r
-         rewrite       0.4415    0.4415    +0.0 %        8, 8  =            non-inferio
-                                           [-0.9, +1.0]        equivalent   r
-         random-write  0.3568    0.3568    +0.0 %        8, 8  =            non-inferio
-                                           [-0.9, +0.9]        equivalent   r
-         record-rewri  2.783     2.783     +0.0 %        8, 8  =            non-inferio
-         te                                [-0.8, +0.8]        equivalent   r
-         fwrite        0.3957    0.3957    +0.0 %        8, 8  =            non-inferio
-                                           [-0.9, +0.9]        equivalent   r
-         frewrite      0.4380    0.4380    +0.0 %        8, 8  =            non-inferio
-                                           [-0.8, +0.8]        equivalent   r
-
-        ext4 · iozone block_size=1MiB · throughput, higher is better ↑
-         test          A, GiB/s  B, GiB/s  change        n                  gate
-                                           [interval]
-         read          2.033     2.033     +0.0 %        8, 8  =            non-inferio
-                                           [-0.9, +0.9]        equivalent   r
-         reread        1.936     1.936     +0.0 %        8, 8  =            non-inferio
-                                           [-0.9, +0.9]        equivalent   r
-         random-read   1.2933    1.2933    +0.0 %        8, 8  =            non-inferio
-                                           [-0.5, +0.5]        equivalent   r
-         backward-rea  0.9922    0.9922    +0.0 %        8, 8  =            non-inferio
-         d                                 [-0.7, +0.7]        equivalent   r
-         strided-read  1.0613    1.0613    +0.0 %        8, 8  =            non-inferio
-                                           [-0.9, +0.9]        equivalent   r
-         fread         1.744     1.744     +0.0 %        8, 8  =            non-inferio
-                                           [-0.8, +0.8]        equivalent   r
-         freread       1.852     1.852     +0.0 %        8, 8  =            non-inferio
-                                           [-0.8, +0.8]        equivalent   r
-
-    "#]]
+        FAIL gate 5 %: random-write on xfs -12.0 % [-14.1, -9.8], and 1 more.
+        A: 2026-11-21-203100-k3x9 (Five filesystems & one that is <not> here)
+        B: 2026-11-22-101500-b7q2 (Five filesystems & one that is <not> here)
+        gate 5 %: failed; 2 of 130 tests significantly worse by more than 5 %; 102 of
+        130 tests non-inferior, 26 inconclusive (accepted if any test of the step is
+        conclusive)
+        ───────────────────────────────────────────────────────────────────────────────
+         test                           A        B   change            result
+        ───────────────────────────────────────────────────────────────────────────────
+         random-write on xfs,       429.2    377.7   -12.0 % [-14.3,   ▼ worse
+         1MiB, MiB/s                                 -9.7]
+         random-write on xfs,       496.9    437.3   -12.0 % [-14.1,   ▼ worse
+         4MiB, MiB/s                                 -9.8]
+         write on ext4, 1MiB,       414.6    414.6   +0.0 % [-0.3,     = non-inferior
+         MiB/s                                       +0.3]
+         rewrite on ext4, 1MiB,     452.1    452.1   +0.0 % [-0.9,     = non-inferior
+         MiB/s                                       +1.0]
+ "#]]
     .assert_eq(&text[..until]);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let finding = " random-write regressed by 12.0 % [";
-    assert!(joined(&text).contains(finding) && markdown.contains(&finding.replace('[', "\\[")));
+    assert!(joined(&text).contains(finding), "{text}");
+    assert!(markdown.contains("FAIL gate 5 %: random-write on xfs -12.0 % \\[-14."), "{markdown}");
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["schema"], &json["gate"]["verdict"]), (&1.into(), &"failed".into()));
     assert_eq!(json["steps"][0]["aspects"][0]["aspect"], "kernel");
@@ -114,6 +78,91 @@ fn a_regression_is_reported_with_effect_size_n_and_adjustment() {
     let worse = tests.iter().filter(|test| test["gate"] == "worse").count();
     assert_eq!(worse, 2);
     assert_eq!(tests[0]["unit"], "bytes_per_second");
+}
+
+/// Two runs of twenty tests.
+fn twenty() -> [RunRecord; 2] {
+    two().map(|mut run| {
+        let xfs = |cell: &model::record::CellRecord| cell.cell.filesystem.name == "xfs";
+        let kept: Vec<usize> = (0..run.cells.len()).filter(|at| xfs(&run.cells[*at])).collect();
+        run.cells.retain(xfs);
+        run.cells.iter_mut().for_each(|cell| drop(cell.phases.drain(..3)));
+        run.trials.retain(|trial| kept.contains(&trial.cell));
+        for trial in &mut run.trials {
+            trial.cell = kept.iter().position(|cell| *cell == trial.cell).unwrap();
+        }
+        run
+    })
+}
+
+#[test]
+fn a_mail_about_twenty_tests_has_forty_lines() {
+    let [text, mail, _] = forms(&twenty(), &gated(CompareOptions::default()));
+    assert_eq!(mail.lines().filter(|line| line.contains(" on xfs, ")).count(), 20, "{mail}");
+    assert!(mail.lines().count() <= 40, "{mail}");
+    let verdict = mail.lines().position(|line| line.starts_with("FAIL gate 5 %")).unwrap();
+    let table = mail.lines().position(|line| line.starts_with("| test |")).unwrap();
+    let condition = mail.lines().position(|line| line.starts_with("- kernel.release")).unwrap();
+    assert!(verdict < table && table < condition, "{mail}");
+    // One table, although a row of it has more than 80 columns.
+    assert_eq!(text.matches("\n test ").count(), 1, "{text}");
+}
+
+#[test]
+fn undecided_tests_are_not_reported_as_no_difference() {
+    let mut runs = twenty();
+    runs[0].trials.retain(|trial| trial.repetition < 8);
+    runs[1].trials.retain(|trial| trial.repetition < 4);
+    for sample in runs[1].trials.iter_mut().flat_map(|trial| &mut trial.samples) {
+        sample.value *= 0.5;
+    }
+    let page = html(&[&runs[0], &runs[1]], &chain(&runs, &CompareOptions::default()));
+    let [text, mail, _] = forms(&runs, &CompareOptions::default());
+    for text in [text, mail, page] {
+        assert!(text.contains("Inconclusive in 20 of 20 tests: random-write on xfs -5"), "{text}");
+        assert!(joined(&text).contains("n = 8 and 4"), "{text}");
+        for wrong in ["o significant difference", "o difference", "quivalent within"] {
+            assert!(!text.contains(wrong), "{wrong}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_page_has_the_verdict_the_chart_and_a_row_for_each_test() {
+    let mut runs = two();
+    runs[1].info.title = "<img src=x onerror=alert(1)>\u{1b}".into();
+    let chain = chain(&runs, &gated(CompareOptions::default()));
+    let page = html(&[&runs[0], &runs[1]], &chain);
+    assert_eq!(page, html(&[&runs[0], &runs[1]], &chain), "the same bytes");
+    let headline = page.find("<p class=\"headline\">FAIL gate 5 %: random-write on xfs").unwrap();
+    let chart = page.find("<svg class=\"chart\"").unwrap();
+    let table = page.find("<table").unwrap();
+    let findings = page.find("<h2 id=\"step-0-findings-h\">").unwrap();
+    assert!(headline < chart && chart < table && table < findings);
+    assert_eq!(page.matches("<th scope=\"row\">random-write on ").count(), 10);
+    assert!(page.contains("▼ worse") && page.contains("shaded: within ±5 %"));
+    assert!(!page.contains("<img") && !page.contains('\u{1b}') && !page.contains("<script"));
+    assert!(!page.contains("href=\"http") && !page.contains(" src=\""), "no network");
+}
+
+#[test]
+fn cpu_time_and_amplification_are_beside_the_change() {
+    let mut runs = twenty();
+    for (run, factor) in runs.iter_mut().zip([1.0, 2.0]) {
+        for trial in &mut run.trials {
+            let own = trial.samples.iter().filter(|sample| sample.phase == "random-write");
+            let mut own: Vec<_> = own.take(1).cloned().collect();
+            own[0].metric = model::Metric::WriteAmplification;
+            own[0].value = 1.5 * factor;
+            trial.samples.extend(own);
+        }
+    }
+    let page = html(&[&runs[0], &runs[1]], &chain(&runs, &CompareOptions::default()));
+    assert!(page.contains(">write amplification</th>"));
+    let row = page.split("<th scope=\"row\">random-write").nth(1).unwrap();
+    let row = row.split("</tr>").next().unwrap();
+    assert!(row.contains("3.00 × (+100 %)"), "{row}");
+    assert!(!page.contains(">CPU time per operation</th>"), "not measured");
 }
 
 #[test]

@@ -64,6 +64,7 @@ fn blocks(html: &mut String, blocks: &[Block]) {
                 figure(html, own);
                 Ok(())
             }
+            Block::Spark(_) => Ok(()),
             Block::Fold(title, own) => {
                 let _ = writeln!(html, "<details><summary>{}</summary>", escape(title));
                 self::blocks(html, own);

@@ -49,7 +49,7 @@ fn blocks(text: &mut String, blocks: &[Block], level: usize) {
                 text.push('\n');
             }
             Block::Table(table, _) => write_table(text, table, &"#".repeat(level)),
-            Block::Figure(_) => {}
+            Block::Figure(_) | Block::Spark(_) => {}
             Block::Fold(title, own) => {
                 paragraph(text, title);
                 self::blocks(text, own, level);
@@ -135,4 +135,81 @@ pub(crate) fn escaped(text: &str) -> String {
         }
     }
     safe
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Bytes;
+
+    use super::escaped;
+    use crate::{View, fixture, markdown, published::PUBLISHED};
+
+    /// Number of tables; checks that every row has as many fields as the header.
+    #[track_caller]
+    fn tables(name: &str, text: &str) -> usize {
+        let fields = |line: &str| line.replace("\\|", "").matches('|').count();
+        let mut expected = None;
+        let mut tables = 0;
+        for line in text.lines() {
+            if !line.starts_with('|') {
+                expected = None;
+                continue;
+            }
+            tables += usize::from(expected.is_none());
+            assert_eq!(fields(line), *expected.get_or_insert(fields(line)), "{name}: {line}");
+        }
+        tables
+    }
+
+    #[test]
+    fn every_row_of_a_table_has_the_fields_of_its_header() {
+        let tables = tables("a run", &markdown(&View::new(&fixture::record())));
+        assert!(tables > 20, "{tables}");
+    }
+
+    #[test]
+    fn every_row_of_a_published_table_has_the_fields_of_its_header() {
+        for set in PUBLISHED {
+            let text = set.markdown();
+            assert!(tables(set.name, &text) > 0, "{}", set.name);
+            // A note that ends its row would leave its rest at the start of a line.
+            let rest = text.lines().find(|line| line.ends_with('|') && !line.starts_with('|'));
+            assert_eq!(rest, None, "{}", set.name);
+        }
+    }
+
+    #[test]
+    fn names_from_outside_end_no_cell_and_no_row() {
+        let hostile = "a|b\n| c\r\n\\| <d> `e` **f** [g](h) _i_";
+        let mut record = fixture::with_records(&[Bytes::mib(1)], hostile);
+        let expected = tables("a run", &markdown(&View::new(&record)));
+        record.info.title = hostile.into();
+        record.info.program = hostile.into();
+        for cell in &mut record.cells {
+            cell.label = format!("{hostile} {}", cell.label);
+            if cell.cell.filesystem.name == "ext4" {
+                cell.cell.filesystem.name = hostile.into();
+                cell.id = cell.cell.id();
+            }
+        }
+        for trial in &mut record.trials {
+            if let model::record::Outcome::Failed { reason } = &mut trial.outcome {
+                *reason = hostile.into();
+            }
+        }
+        assert_eq!(tables("a hostile run", &markdown(&View::new(&record))), expected);
+    }
+
+    #[test]
+    fn lines_of_a_note_stay_in_their_cell() {
+        let set = PUBLISHED.iter().find(|set| set.name == "iozone-2009").unwrap();
+        let text = set.markdown();
+        let row = text.lines().find(|line| line.starts_with("| ext4 |")).unwrap();
+        assert!(row.contains("s = ") && row.ends_with('|'), "{row}");
+    }
+
+    #[test]
+    fn markup_in_names_is_text() {
+        assert_eq!(escaped("a|b*c"), "a\\|b\\*c");
+    }
 }

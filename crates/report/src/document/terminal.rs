@@ -5,6 +5,7 @@
 //! without Unicode.
 
 mod ascii;
+mod spark;
 mod tables;
 pub(crate) mod wrapped;
 
@@ -98,14 +99,11 @@ impl Page {
 
     /// Section with its subsections, which are indented.
     pub(crate) fn section(&mut self, section: &Section, depth: usize) {
-        if section.is_pictures() {
+        if section.has_no_text() {
             return;
         }
         let indent = "  ".repeat(depth);
         match depth {
-            // The title of a table is the heading.
-            0 if matches!(section.blocks.first(), Some(Block::Table(table, layout))
-                if !table.title.is_empty() && *layout != Layout::Records) => {}
             0 => self.heading(&section.title),
             _ => self.wrapped(&indent, &indent, &section.title),
         }
@@ -118,12 +116,15 @@ impl Page {
         for block in blocks {
             match block {
                 Block::Paragraph(text) | Block::Note(text) => {
-                    self.wrapped(&indent, &format!("{indent}  "), text);
+                    self.wrapped(&indent, &indent, text);
                 }
                 Block::List(list) => self.list(list, &indent),
                 Block::Table(table, Layout::Full) => self.table(table),
                 Block::Table(table, Layout::Bare) => self.plain(table),
                 Block::Table(table, Layout::Records) => self.records(table),
+                Block::Table(table, Layout::Compact) => self.matrix(table),
+                Block::Table(table, Layout::Medians) => self.activity(table),
+                Block::Spark(spark) => self.spark(spark),
                 Block::Figure(_) | Block::Fold(..) => {}
             }
         }

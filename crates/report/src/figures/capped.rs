@@ -18,7 +18,8 @@ pub(super) fn figure(capped: &Capped) -> Figure {
             "Seconds of {operations} operations, lower is better. The data are in the tables."
         ),
         axis: format!("elapsed, {} — lower is better ↓", Scale::SECONDS.name),
-        capped,
+        panels: &capped.panels,
+        cut: capped.cut,
     };
     let cut = match capped.cut {
         Some(cut) => format!(

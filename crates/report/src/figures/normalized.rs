@@ -22,7 +22,8 @@ pub(super) fn figure(normalized: &Normalized) -> Figure {
             "{}, × that of {reference} — higher is better ↑ (logarithmic)",
             metric_label(normalized.metric)
         ),
-        normalized,
+        rows: &normalized.rows,
+        margin: normalized.margin,
     };
     Figure {
         id: normalized.id.clone(),

@@ -23,7 +23,8 @@ pub(super) fn figure(totals: &Totals) -> Figure {
         title: title.clone(),
         description,
         axis: "elapsed, s — lower is better ↓".into(),
-        totals,
+        rows: &totals.rows,
+        tasks: &totals.tasks,
     };
     Figure {
         id: totals.id.clone(),

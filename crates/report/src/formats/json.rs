@@ -1,12 +1,16 @@
 //! Summaries, ranks, verdicts and warnings as JSON, for programs. Base units; keys as in the store.
 
-use analysis::{Interval, Side, Size, Summary, Verdict};
+use analysis::Summary;
 use model::Metric;
 use serde_json::{Value, json};
 
-use crate::view::{
-    Body, Entry, Finding, Interaction, Row, Scaled, Status, Table, TableCell, Test, View,
-    WithheldFinding,
+use crate::{
+    document::{
+        Table,
+        json::{of_interval, of_summary, of_table, tables, verdict},
+    },
+    published,
+    view::{Entry, Finding, Interaction, Scaled, Status, Test, View, WithheldFinding},
 };
 
 /// Name and version of this format: docs/schemas/report-1.json describes it. A key that changes its
@@ -61,7 +65,7 @@ pub fn json(view: &View) -> String {
         "conditions_varied": conditions(view),
         "totals": tables(view.overviews.iter().flat_map(|overview| &overview.composites)),
         "lifecycle": tables(view.lifecycle.iter()),
-        "published": view.published,
+        "published": published::of_suites(view.suites.iter().map(|suite| suite.name.as_str())),
         "findings": said.collect::<Vec<_>>(),
         "inconclusive": open.collect::<Vec<_>>(),
         "run_quality": {
@@ -116,47 +120,6 @@ fn conditions(view: &View) -> Value {
         })
     };
     view.interactions.iter().map(of).collect()
-}
-
-/// Tables as they are shown, with medians and intervals in base units.
-pub(crate) fn tables<'a>(tables: impl Iterator<Item = &'a Table>) -> Value {
-    tables.map(of_table).collect()
-}
-
-fn of_table(table: &Table) -> Value {
-    json!({
-        "title": table.title,
-        "caption": table.caption,
-        "row_header": table.corner,
-        "columns": table.columns.iter().map(|column| &column.title).collect::<Vec<_>>(),
-        "rows": table.rows.iter().map(of_row).collect::<Vec<_>>(),
-    })
-}
-
-fn of_row(row: &Row) -> Value {
-    let mut value = json!({"title": row.title, "note": row.note});
-    match &row.body {
-        Body::Cells(cells) => {
-            value["cells"] = cells.iter().map(of_cell).collect();
-        }
-        Body::Missing(reason) => value["missing_reason"] = json!(reason),
-    }
-    value
-}
-
-fn of_cell(cell: &TableCell) -> Value {
-    match cell {
-        TableCell::Text(text) => json!({"text": text.replace('\n', " ")}),
-        TableCell::Value(value) => json!({
-            "median": value.sort,
-            "interval": value.interval.map(of_interval),
-            "n": value.n,
-            "unit": value.unit.name(),
-            "top_group": value.top,
-            "note": value.note,
-            "warnings": value.codes,
-        }),
-    }
 }
 
 fn of_finding(finding: &Finding) -> Value {
@@ -245,41 +208,6 @@ fn of_metric((metric, summary): &(Metric, Summary)) -> (String, Value) {
     value["unit"] = json!(spec.unit.name());
     value["better"] = json!(spec.better.label());
     (spec.name.to_owned(), value)
-}
-
-fn of_summary(summary: &Summary) -> Value {
-    json!({
-        "n": summary.n,
-        "median": summary.median,
-        "interval": summary.interval.map(of_interval),
-        "min": summary.min,
-        "max": summary.max,
-    })
-}
-
-fn of_interval(interval: Interval) -> Value {
-    json!({"low": interval.low, "high": interval.high, "level": interval.level})
-}
-
-/// The second of a pair against the first, in one word or two.
-fn verdict(verdict: Verdict) -> Value {
-    let size = |size: Size| match size {
-        Size::AtLeast => "at-least-margin",
-        Size::Uncertain => "size-uncertain",
-        Size::Negligible => "negligible",
-    };
-    match verdict {
-        Verdict::Differs { side: Side::Better, size: how } => {
-            json!({"verdict": "better", "size": size(how)})
-        }
-        Verdict::Differs { side: Side::Worse, size: how } => {
-            json!({"verdict": "worse", "size": size(how)})
-        }
-        Verdict::Equivalent => json!({"verdict": "equivalent"}),
-        Verdict::Inconclusive { needed } => {
-            json!({"verdict": "inconclusive", "repetitions_needed": needed})
-        }
-    }
 }
 
 #[cfg(test)]

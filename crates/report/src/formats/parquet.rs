@@ -19,10 +19,10 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use super::samples::{self, SampleRow};
 use crate::{
+    samples::{self, SampleRow, imported},
     units::one_line,
-    view::{conditions, imported},
+    view::conditions,
 };
 
 /// Names, order, and types of the columns; [`Columns`] has the same.

@@ -11,13 +11,13 @@ use crate::{
 };
 
 /// Configuration of the study.
-pub(super) struct Measured {
-    pub(super) configuration: String,
+pub(crate) struct Measured {
+    pub(crate) configuration: String,
     /// Commands that created the filesystem; empty if not printed.
     commands: String,
-    pub(super) record: Record,
+    pub(crate) record: Record,
     /// Record as printed.
-    pub(super) printed: String,
+    pub(crate) printed: String,
 }
 
 /// Phases in bytes, by position; then seeks, and phases in files.
@@ -38,7 +38,7 @@ struct Quantity {
 const KIB: f64 = 1024.0;
 
 /// Throughput; seeks and files per second; CPU %; the longest operation.
-pub(super) fn tables(set: &Published) -> Vec<Table> {
+pub(crate) fn tables(set: &Published) -> Vec<Table> {
     let rate = |at: usize, phase: &PhaseFigures| match at {
         // Two decimal places of a MiB preserve the whole KiB of the records.
         1 | 2 | 4 => figure(phase.rate, 1.0 / KIB, &MIB),
@@ -97,7 +97,7 @@ const CPU: Quantity = Quantity { name: "%", unit: (Unit::Fraction, 0.01), places
 const LATENCY: &str = "ms";
 
 /// Commands of each configuration, in the order of the study.
-pub(super) fn configurations(set: &Published) -> Vec<(String, String)> {
+pub(crate) fn configurations(set: &Published) -> Vec<(String, String)> {
     let made = |measured: Measured| {
         let commands = match measured.commands.is_empty() {
             true => "no commands are printed".to_owned(),
@@ -110,7 +110,7 @@ pub(super) fn configurations(set: &Published) -> Vec<(String, String)> {
 
 /// Rates, CPU %, and latencies of every configuration for an audit, with the digits of the records;
 /// latencies are in µs.
-pub(super) fn cells(text: &str) -> crate::audit::Table {
+pub(crate) fn cells(text: &str) -> crate::audit::Table {
     let names = ["configuration", "phase", "metric"];
     let columns = names.map(str::to_owned).to_vec();
     let mut table = crate::audit::Table { columns, ..Default::default() };
@@ -139,7 +139,7 @@ pub(super) fn cells(text: &str) -> crate::audit::Table {
 
 /// Rows of the file: configuration, heading in the source, commands, record. A field with a comma
 /// is in double quotes (RFC 4180); no field contains a quote.
-pub(super) fn measured(text: &str) -> Vec<Measured> {
+pub(crate) fn measured(text: &str) -> Vec<Measured> {
     text.lines().skip(1).filter_map(row).collect()
 }
 

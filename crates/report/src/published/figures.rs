@@ -9,13 +9,13 @@ use super::{
 use crate::{
     bonnie::{Figure as PrintedFigure, PHASES, PhaseFigures},
     charts::{
+        data::{Level, Series, SweepValue},
         editions::{Marks, Panel, Panels, Totals, three},
         intervals::{IntervalRow, Intervals},
         sweep::SweepChart,
     },
     document::{Block, Figure, Kind, Section},
     units::{capital, fixed, slug},
-    view::{Level, Series, SweepValue},
 };
 
 /// Charts under one heading: the first ones visible, the rest collapsed.

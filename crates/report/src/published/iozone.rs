@@ -11,7 +11,7 @@ use model::metric::Unit;
 use super::{Extras, MarkedNumber, Published, SUFFIX, trends};
 use crate::{
     audit::{
-        self, Audit,
+        Audit,
         quality_notes::{QualityNote, QualityNoteKind},
     },
     document::{Body, Column, Row, Table, TableCell, ValueCell},
@@ -19,9 +19,9 @@ use crate::{
 };
 
 /// Runs of each test.
-pub(super) const RUNS: u32 = 10;
+pub(crate) const RUNS: u32 = 10;
 /// Bytes in the unit of the tables: IOzone's KB are 1,024 bytes.
-pub(super) const KIB: f64 = 1024.0;
+pub(crate) const KIB: f64 = 1024.0;
 /// Level of the intervals at the numbers.
 const LEVEL: f64 = 0.95;
 /// Tables that regroup what others print start here.
@@ -29,24 +29,24 @@ const REGROUPED: u32 = 9;
 
 /// Printed mean with its deviation and marks.
 #[derive(Clone, Debug)]
-pub(super) struct Number {
-    pub(super) table: u32,
-    pub(super) filesystem: String,
+pub(crate) struct Number {
+    pub(crate) table: u32,
+    pub(crate) filesystem: String,
     /// Record length in KiB.
-    pub(super) record: u32,
+    pub(crate) record: u32,
     /// Test, such as `random_write`.
-    pub(super) test: String,
+    pub(crate) test: String,
     /// In KiB/s.
-    pub(super) mean: f64,
+    pub(crate) mean: f64,
     /// In KiB/s, with the digits it was printed with; tables 9 to 12 have none.
-    pub(super) deviation: Option<(f64, String)>,
+    pub(crate) deviation: Option<(f64, String)>,
     /// Of mean and deviation.
-    pub(super) quality_notes: Vec<(Statistic, QualityNote)>,
+    pub(crate) quality_notes: Vec<(Statistic, QualityNote)>,
 }
 
 /// Number of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Statistic {
+pub(crate) enum Statistic {
     /// First number.
     Mean,
     /// Second number.
@@ -55,18 +55,18 @@ pub(super) enum Statistic {
 
 impl Number {
     /// Mean and deviation, in KiB/s.
-    pub(super) fn moments(&self) -> Option<Moments> {
+    pub(crate) fn moments(&self) -> Option<Moments> {
         let (deviation, _) = self.deviation.as_ref()?;
         Some(Moments { mean: self.mean, deviation: *deviation, n: RUNS })
     }
 
     /// The 95 % interval of the mean, in KiB/s.
-    pub(super) fn interval(&self) -> Option<Interval> {
+    pub(crate) fn interval(&self) -> Option<Interval> {
         self.moments()?.interval(LEVEL).ok()
     }
 
     /// Marks at the number.
-    pub(super) fn codes(&self) -> Vec<&'static str> {
+    pub(crate) fn codes(&self) -> Vec<&'static str> {
         let kinds = QualityNoteKind::ALL.into_iter();
         let own =
             |kind: &QualityNoteKind| self.quality_notes.iter().any(|(_, note)| note.kind == *kind);
@@ -75,23 +75,23 @@ impl Number {
 }
 
 /// The whole study.
-pub(super) struct Study {
+pub(crate) struct Study {
     audit: Audit,
     /// In the order of the tables.
-    pub(super) numbers: Vec<Number>,
+    pub(crate) numbers: Vec<Number>,
 }
 
 /// Computed once, because the audit checks every pair of cells.
 static STUDY: LazyLock<Study> = LazyLock::new(Study::read);
 
 /// The study.
-pub(super) fn study() -> &'static Study {
+pub(crate) fn study() -> &'static Study {
     &STUDY
 }
 
 impl Study {
     fn read() -> Self {
-        let audit = audit::published("iozone-2009");
+        let audit = super::audit::published("iozone-2009");
         let audit = audit.unwrap_or_else(|| unreachable!("built-in data"));
         let mut quality_notes: BTreeMap<usize, Vec<QualityNote>> = BTreeMap::new();
         for note in audit.quality_notes() {
@@ -125,27 +125,27 @@ impl Study {
     }
 
     /// Numbers of tables 1 to 8, each quantity once.
-    pub(super) fn originals(&self) -> impl Iterator<Item = &Number> {
+    pub(crate) fn originals(&self) -> impl Iterator<Item = &Number> {
         self.numbers.iter().filter(|number| number.table < REGROUPED)
     }
 
     /// Filesystems in the order of the tables.
-    pub(super) fn filesystems(&self) -> Vec<&str> {
+    pub(crate) fn filesystems(&self) -> Vec<&str> {
         once(self.numbers.iter().map(|number| number.filesystem.as_str()))
     }
 
     /// Tests in the order of the tables: those that write, then those that read.
-    pub(super) fn tests(&self) -> Vec<&str> {
+    pub(crate) fn tests(&self) -> Vec<&str> {
         once(self.originals().map(|number| number.test.as_str()))
     }
 
     /// Record lengths in KiB, ascending.
-    pub(super) fn records(&self) -> Vec<u32> {
+    pub(crate) fn records(&self) -> Vec<u32> {
         once(self.originals().map(|number| number.record))
     }
 
     /// Number of tables 1 to 8 for one quantity.
-    pub(super) fn of(&self, test: &str, filesystem: &str, record: u32) -> Option<&Number> {
+    pub(crate) fn of(&self, test: &str, filesystem: &str, record: u32) -> Option<&Number> {
         self.originals().find(|number| {
             number.test == test && number.filesystem == filesystem && number.record == record
         })
@@ -164,17 +164,17 @@ fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// Record length, such as `1 MiB`.
-pub(super) fn length(record: u32) -> String {
+pub(crate) fn length(record: u32) -> String {
     format!("{} MiB", record / 1024)
 }
 
 /// Name of a test, such as `random write`.
-pub(super) fn test_name(test: &str) -> String {
+pub(crate) fn test_name(test: &str) -> String {
     test.replace('_', " ")
 }
 
 /// All twelve.
-pub(super) fn tables(set: &Published) -> Vec<Table> {
+pub(crate) fn tables(set: &Published) -> Vec<Table> {
     let study = study();
     let ids = once(study.numbers.iter().map(|number| number.table));
     ids.into_iter().map(|id| table(set, study, id)).collect()

@@ -9,31 +9,31 @@ use crate::{
 };
 
 /// Number of runs of each task; the mean was printed.
-pub(super) const RUNS: u32 = 3;
+pub(crate) const RUNS: u32 = 3;
 
 /// One printed number.
-pub(super) struct Printed<'a> {
+pub(crate) struct Printed<'a> {
     /// Number of the task, which identifies it because names differ in case.
-    pub(super) id: &'a str,
-    pub(super) task: &'a str,
-    pub(super) filesystem: &'a str,
-    pub(super) metric: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) task: &'a str,
+    pub(crate) filesystem: &'a str,
+    pub(crate) metric: &'a str,
     /// Value with the printed digits.
-    pub(super) text: &'a str,
-    pub(super) value: f64,
+    pub(crate) text: &'a str,
+    pub(crate) value: f64,
 }
 
 /// One printed time.
-pub(super) struct Second {
+pub(crate) struct Second {
     /// The number of its task.
-    pub(super) id: String,
-    pub(super) task: String,
-    pub(super) filesystem: String,
-    pub(super) seconds: f64,
+    pub(crate) id: String,
+    pub(crate) task: String,
+    pub(crate) filesystem: String,
+    pub(crate) seconds: f64,
 }
 
 /// All printed times of a set.
-pub(super) fn seconds(set: &Published) -> Vec<Second> {
+pub(crate) fn seconds(set: &Published) -> Vec<Second> {
     let own = read(set.data).into_iter().filter(|printed| printed.metric == "seconds");
     own.map(|printed| Second {
         id: printed.id.into(),
@@ -45,7 +45,7 @@ pub(super) fn seconds(set: &Published) -> Vec<Second> {
 }
 
 /// Numbers of tasks with the names that come first, in the order of the file.
-pub(super) fn ids(all: &[Second]) -> Vec<(String, String)> {
+pub(crate) fn ids(all: &[Second]) -> Vec<(String, String)> {
     let mut ids: Vec<(String, String)> = Vec::new();
     for one in all {
         if !ids.iter().any(|(id, _)| *id == one.id) {
@@ -56,19 +56,19 @@ pub(super) fn ids(all: &[Second]) -> Vec<(String, String)> {
 }
 
 /// Filesystems in the order of the file.
-pub(super) fn filesystems(all: &[Second]) -> Vec<String> {
+pub(crate) fn filesystems(all: &[Second]) -> Vec<String> {
     let names = each_once(all.iter().map(|one| one.filesystem.as_str()));
     names.into_iter().map(str::to_owned).collect()
 }
 
 /// All printed numbers of a metric: task number, filesystem, value.
-pub(super) fn printed_of(set: &Published, metric: &str) -> Vec<(String, String, f64)> {
+pub(crate) fn printed_of(set: &Published, metric: &str) -> Vec<(String, String, f64)> {
     let own = read(set.data).into_iter().filter(|printed| printed.metric == metric);
     own.map(|printed| (printed.id.into(), printed.filesystem.into(), printed.value)).collect()
 }
 
 /// Seconds, CPU %, and the totals.
-pub(super) fn tables(set: &Published) -> Vec<Table> {
+pub(crate) fn tables(set: &Published) -> Vec<Table> {
     let data = read(set.data);
     let seconds = Layout {
         id: "seconds",
@@ -91,7 +91,7 @@ pub(super) fn tables(set: &Published) -> Vec<Table> {
 
 /// Rows of the file: task number, task, filesystem, metric, value. A task whose name contains a
 /// comma is in double quotes (RFC 4180).
-pub(super) fn read(text: &str) -> Vec<Printed<'_>> {
+pub(crate) fn read(text: &str) -> Vec<Printed<'_>> {
     text.lines().skip(1).filter_map(printed).collect()
 }
 

@@ -170,7 +170,7 @@ fn named(view: &View) -> Vec<Named<'_>> {
 }
 
 /// Value of a label that is one size, such as `block_size=4KiB`; other labels are unchanged.
-fn without_key(label: &str) -> &str {
+pub(crate) fn without_key(label: &str) -> &str {
     match label.split_once('=') {
         Some((_, value)) if value.ends_with('B') && !value.contains([' ', '=']) => value,
         Some(_) | None => label,

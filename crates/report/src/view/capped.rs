@@ -14,6 +14,7 @@ use super::{
     points::{Entry, Status, Suite, Test, WorkPoint},
     sweeps,
 };
+use crate::charts::data::{CappedBar, CappedGroup, CappedPanel};
 use crate::units::{Scale, one_line};
 
 /// Parameter whose values are shown side by side.
@@ -43,33 +44,6 @@ pub(crate) struct Capped {
     pub(crate) codes: BTreeSet<&'static str>,
     /// Filesystems without a bar, with the reason.
     pub(crate) absent: Vec<(String, String)>,
-}
-
-/// Operations at one cache state.
-#[derive(Clone, Debug)]
-pub(crate) struct CappedPanel {
-    /// `cache=cold`; empty if there is only one.
-    pub(crate) title: String,
-    pub(crate) groups: Vec<CappedGroup>,
-}
-
-/// One operation.
-#[derive(Clone, Debug)]
-pub(crate) struct CappedGroup {
-    pub(crate) name: String,
-    pub(crate) bars: Vec<CappedBar>,
-}
-
-/// One filesystem, in seconds.
-#[derive(Clone, Debug)]
-pub(crate) struct CappedBar {
-    pub(crate) filesystem: usize,
-    pub(crate) name: String,
-    /// `None` without a value.
-    pub(crate) median: Option<f64>,
-    pub(crate) interval: Option<(f64, f64)>,
-    /// Median as text, or the reason why there is none.
-    pub(crate) shown: String,
 }
 
 /// The charts of a suite; none of suites but `small-files`.

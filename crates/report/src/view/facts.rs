@@ -7,6 +7,7 @@ use model::{
 };
 
 use super::{equivalence_margin::EquivalenceMargin, run_conditions};
+pub(super) use crate::samples::imported;
 use crate::units::{Scale, capital, duration, one_line, utc};
 
 /// Run, program, conditions, and method.
@@ -102,13 +103,6 @@ impl Facts {
             environment: environment.collect(),
         }
     }
-}
-
-/// Program whose results were imported.
-pub(crate) fn imported(record: &RunRecord) -> Option<&str> {
-    record.warnings.iter().find_map(|warning| {
-        if let Warning::Imported { program } = warning { Some(program.as_str()) } else { None }
-    })
 }
 
 /// Line of conditions below every table and figure.

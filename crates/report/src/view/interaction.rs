@@ -16,6 +16,7 @@ use analysis::{
 };
 use model::{Metric, RunRecord, Value, metric::Better};
 
+use crate::charts::data::Panel;
 use crate::{
     units::{Scale, capital, one_line, slug},
     view::{
@@ -84,17 +85,6 @@ pub(crate) struct Across {
     pub(crate) levels: Vec<String>,
     /// One panel per combination of the other conditions.
     pub(crate) panels: Vec<Panel>,
-}
-
-/// Medians at one combination of the conditions that are not on the horizontal axis.
-#[derive(Clone, Debug)]
-pub(crate) struct Panel {
-    /// `cpu_speed=50%`; empty if there are no other conditions.
-    pub(crate) title: String,
-    /// One series per filesystem, by level.
-    pub(crate) lines: Vec<Series>,
-    /// The same relative to the first level.
-    pub(crate) ratios: Vec<Series>,
 }
 
 /// By test ID: condition that a finding about filesystems must name, such as `scheduler=bfq`, and

@@ -19,6 +19,7 @@ use super::{
     sweeps,
     tables::{Body, Column, Row, Table, TableCell, metric_label},
 };
+use crate::charts::data::Multiple;
 use crate::units::{capital, one_line, ratio, slug};
 
 /// Condition whose levels are compared.
@@ -46,19 +47,6 @@ pub(crate) struct Normalized {
     /// Filesystems without any ratio, with the reason.
     pub(crate) absent: Vec<(String, String)>,
     pub(crate) table: Table,
-}
-
-/// One configuration relative to the reference.
-#[derive(Clone, Debug)]
-pub(crate) struct Multiple {
-    pub(crate) filesystem: usize,
-    pub(crate) name: String,
-    /// Scheduler.
-    pub(crate) level: String,
-    /// Ratio, above 1 is better, and its confidence interval; `None` if not comparable.
-    pub(crate) ratio: Option<(f64, Option<(f64, f64)>)>,
-    /// Ratio as text, or the reason why there is none.
-    pub(crate) shown: String,
 }
 
 /// A chart, or test and workload with the reason why there is no chart.

@@ -26,9 +26,10 @@ use names::counterpart;
 use rayon::prelude::*;
 
 use crate::{
+    samples::imported,
     units::{Scale, one_line, slug},
     view::{
-        facts::{Filesystem, imported},
+        facts::Filesystem,
         quality::RunQuality,
         sample_index::{SampleIndex, barring, codes},
         tables::Of,

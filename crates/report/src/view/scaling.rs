@@ -19,6 +19,7 @@ use model::{Metric, RunRecord, Value, metric::Better};
 
 pub(crate) use tables::probability;
 
+use crate::charts::data::Line;
 use crate::{
     units::{Scale, capital, slug},
     view::{
@@ -88,18 +89,6 @@ impl Clients {
         let one = one.unwrap_or_else(|| self.0.trim_end_matches('s').to_owned());
         if n == 1 { format!("1 {one}") } else { format!("{n} {}", self.0) }
     }
-}
-
-/// Line of a filesystem in the chart, in the displayed unit.
-#[derive(Clone, Debug)]
-pub(crate) struct Line {
-    pub(crate) series: Series,
-    /// Rate relative to the smallest level; `None` if not available.
-    pub(crate) ratios: Vec<Option<SweepValue>>,
-    /// Index of the saturation level; `None` if the shape is not known.
-    pub(crate) knee: Option<usize>,
-    /// Curve of the fitted law, by clients; empty if none fits.
-    pub(crate) law: Vec<(f64, f64)>,
 }
 
 /// Analysis of one filesystem.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use analysis::{Comparer, Repetition, Summary, blocks, trend};
 use model::{Bytes, Metric, RunRecord, Value};
 
+pub(super) use crate::charts::data::{Level, Series, SweepValue};
 use crate::{
     units::{Scale, capital, slug},
     view::{
@@ -56,29 +57,6 @@ pub(crate) struct Sweep {
     pub(crate) findings: PointFindings,
     /// Reasons for withheld findings: `no finding for ext4: …`.
     pub(crate) withheld: Vec<String>,
-}
-
-/// A tested level: position on the logarithmic axis and label.
-#[derive(Clone, Debug)]
-pub(crate) struct Level {
-    pub(crate) number: f64,
-    pub(crate) label: String,
-}
-
-/// One filesystem.
-#[derive(Clone, Debug)]
-pub(crate) struct Series {
-    pub(crate) filesystem: usize,
-    pub(crate) name: String,
-    /// One per level; `None` without a result.
-    pub(crate) values: Vec<Option<SweepValue>>,
-}
-
-/// A median and its confidence interval, in the displayed unit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SweepValue {
-    pub(crate) median: f64,
-    pub(crate) ends: Option<(f64, f64)>,
 }
 
 /// All sweeps of all suites. [`super::scaling`] shows the number of clients.

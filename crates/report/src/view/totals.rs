@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::tables::{Body, Row, Table, TableCell};
+use crate::charts::data::TotalRow;
 use crate::units::Scale;
 
 /// One bar per filesystem with all tasks.
@@ -23,22 +24,6 @@ pub(crate) struct Totals {
     pub(crate) caption: Vec<String>,
     /// Warning codes of all totals.
     pub(crate) codes: BTreeSet<&'static str>,
-}
-
-/// One filesystem, in seconds.
-#[derive(Clone, Debug)]
-pub(crate) struct TotalRow {
-    pub(crate) filesystem: usize,
-    pub(crate) name: String,
-    /// One segment per task; the sum is `total`. Empty without a total.
-    pub(crate) pieces: Vec<f64>,
-    pub(crate) total: f64,
-    pub(crate) interval: Option<(f64, f64)>,
-    /// Total as text.
-    pub(crate) shown: String,
-    pub(crate) top: bool,
-    /// Note, or the reason why there is no total.
-    pub(crate) note: String,
 }
 
 /// Bars of a table of totals. `parts` returns the median share of each task in the total of a

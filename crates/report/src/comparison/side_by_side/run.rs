@@ -9,8 +9,8 @@ use model::{
 
 use super::{Center, Key, NOT_RECORDED, Side, Value};
 use crate::{
+    samples::imported,
     units::{bytes, one_line},
-    view::imported,
 };
 
 /// Results of a run for one suite, without A/A duplicates.

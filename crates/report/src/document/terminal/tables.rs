@@ -29,6 +29,9 @@ const WIDE: f64 = 0.3;
 /// The same if one side is more than twice the other.
 const ASYMMETRIC: f64 = 0.1;
 
+/// Maximum width of texts that are narrowed.
+const SQUEEZED: usize = 15;
+
 /// Minimum width of a row header.
 const NAME_MIN: usize = 12;
 
@@ -45,8 +48,19 @@ struct Laid<'a> {
 }
 
 impl<'a> Laid<'a> {
-    /// Fits names and text to the width that the numbers leave.
+    /// Fits names and text to the width that the numbers leave; narrower if all columns then fit
+    /// next to each other.
     fn new(table: &'a Table, width: usize, cell: fn(&TableCell) -> String) -> Self {
+        let wide = Self::fitted(table, width, usize::MAX, cell);
+        if wide.chunks(width).len() == 1 || !wide.is_text.contains(&true) {
+            return wide;
+        }
+        let narrow = Self::fitted(table, width, SQUEEZED, cell);
+        if narrow.chunks(width).len() == 1 { narrow } else { wide }
+    }
+
+    /// The same with a maximum width of names and texts.
+    fn fitted(table: &'a Table, width: usize, most: usize, cell: fn(&TableCell) -> String) -> Self {
         let mut rows: Vec<Result<Vec<String>, &String>> = Vec::new();
         for row in &table.rows {
             rows.push(match &row.body {
@@ -59,12 +73,15 @@ impl<'a> Laid<'a> {
         let is_text: Vec<bool> = (0..table.columns.len()).map(|at| table.is_text(at)).collect();
         let cells = rows.iter().flatten().flat_map(|cells| cells.iter().zip(&is_text));
         let numbers = cells.filter(|(_, is_text)| !**is_text).map(|(cell, _)| width_of(cell));
-        let name_max = width.saturating_sub(2 * CELL + numbers.max().unwrap_or(0)).max(NAME_MIN);
+        let name_max = width
+            .saturating_sub(2 * CELL + numbers.max().unwrap_or(0))
+            .max(NAME_MIN)
+            .min(most.saturating_add(8));
         let names = table.rows.iter().map(row_title);
         let names: Vec<String> = names.map(|name| fitted(name, name_max)).collect();
         let name_width = names.iter().map(|name| width_of(name)).max().unwrap_or(0);
         let name_width = name_width.max(width_of(table.corner));
-        let space = width.saturating_sub(name_width + 2 * CELL).max(NAME_MIN);
+        let space = width.saturating_sub(name_width + 2 * CELL).max(NAME_MIN).min(most);
         let heads = table.columns.iter().map(|column| fitted(header(column), space)).collect();
         for cells in rows.iter_mut().flatten() {
             for (cell, _) in cells.iter_mut().zip(&is_text).filter(|(_, is_text)| **is_text) {

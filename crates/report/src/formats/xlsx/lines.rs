@@ -6,8 +6,9 @@ use super::{
     drawn::{self, Line, Words},
 };
 use crate::{
+    charts::data::{Series, SweepValue},
     units::capital,
-    view::{Series, Sweep, SweepValue, View, metric_label},
+    view::{Sweep, View, metric_label},
 };
 
 /// Columns of each filesystem: median, low, high, and how far the interval goes up and down.

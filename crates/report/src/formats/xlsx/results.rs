@@ -8,7 +8,7 @@ use super::{
     book::{Book, Digits, Look, Sheet},
 };
 use crate::{
-    formats::samples::{self, SampleRow},
+    samples::{self, SampleRow},
     view::{Entry, Status, Test, View, metric_label},
 };
 

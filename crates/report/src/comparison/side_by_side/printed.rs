@@ -3,18 +3,18 @@
 use analysis::moments::Moments;
 use model::Metric;
 
-use super::{
-    Published, bonnie,
-    iozone::{KIB, RUNS, length, study, test_name},
-    tasks,
-};
+use super::{Center, Key, Side, Value};
 use crate::{
     bonnie::{Figure, PHASES},
-    comparison::side_by_side::{Center, Key, Side, Value},
+    published::{
+        Published, bonnie,
+        iozone::{KIB, RUNS, length, study, test_name},
+        tasks,
+    },
 };
 
 /// The numbers of a set under the names that runs are asked for.
-pub(crate) fn side(set: &Published) -> Side {
+pub(super) fn side(set: &Published) -> Side {
     let values = match set.suite {
         "iozone" => iozone(),
         "tasks" => of_tasks(set),

@@ -7,7 +7,7 @@
 
 use model::RunRecord;
 
-use super::samples::{self, SampleRow};
+use crate::samples::{self, SampleRow};
 
 const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,settings,aa_duplicate,\
                       repetition,attempt,outcome,phase,metric,unit,worker,value\r\n";

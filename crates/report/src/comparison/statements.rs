@@ -8,16 +8,18 @@ use analysis::audit::{Decision, Measured, REPETITIONS, Statement, Verdict, measu
 use model::{Bytes, Metric, RunRecord};
 use serde_json::{Value as Json, json};
 
-use super::audit::{AUDITED, Audited};
+use super::side_by_side::{Side, Value, alias, of_run};
 use crate::{
     audit::{Audit, Statements, Table},
-    comparison::side_by_side::{Side, Value, of_run},
     document::{
         Block, Document, Item, Section, Style,
         markdown::markdown,
         terminal::{TerminalOptions, terminal},
     },
-    published::beside::alias,
+    published::{
+        PUBLISHED, SUFFIX,
+        audit::{AUDITED, Audited},
+    },
 };
 
 /// Version of the JSON format. It changes if a field is removed or changes its meaning.
@@ -85,7 +87,7 @@ impl StudyAudit {
     /// # Errors
     /// [`StudyError`].
     pub fn new(run: &RunRecord, study: &str) -> Result<Self, StudyError> {
-        let name = study.strip_suffix(super::SUFFIX).unwrap_or(study);
+        let name = study.strip_suffix(SUFFIX).unwrap_or(study);
         let set = AUDITED.iter().find(|set| set.name == name).ok_or_else(|| {
             let known: Vec<&str> = AUDITED.iter().map(|set| set.name).collect();
             StudyError::Unknown { name: study.into(), known: known.join(", ") }
@@ -241,7 +243,7 @@ fn share(decision: &Decision) -> Option<String> {
 
 /// Suite of a study.
 fn suite(set: &Audited) -> &'static str {
-    super::PUBLISHED.iter().find(|own| own.name == set.name).map_or("", |own| own.suite)
+    PUBLISHED.iter().find(|own| own.name == set.name).map_or("", |own| own.suite)
 }
 
 /// Results of the run with the coordinates of the printed numbers. Several workloads with the same

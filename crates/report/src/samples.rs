@@ -3,50 +3,59 @@
 //! One row per sample, in the order of measurement, with everything that identifies it. Untrusted
 //! text is already one line without control characters; formats add their own escapes.
 
+pub(crate) mod csv;
+
 use model::{
-    Metric, RunRecord, Sample, Value,
+    Metric, RunRecord, Sample, Value, Warning,
     record::{CellRecord, Outcome, TrialRecord},
 };
 
-use crate::{units::one_line, view::imported};
+use crate::units::one_line;
+
+/// Program whose results were imported.
+pub(crate) fn imported(record: &RunRecord) -> Option<&str> {
+    record.warnings.iter().find_map(|warning| {
+        if let Warning::Imported { program } = warning { Some(program.as_str()) } else { None }
+    })
+}
 
 /// Texts of a cell in its rows.
-pub(super) struct CellWords {
+pub(crate) struct CellWords {
     /// Its id: the same for the same cell in every run, on every host.
-    pub(super) cell: String,
-    pub(super) filesystem: String,
-    pub(super) suite: String,
+    pub(crate) cell: String,
+    pub(crate) filesystem: String,
+    pub(crate) suite: String,
     /// Suite and the parameters that the plan varies.
-    pub(super) workload: String,
+    pub(crate) workload: String,
     /// All parameters as one JSON object: sizes in bytes, times in nanoseconds, shares and numbers
     /// as numbers.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "a column of Parquet alone"))]
-    pub(super) parameters: String,
+    pub(crate) parameters: String,
     /// Empty if the plan sets none.
-    pub(super) scheduler: String,
+    pub(crate) scheduler: String,
     /// Settings of the machine that the plan made, as `name=value`, apart by a space.
-    pub(super) settings: String,
+    pub(crate) settings: String,
     /// A second cell of the same, which counts in nothing but the control.
-    pub(super) aa_duplicate: bool,
+    pub(crate) aa_duplicate: bool,
 }
 
 /// One sample, in the base unit of its metric.
-pub(super) struct SampleRow<'a> {
-    pub(super) cell: &'a CellWords,
-    pub(super) repetition: u32,
+pub(crate) struct SampleRow<'a> {
+    pub(crate) cell: &'a CellWords,
+    pub(crate) repetition: u32,
     /// Invalid trials of the same repetition before this one.
-    pub(super) attempt: u32,
+    pub(crate) attempt: u32,
     /// `measured`, `failed`, `invalid`, or `imported`.
-    pub(super) outcome: &'static str,
-    pub(super) phase: String,
-    pub(super) metric: Metric,
+    pub(crate) outcome: &'static str,
+    pub(crate) phase: String,
+    pub(crate) metric: Metric,
     /// `None`: all workers together.
-    pub(super) worker: Option<u32>,
-    pub(super) value: f64,
+    pub(crate) worker: Option<u32>,
+    pub(crate) value: f64,
 }
 
 /// Texts of every cell, in the order of the record.
-pub(super) fn cells(record: &RunRecord) -> Vec<CellWords> {
+pub(crate) fn cells(record: &RunRecord) -> Vec<CellWords> {
     record.cells.iter().map(words).collect()
 }
 
@@ -83,7 +92,7 @@ fn plain(value: &Value) -> serde_json::Value {
 }
 
 /// All samples of a run. `cells` are the texts of its cells ([`cells`]).
-pub(super) fn rows<'a>(
+pub(crate) fn rows<'a>(
     record: &'a RunRecord,
     cells: &'a [CellWords],
 ) -> impl Iterator<Item = SampleRow<'a>> {

@@ -1,0 +1,71 @@
+//! Changes of tests in percent: a marker with its interval on one linear axis, a line at zero, and
+//! a band for changes within the margin.
+
+use crate::{
+    charts::{axis::Axis, intervals::shortened},
+    svg::Svg,
+};
+
+/// The chart.
+#[derive(Clone, Debug)]
+pub(crate) struct Changes {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) axis: String,
+    /// Half-width of the band, in percent.
+    pub(crate) margin: f64,
+    pub(crate) rows: Vec<ChangeRow>,
+}
+
+/// One test.
+#[derive(Clone, Debug)]
+pub(crate) struct ChangeRow {
+    pub(crate) name: String,
+    /// Change in percent.
+    pub(crate) change: f64,
+    pub(crate) interval: Option<(f64, f64)>,
+    /// Change and result as text.
+    pub(crate) shown: String,
+    /// Class of its color.
+    pub(crate) class: &'static str,
+}
+
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 270.0;
+const RIGHT: f64 = 190.0;
+const TOP: f64 = 8.0;
+const ROW: f64 = 22.0;
+const BOTTOM: f64 = 44.0;
+/// Letters of a name.
+const NAME: usize = 40;
+
+impl Changes {
+    /// The chart as an SVG element.
+    pub(crate) fn render(&self) -> String {
+        let bottom = TOP + self.rows.len() as f64 * ROW;
+        let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+        let ends =
+            |row: &ChangeRow| row.interval.map_or([row.change; 2], |(low, high)| [low, high]);
+        let values = self.rows.iter().flat_map(|row| ends(row).into_iter().chain([row.change]));
+        let axis = Axis::over(values.chain([-self.margin, 0.0, self.margin]), 6);
+        let x = |value: f64| LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT);
+        let (low, high) = (x(-self.margin), x(self.margin));
+        svg.rect("z", (low, TOP), (high - low, bottom - TOP));
+        for tick in &axis.ticks {
+            svg.line(if *tick == 0.0 { "k" } else { "g" }, (x(*tick), TOP), (x(*tick), bottom));
+            svg.text("t tm", (x(*tick), bottom + 16.0), &axis.label(*tick));
+        }
+        for (at, row) in self.rows.iter().enumerate() {
+            let y = TOP + (at as f64 + 0.5) * ROW;
+            svg.text("t te", (LEFT - 12.0, y + 4.0), &shortened(&row.name, NAME));
+            if let Some((low, high)) = row.interval {
+                svg.line(&format!("i {}", row.class), (x(low), y), (x(high), y));
+            }
+            svg.circle(&format!("m {}", row.class), (x(row.change), y), 5.0);
+            svg.text("t", (WIDTH - RIGHT + 12.0, y + 4.0), &row.shown);
+        }
+        svg.text("t tm ta", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), &self.axis);
+        svg.finish(&self.id, &self.title, &self.description)
+    }
+}
