@@ -29,7 +29,7 @@ use crate::{
     cli::{Bench, View as Shown},
     exit::{Exit, Failure},
     output,
-    plans::{self, ResolvedPlan, near_workloads as near, quoted, workload_names as names},
+    plans::{self, ResolvedPlan, near_workloads as near, quoted},
     screen::Screen,
 };
 

@@ -21,7 +21,7 @@ use model::{Metric, RunRecord, suggest};
 
 use super::NOT_RECORDED;
 use crate::published::{PUBLISHED, Published};
-use printed::{alias, side};
+use printed::side;
 
 /// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
