@@ -12,7 +12,6 @@
 //!
 //! Not included: operations after the creation, and attributes.
 
-pub(crate) mod calls;
 mod entry_writer;
 #[cfg(test)]
 mod tests;
@@ -34,7 +33,7 @@ use rustix::{
 };
 
 use crate::{
-    Context, EngineError,
+    Context, EngineError, calls,
     driver::{self, Phase, Seat, interrupted},
     error::Failure,
     set,

@@ -25,6 +25,7 @@
 mod affinity;
 mod barrier;
 mod buffer;
+mod calls;
 mod clock;
 mod context;
 mod counter;

@@ -23,12 +23,8 @@ use crate::{
     host::{Host, Identity, Loop, Output, WipeMethod},
     mount::MountRequest,
     sysfs::selected,
-    undo::{Change, Journal, MARKER, NotUndone, Outcome, ParentSetting, Step},
+    undo::{Change, Journal, MARKER, NotUndone, Outcome, PAUSE, ParentSetting, Step, TRIES},
 };
-
-/// Number and interval of retries if a filesystem is busy on unmount.
-const TRIES: u32 = 50;
-const PAUSE: Nanos = Nanos(100_000_000);
 
 /// Host access that journals each change before making it and records it as an action.
 #[derive(Debug)]

@@ -127,9 +127,9 @@ pub(crate) fn device_of(host: &dyn Host, path: &Path) -> Option<String> {
     device_name(host, holder(&mounts, path)?)
 }
 
-/// Kernel name of the block device of a mount: found by device number if it is that of a block device. Filesystems with generated numbers, such
-/// as btrfs, report their first device as the source, which is sufficient only if there is no
-/// other.
+/// Kernel name of the block device of a mount: found by device number if it is that of a block
+/// device. Filesystems with generated numbers, such as btrfs, report their first device as the
+/// source, which is sufficient only if there is no other.
 pub(crate) fn device_name(host: &dyn Host, mount: &MountEntry) -> Option<String> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let number = Path::new("/sys/dev/block").join(&mount.device);

@@ -35,7 +35,7 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::revert::{Outcome, revert};
+pub(crate) use self::revert::{Outcome, PAUSE, TRIES, revert};
 pub use self::{
     change::{Built, Change, ParentSetting},
     others::{OtherRun, others},

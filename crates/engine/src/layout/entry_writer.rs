@@ -9,11 +9,9 @@ use std::{
 use model::phase::{Item, Latencies, Set, Sharing, Spread, WorkerResult};
 use rustix::fs::{FileType, Mode, OFlags, mkdirat, mknodat, openat, symlinkat};
 
-use super::{
-    Work,
-    calls::{self, again, joined},
-};
+use super::Work;
 use crate::{
+    calls::{self, again, joined},
     clock::now,
     counter::{Counter, Limits},
     driver::{Seat, WorkerLoop},

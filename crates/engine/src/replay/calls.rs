@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use crate::error::Operation;
+use crate::{calls::again, error::Operation};
 
 /// Failure that ends the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +34,6 @@ pub(super) fn classify<T>(
         Ok(value) => Ok(Some(value)),
         Err(errno) if is_fatal(errno) => Err(Refused { operation, errno }),
         Err(_) => Ok(None),
-    }
-}
-
-/// Repeats an interrupted call.
-#[inline]
-pub(super) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            answer => return answer,
-        }
     }
 }
 

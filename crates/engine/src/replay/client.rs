@@ -27,13 +27,14 @@ use rustix::{
 
 use super::{
     Program,
-    calls::{Lock, Refused, again, classify, lock},
+    calls::{Lock, Refused, classify, lock},
     names::Names,
     program::{Expected, NO_NAME, Op},
     remove::{RemoveError, RemoveWalk, What},
     root,
 };
 use crate::{
+    calls::again,
     error::{Failure, Fault, Memory, Operation},
     io::close,
     process::Identity,

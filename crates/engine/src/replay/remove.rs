@@ -16,8 +16,8 @@ use std::{
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, openat, statat, unlinkat};
 
-use super::calls::{Refused, again, classify};
-use crate::{error::Operation, io::close};
+use super::calls::{Refused, classify};
+use crate::{calls::again, error::Operation, io::close};
 
 /// Bytes of directory entries per call.
 const LISTING: usize = 4096;

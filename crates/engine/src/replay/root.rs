@@ -16,10 +16,11 @@ use rustix::{
 };
 
 use super::{
-    calls::{Refused, again},
+    calls::Refused,
     remove::{RemoveError, RemoveWalk, WALKED, WalkEnd, What},
 };
 use crate::{
+    calls::again,
     error::{Failure, Fault, Operation},
     process::Identity,
 };

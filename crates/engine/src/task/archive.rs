@@ -49,7 +49,7 @@ struct Source {
 
 impl Read for Source {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let done = super::context::again(|| rustix::io::read(&self.file, &mut *into))?;
+        let done = crate::calls::again(|| rustix::io::read(&self.file, &mut *into))?;
         self.count.set(self.count.get() + done as u64);
         Ok(done)
     }
@@ -184,7 +184,7 @@ struct Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let done = super::context::again(|| rustix::io::write(&self.file, bytes))?;
+        let done = crate::calls::again(|| rustix::io::write(&self.file, bytes))?;
         self.count.set(self.count.get() + done as u64);
         Ok(done)
     }

@@ -175,16 +175,6 @@ pub(super) fn below(path: &Path, name: &CStr) -> PathBuf {
     path.join(std::ffi::OsStr::from_bytes(name.to_bytes()))
 }
 
-/// Repeats an interrupted call.
-pub(super) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            answer => return answer,
-        }
-    }
-}
-
 /// Closes a file, which may report that written data was lost.
 pub(super) fn close(file: OwnedFd, path: &Path) -> Result<(), EngineError> {
     let closed = crate::io::close(file);

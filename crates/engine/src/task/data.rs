@@ -19,10 +19,10 @@ use rustix::{
 
 use super::{
     ResolvedPath,
-    context::{TaskContext, again, close, failed},
+    context::{TaskContext, close, failed},
     entries::make_directory,
 };
-use crate::{EngineError, error::Operation};
+use crate::{EngineError, calls::again, error::Operation};
 
 /// Mode used by cp(1), dd(1), split(1), and the shell; the umask applies.
 const MODE: Mode = Mode::from_raw_mode(0o666);

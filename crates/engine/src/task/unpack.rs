@@ -33,11 +33,11 @@ use tar::{Entry, EntryType, Header};
 use super::{
     ResolvedPath,
     archive::{Input, unreadable},
-    context::{TaskContext, again, below, close, failed},
+    context::{TaskContext, below, close, failed},
     data,
     entries::{make_directory, modified},
 };
-use crate::{EngineError, error::Operation};
+use crate::{EngineError, calls::again, error::Operation};
 
 /// Default mode of directories; the umask applies.
 const DIRECTORY: Mode = Mode::from_raw_mode(0o777);

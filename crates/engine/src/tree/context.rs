@@ -4,12 +4,9 @@
 //! [`super::named`].
 
 use std::{
-    ffi::{CStr, OsStr},
+    ffi::CStr,
     mem::MaybeUninit,
-    os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::ffi::OsStrExt,
-    },
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -19,12 +16,13 @@ use rustix::{
         FallocateFlags, Gid, Mode, OFlags, RawDir, Uid, fallocate, fsync, mkdir, mkdirat, open,
         openat,
     },
-    io::{Errno, pread, pwrite, read, write},
+    io::{pread, pwrite, read, write},
     process::{getegid, geteuid},
 };
 
 use super::walk::{LISTING, adds};
 use crate::{
+    calls::{again, failed, joined, made},
     error::{Failure, Fault, Memory, Operation},
     io::close,
     set::{ACROSS, Data, Lengths, Names, Uses, directories, each, tag},
@@ -445,29 +443,6 @@ fn step_infos(steps: &[TreeStep]) -> Box<[StepInfo]> {
         StepInfo { appends: opens(*step) && appended(&steps[index..]), moved: before }
     };
     steps.iter().enumerate().map(known).collect()
-}
-
-/// Repeats an interrupted call.
-pub(super) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            answer => return answer,
-        }
-    }
-}
-
-/// Ignores an existing directory.
-pub(super) fn made(answer: Result<(), Errno>) -> Result<(), Errno> {
-    if answer == Err(Errno::EXIST) { Ok(()) } else { answer }
-}
-
-fn joined(root: &Path, name: &CStr) -> PathBuf {
-    root.join(OsStr::from_bytes(name.to_bytes()))
-}
-
-fn failed(operation: Operation, offset: u64, errno: Errno) -> Fault {
-    Fault::Os { operation, offset: Some(offset), errno: errno.raw_os_error() }
 }
 
 #[cfg(test)]

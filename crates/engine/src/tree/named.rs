@@ -10,10 +10,11 @@ use rustix::{
 };
 
 use super::{
-    context::{DIRECTORY, FILE, TreeContext, made},
+    context::{DIRECTORY, FILE, TreeContext},
     truncate::truncate,
 };
 use crate::{
+    calls::made,
     error::{Fault, Operation},
     io::close,
 };

@@ -18,10 +18,10 @@ use rustix::{
 };
 
 use super::{
-    context::{FILE, again},
+    context::FILE,
     named::{ATTRIBUTE, CHANGED, NO_DEVICE, TARGET, VALUE},
 };
-use crate::EngineError;
+use crate::{EngineError, calls::again};
 
 /// Bytes that are allocated or punched.
 const SOME: u64 = 4096;

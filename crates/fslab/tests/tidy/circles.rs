@@ -1,9 +1,9 @@
 //! The top-level modules of a crate form no circle: of two modules, at most one names the other,
 //! directly or through others.
 //!
-//! The graph is computed from the source as the compiler sees it without tests: modules are followed
-//! from the root, and an edge leads to each module that a path names. The root of the crate is a
-//! module, too; what it only re-exports belongs to the module that defines it.
+//! The graph is computed from the source as the compiler sees it without tests: modules are
+//! followed from the root, and an edge leads to each module that a path names. The root of the
+//! crate is a module, too; what it only re-exports belongs to the module that defines it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -179,7 +179,7 @@ fn every_kind_of_path_is_an_edge() {
 }
 
 #[test]
-fn comments_literals_and_tests_are_no_edges() {
+fn comments_literals_and_tests_add_no_edge() {
     let root = "mod a; mod b; pub use a::X; pub use b::Y;";
     let none = [
         "// use crate::a;\n//! [`crate::a`]\n/* /* */ use crate::a; */",

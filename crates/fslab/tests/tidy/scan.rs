@@ -145,7 +145,7 @@ fn is(tokens: &[String], at: usize, words: &[&str]) -> bool {
 pub(crate) struct Named {
     /// Segments from the root of the crate; names imported by a `use` are not resolved.
     pub(crate) segments: Vec<String>,
-    /// Whether it is in a `use` with a visibility.
+    /// True if it is in a `use` with a visibility.
     pub(crate) exported: bool,
 }
 

@@ -16,8 +16,8 @@ use crate::{
 
 /// Number and interval of retries for something that is busy: 5 s in total, for files that udev, a
 /// shell, or an exiting process holds open briefly.
-pub(super) const TRIES: u32 = 50;
-pub(super) const PAUSE: Nanos = Nanos(100_000_000);
+pub(crate) const TRIES: u32 = 50;
+pub(crate) const PAUSE: Nanos = Nanos(100_000_000);
 
 /// Directories with files of settings, besides control groups.
 const SETTINGS: [&str; 2] = ["/sys", "/proc/sys"];

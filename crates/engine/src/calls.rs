@@ -1,4 +1,4 @@
-//! System calls used by layouts and mixes, and conversion of their errors.
+//! System calls on the entries of a set, and conversion of their errors.
 
 use std::{
     ffi::{CStr, OsStr},
@@ -74,6 +74,7 @@ pub(crate) fn fill(
 }
 
 /// Repeats an interrupted call.
+#[inline]
 pub(crate) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
@@ -84,7 +85,7 @@ pub(crate) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, 
 }
 
 /// Ignores an existing directory, which an earlier phase has created.
-fn made(answer: Result<(), Errno>) -> Result<(), Errno> {
+pub(crate) fn made(answer: Result<(), Errno>) -> Result<(), Errno> {
     if answer == Err(Errno::EXIST) { Ok(()) } else { answer }
 }
 
