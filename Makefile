@@ -2,7 +2,7 @@
 CARGO_BUILD_JOBS ?= $(shell nproc)
 export CARGO_BUILD_JOBS
 
-.PHONY: demo test campaign mutants bench bench-icount calibrate check docs ci prepare clean-machine
+.PHONY: demo test campaign mutants bench bench-icount calibrate check docs dist ci prepare clean-machine
 
 demo:                    ## measure this machine's filesystems, in a guest if the kernel lacks them, and write a report
 	scripts/prepare --guest --kernel 6.12,6.1
@@ -40,6 +40,10 @@ check:                   ## check formatting, lints, and reference pages
 
 docs:                    ## regenerate the reference pages
 	cargo run -q --locked -p fslab -- docs docs/reference
+
+dist:                    ## build static binary, packages, SBOM, and checksums in target/release-files
+	scripts/prepare musl-gcc:musl-tools rpmbuild:rpm
+	scripts/dist
 
 ci: test check           ## run all checks that a change must pass
 
