@@ -41,10 +41,9 @@ check:                   ## check formatting, lints, and reference pages
 docs:                    ## regenerate the reference pages
 	cargo run -q --locked -p fslab -- docs docs/reference
 
-dist:                    ## build static binary, packages, SBOM, and checksums in target/release-files; TARGET=aarch64-unknown-linux-musl
-	scripts/prepare $(if $(findstring aarch64,$(TARGET)),aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static,musl-gcc:musl-tools) \
-		rpmbuild:rpm
-	scripts/dist $(TARGET)
+dist:                    ## build static binary, packages, SBOM, and checksums in target/release-files
+	scripts/prepare musl-gcc:musl-tools rpmbuild:rpm
+	scripts/dist
 
 ci: test check           ## run all checks that a change must pass
 
