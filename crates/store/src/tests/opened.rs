@@ -41,7 +41,7 @@ fn reading_changes_no_file_of_an_interrupted_run() {
 }
 
 #[test]
-fn an_empty_log_is_no_log() {
+fn an_empty_log_is_ignored() {
     let forged = Forged::new();
     fs::write(forged.at("a.fslab-wal"), "").unwrap();
     let before = contents(&forged);
