@@ -104,6 +104,28 @@ fn stored_trials_survive_a_power_loss_during_a_resumed_run() {
 }
 
 #[test]
+fn two_copies_that_differ_are_both_kept_and_reported() {
+    let (bench, plan) = bench();
+    let run = format!("differ-{:08x}.fslab", fastrand::u32(..));
+    killed(&bench, &["run", &plan, "-o", &run, "--json"], "trial_ended", 1);
+    bench.ends(0, &["run", &plan, "-o", "other.fslab", "-q", "--pilot"]);
+    fs::rename(bench.path("other.fslab"), bench.path(&run)).unwrap();
+    let before = fs::read(bench.path(&run)).unwrap();
+    let memory = in_memory(run.trim_end_matches(".fslab"));
+    let copy = memory.iter().find(|path| path.extension().is_some_and(|name| name == "fslab"));
+    let copy = copy.unwrap();
+    let stored = trials(copy);
+    let said = bench.run(&["run", "--resume", &run, "-q"]);
+    assert_ne!(said.status, Some(0), "{}", said.stdout);
+    for path in [run.clone(), copy.display().to_string()] {
+        assert!(said.stderr.contains(&path), "{path}: {}", said.stderr);
+    }
+    assert!(fs::read(bench.path(&run)).unwrap() == before);
+    assert_eq!(trials(copy), stored);
+    memory.iter().for_each(|file| fs::remove_file(file).unwrap());
+}
+
+#[test]
 fn a_crash_state_does_not_replace_an_existing_file() {
     let bench = Bench::new();
     fs::create_dir(bench.path("data")).unwrap();
@@ -188,4 +210,9 @@ fn a_report_of_a_run_that_ends_follows_no_link() {
     let said = bench.ends(2, &["run", &plan, "-o", "run.fslab", "-q"]);
     assert!(said.stderr.contains("already exists"), "{}", said.stderr);
     assert!(!bench.path("nowhere").exists() && !bench.path("run.fslab").exists());
+    fs::remove_file(bench.path("run.html")).unwrap();
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q", "--pilot"]);
+    fs::write(bench.path("run.html"), "report of the first session").unwrap();
+    bench.ends(0, &["run", "--resume", "run.fslab", "-q"]);
+    assert!(fs::read_to_string(bench.path("run.html")).unwrap().starts_with("<!"));
 }
