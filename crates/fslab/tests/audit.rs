@@ -63,10 +63,10 @@ fn statements_of_a_study_are_checked_on_a_run() {
     let bench = Bench::new();
     let short = ["--file-size", "1MiB", "--runtime", "100ms", "-o", "run.fslab"];
     bench.ends(0, &[&["bench", "fsync-4k", "."], &short[..]].concat());
-    let said = bench.ends(2, &["audit", "run.fslab"]).stderr;
-    assert!(said.contains("name one with --statements: tasks-2006"), "{said}");
-    let said = bench.ends(2, &["audit", "run.fslab", "--statements", "nothing-2009"]).stderr;
-    assert!(said.contains("there are no statements of `nothing-2009`"), "{said}");
-    let said = bench.ends(2, &["audit", "run.fslab", "--statements", "iozone-2009"]).stderr;
-    assert!(said.contains("measure them with fslab run iozone-2009"), "{said}");
+    let error = bench.ends(2, &["audit", "run.fslab"]).stderr;
+    assert!(error.contains("name one with --statements: tasks-2006"), "{error}");
+    let error = bench.ends(2, &["audit", "run.fslab", "--statements", "nothing-2009"]).stderr;
+    assert!(error.contains("there are no statements of `nothing-2009`"), "{error}");
+    let error = bench.ends(2, &["audit", "run.fslab", "--statements", "iozone-2009"]).stderr;
+    assert!(error.contains("measure them with fslab run iozone-2009"), "{error}");
 }

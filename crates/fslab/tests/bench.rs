@@ -58,9 +58,9 @@ fn a_workload_is_run_and_leaves_nothing_behind() {
 fn the_first_line_states_the_job() {
     let bench = bench();
     let small = ["--file-size", "1MiB", "--runtime", "50ms", "--set", "ramp_time=0s"];
-    let said = bench.run(&[&["bench", "randread-4k-qd32", "data"], &small[..]].concat());
+    let output = bench.run(&[&["bench", "randread-4k-qd32", "data"], &small[..]].concat());
     // Also printed if the machine has no io_uring or no direct I/O.
-    let first = said.stderr.lines().next().unwrap_or_default();
+    let first = output.stderr.lines().next().unwrap_or_default();
     assert_eq!(first, "io_uring depth=32 block=4KiB direct random read, 1 worker, 50ms");
 }
 
@@ -113,27 +113,27 @@ fn json_is_written_to_both_streams() {
 #[test]
 fn quiet_json_is_alone_on_stdout() {
     let bench = bench();
-    let json = |said: &str| serde_json::from_str::<serde_json::Value>(said).expect("JSON");
+    let json = |output: &str| serde_json::from_str::<serde_json::Value>(output).expect("JSON");
     let small = [&SMALL[..], &["-q", "--json"]].concat();
-    let said = bench.ends(0, &[&["bench", "iozone", "data"], &small[..]].concat());
-    assert_eq!(said.stderr, "");
-    let schema = json(&said.stdout)["schema"].clone();
+    let output = bench.ends(0, &[&["bench", "iozone", "data"], &small[..]].concat());
+    assert_eq!(output.stderr, "");
+    let schema = json(&output.stdout)["schema"].clone();
     let plan = bench.plan(
         "repetitions = 1\n[storage]\ndirectory = \"data\"\n[axes]\n\
          workload = [{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }]",
     );
-    let said = bench.ends(0, &["run", &plan, "-q", "--json", "-o", "run.fslab"]);
-    assert_eq!(said.stderr, "");
+    let output = bench.ends(0, &["run", &plan, "-q", "--json", "-o", "run.fslab"]);
+    assert_eq!(output.stderr, "");
     let report = bench.ends(0, &["report", "run.fslab", "--format", "json"]);
-    assert_eq!(json(&said.stdout), json(&report.stdout));
-    assert_eq!(json(&said.stdout)["schema"], schema);
-    let said = bench.ends(0, &["run", "--resume", "run.fslab", "-q", "--json"]);
-    assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", ""));
+    assert_eq!(json(&output.stdout), json(&report.stdout));
+    assert_eq!(json(&output.stdout)["schema"], schema);
+    let output = bench.ends(0, &["run", "--resume", "run.fslab", "-q", "--json"]);
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
     // Without -q the progress is on stderr.
-    let said = bench.ends(0, &["run", &plan, "--json", "-o", "loud.fslab"]);
-    assert!(said.stderr.lines().count() > 2);
-    said.stderr.lines().for_each(|line| drop(json(line)));
-    json(&said.stdout);
+    let output = bench.ends(0, &["run", &plan, "--json", "-o", "loud.fslab"]);
+    assert!(output.stderr.lines().count() > 2);
+    output.stderr.lines().for_each(|line| drop(json(line)));
+    json(&output.stdout);
 }
 
 #[test]

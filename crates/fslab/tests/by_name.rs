@@ -29,9 +29,9 @@ fn bench() -> Bench {
 #[track_caller]
 fn refused(arguments: &[&str], expected: Expect) {
     let bench = bench();
-    let said = bench.ends(2, arguments);
-    expected.assert_eq(&said.stderr);
-    assert_eq!(said.stdout, "");
+    let output = bench.ends(2, arguments);
+    expected.assert_eq(&output.stderr);
+    assert_eq!(output.stdout, "");
 }
 
 #[test]
@@ -91,16 +91,16 @@ fn a_plan_file_takes_precedence_over_a_workload() {
 #[test]
 fn a_workload_runs_in_a_directory() {
     let bench = bench();
-    let said = bench.ends(0, &[&["run"], &SMALL[..], &["-o", "run.fslab"]].concat());
-    assert_eq!(said.stderr, "");
-    assert!(said.stdout.contains("iozone on data"), "{}", said.stdout);
+    let output = bench.ends(0, &[&["run"], &SMALL[..], &["-o", "run.fslab"]].concat());
+    assert_eq!(output.stderr, "");
+    assert!(output.stdout.contains("iozone on data"), "{}", output.stdout);
     let record = store::read(&bench.path("run.fslab")).unwrap();
     assert_eq!((record.info.plan_name.as_str(), record.trials.len()), ("iozone", 1));
     assert!(record.info.overrides.is_empty(), "{:?}", record.info.overrides);
     assert!(record.info.plan_text.contains("tests = [\"write\"]"), "{}", record.info.plan_text);
     assert!(record.warnings.iter().all(|warning| warning.code() != "plan-overridden"));
-    let said = bench.ends(0, &["run", "--resume", "run.fslab", "-q"]);
-    assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", ""));
+    let output = bench.ends(0, &["run", "--resume", "run.fslab", "-q"]);
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn filesystems_are_compared_on_an_image() {
     let bench = Bench::new();
     let options = ["run", "maildir-delivery", "--filesystem", "ext2,ext4", "--image", "64MiB"];
     let short = ["--repetitions", "1", "--set", "files=20", "-o", "run.fslab", "-q"];
-    let said = bench.ends(0, &[&options[..], &short].concat());
-    assert!(said.stdout.contains("ext2") && said.stdout.contains("ext4"), "{}", said.stdout);
-    assert_eq!(said.stderr, "");
+    let output = bench.ends(0, &[&options[..], &short].concat());
+    assert!(output.stdout.contains("ext2") && output.stdout.contains("ext4"), "{}", output.stdout);
+    assert_eq!(output.stderr, "");
     assert_eq!(store::read(&bench.path("run.fslab")).unwrap().trials.len(), 2);
     assert_eq!(bench.left_behind(), Vec::<String>::new());
 }
@@ -157,12 +157,12 @@ fn bench_answers_a_comparison_with_the_command() {
     let bench = bench();
     let options = ["--filesystem", "ext2,ext4", "--runtime", "1s", "--file-size", "1GiB"];
     let more = ["--repetitions", "6", "--set", "rate=0", "-q", "-o", "a run.fslab"];
-    let said = bench.ends(2, &[&["bench", "oltp-8k", "data"], &options[..], &more].concat());
+    let output = bench.ends(2, &[&["bench", "oltp-8k", "data"], &options[..], &more].concat());
     expect![[r#"
         error: fslab bench measures one directory as it is mounted; to compare filesystems, use: fslab run oltp-8k --filesystem ext2,ext4 --image 2GiB --set runtime=1s --set file_size=1GiB --set rate=0 --repetitions 6 -o 'a run.fslab' -q
-    "#]].assert_eq(&said.stderr);
+    "#]].assert_eq(&output.stderr);
     // The command is valid: `show` accepts its options.
-    let command = said.stderr.trim().split("fslab run ").nth(1).unwrap();
+    let command = output.stderr.trim().split("fslab run ").nth(1).unwrap();
     let plan = command.split(" -o ").next().unwrap().split(' ').collect::<Vec<_>>();
     assert!(bench.ends(0, &[&["show"], &plan[..]].concat()).stdout.contains("ext2, ext4"));
 }

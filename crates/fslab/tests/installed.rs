@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::support::{Bench, on_path, said};
+use crate::support::{Bench, finished, on_path};
 
 /// Values that `fslab complete` prints for the last word.
 fn candidates(bench: &Bench, words: &[&str]) -> Vec<String> {
@@ -98,7 +98,7 @@ fn bash_inserts_the_part_after_the_equals_sign() {
             script.display()
         );
         let output = Command::new("bash").args(["--norc", "-c", &text]).output().unwrap();
-        said(output).stdout
+        finished(output).stdout
     };
     assert_eq!(ask("fslab run demo --set filesystem = ext4,xf", "ext4,xf"), "ext4,xfs\n");
     assert_eq!(ask("fslab run --guest = ''", ""), "auto\nkvm\nicount\numl\ntcg\n");
@@ -108,8 +108,8 @@ fn bash_inserts_the_part_after_the_equals_sign() {
 #[test]
 fn the_build_and_the_machine_are_available_as_json() {
     let bench = Bench::new();
-    let said = bench.ends(0, &["doctor", "--json"]);
-    let object: serde_json::Value = serde_json::from_str(&said.stdout).expect(&said.stdout);
+    let output = bench.ends(0, &["doctor", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&output.stdout).expect(&output.stdout);
     let named = |list: &str, name: &str| {
         let list = object[list].as_array().unwrap().clone();
         list.into_iter().find(|it| it["name"] == name).expect(name)

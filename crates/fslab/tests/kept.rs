@@ -104,6 +104,28 @@ fn stored_trials_survive_a_power_loss_during_a_resumed_run() {
 }
 
 #[test]
+fn two_copies_that_differ_are_both_kept_and_reported() {
+    let (bench, plan) = bench();
+    let run = format!("differ-{:08x}.fslab", fastrand::u32(..));
+    killed(&bench, &["run", &plan, "-o", &run, "--json"], "trial_ended", 1);
+    bench.ends(0, &["run", &plan, "-o", "other.fslab", "-q", "--pilot"]);
+    fs::rename(bench.path("other.fslab"), bench.path(&run)).unwrap();
+    let before = fs::read(bench.path(&run)).unwrap();
+    let memory = in_memory(run.trim_end_matches(".fslab"));
+    let copy = memory.iter().find(|path| path.extension().is_some_and(|name| name == "fslab"));
+    let copy = copy.unwrap();
+    let stored = trials(copy);
+    let output = bench.run(&["run", "--resume", &run, "-q"]);
+    assert_ne!(output.status, Some(0), "{}", output.stdout);
+    for path in [run.clone(), copy.display().to_string()] {
+        assert!(output.stderr.contains(&path), "{path}: {}", output.stderr);
+    }
+    assert!(fs::read(bench.path(&run)).unwrap() == before);
+    assert_eq!(trials(copy), stored);
+    memory.iter().for_each(|file| fs::remove_file(file).unwrap());
+}
+
+#[test]
 fn a_crash_state_does_not_replace_an_existing_file() {
     let bench = Bench::new();
     fs::create_dir(bench.path("data")).unwrap();
@@ -192,4 +214,9 @@ fn a_report_of_a_run_that_ends_follows_no_link() {
     let output = bench.ends(2, &["run", &plan, "-o", "run.fslab", "-q"]);
     assert!(output.stderr.contains("already exists"), "{}", output.stderr);
     assert!(!bench.path("nowhere").exists() && !bench.path("run.fslab").exists());
+    fs::remove_file(bench.path("run.html")).unwrap();
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q", "--pilot"]);
+    fs::write(bench.path("run.html"), "report of the first session").unwrap();
+    bench.ends(0, &["run", "--resume", "run.fslab", "-q"]);
+    assert!(fs::read_to_string(bench.path("run.html")).unwrap().starts_with("<!"));
 }

@@ -6,9 +6,9 @@ use crate::support::Bench;
 
 #[track_caller]
 fn refused(arguments: &[&str], expected: Expect) {
-    let said = Bench::new().ends(2, arguments);
-    expected.assert_eq(&said.stderr);
-    assert_eq!(said.stdout, "");
+    let output = Bench::new().ends(2, arguments);
+    expected.assert_eq(&output.stderr);
+    assert_eq!(output.stdout, "");
 }
 
 #[test]
@@ -41,9 +41,9 @@ fn a_word_narrows_every_listing() {
         ("studies", "bonnie", "bonnie-2012", "tasks-2006"),
         ("suites", "io", "iozone: ", "stream: "),
     ] {
-        let said = bench.ends(0, &["list", kind, word]).stdout;
-        let starts = |name: &str| said.lines().any(|line| line.trim_start().starts_with(name));
-        assert!(starts(shown) && !starts(hidden), "{kind} {word}:\n{said}");
+        let output = bench.ends(0, &["list", kind, word]).stdout;
+        let starts = |name: &str| output.lines().any(|line| line.trim_start().starts_with(name));
+        assert!(starts(shown) && !starts(hidden), "{kind} {word}:\n{output}");
     }
 }
 

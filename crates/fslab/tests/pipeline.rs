@@ -235,11 +235,17 @@ fn empty_devices_are_accepted_and_others_rejected() {
     let bench = Bench::new();
     let disk = bench.disk("disk.img", 64 << 20);
     let plan = bench.plan(&format!(
-        "repetitions = 1\n[storage]\ndevice = \"{}\"\n[axes]\nfilesystem = [\"ext4\"]\n\
+        "repetitions = 3\naa_control = \"none\"\n[storage]\ndevice = \"{}\"\n[axes]\n\
+         filesystem = [\"ext4\"]\n\
          workload = [{{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }}]\n",
         disk.path()
     ));
-    bench.ends(0, &["run", &plan, "-o", "first.fslab"]);
+    let name = bench.path("disk.img").display().to_string();
+    bench.ends(0, &["run", &plan, "-o", "first.fslab", "--pilot"]);
+    // The device contains the filesystem of the last trial.
+    let output = bench.ends(3, &["run", "--resume", "first.fslab"]);
+    assert!(output.stderr.contains("--overwrite-device"), "{}", output.stderr);
+    bench.ends(0, &["run", "--resume", "first.fslab", "--overwrite-device", &name]);
     let output = bench.ends(3, &["run", &plan, "-o", "second.fslab"]);
     assert!(
         output.stderr.contains("ext4") && output.stderr.contains("--overwrite-device"),
@@ -254,7 +260,6 @@ fn empty_devices_are_accepted_and_others_rejected() {
         "a path is not an identifier: {}",
         output.stderr
     );
-    let name = bench.path("disk.img").display().to_string();
     bench.ends(0, &["run", &plan, "-o", "fourth.fslab", "--overwrite-device", &name]);
 }
 

@@ -35,6 +35,22 @@ fn show_estimates_trials_and_aa_duplicates() {
 }
 
 #[test]
+fn show_prints_the_programs_of_setup_in_advance() {
+    let bench = Bench::new();
+    let plan = bench.plan(
+        r#"
+[storage]
+image_size = "64MiB"
+[axes]
+filesystem = [{ name = "ext2", setup = [{ run_unmounted = ["sh", "-c", "touch /var/tmp/x", "{device}"] }] }]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
+"#,
+    );
+    let said = bench.ends(0, &["show", &plan]).stdout;
+    assert!(said.contains("$ sh -c touch /var/tmp/x /dev/loop"), "{said}");
+}
+
+#[test]
 fn a_pilot_is_resumed() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);

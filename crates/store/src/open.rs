@@ -162,7 +162,7 @@ impl OpenAttempt {
 }
 
 /// URI filename with parameters: sqlite.org/uri.html.
-fn uri(file: &Path, parameters: &str) -> String {
+pub(crate) fn uri(file: &Path, parameters: &str) -> String {
     let mut uri = String::from("file:");
     for byte in file.as_os_str().as_bytes() {
         match byte {

@@ -116,7 +116,7 @@ pub(crate) fn sides(path: &Path, lock: &Lock) -> Result<(), StoreError> {
 
 /// First bytes of a rollback journal, and last bytes of one that names a super-journal
 /// (sqlite.org/fileformat2.html, section 3; `readSuperJournal` in pager.c).
-const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+pub(crate) const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
 /// Refuses a rollback journal of another user or with a super-journal. SQLite removes the file
 /// that a journal names as super-journal, which may be any file; journals of fslab name none,

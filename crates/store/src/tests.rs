@@ -17,6 +17,7 @@ use rusqlite::Connection;
 use super::*;
 
 mod forged;
+mod opened;
 
 fn info() -> RunInfo {
     RunInfo {
@@ -123,12 +124,13 @@ fn a_run_is_read_as_written() {
     store.trial(&trial(1, 0), None).unwrap();
     store.trial(&trial(0, 0), None).unwrap();
     store.cell_state(1, &CellState::Skipped { reason: "no mkfs.xfs".into() }).unwrap();
+    store.warn(&[Warning::NotDurable]).unwrap();
     store.finish(Nanos(77)).unwrap();
 
     let record = read(&path).unwrap();
     assert_eq!(record.info, RunInfo { ended_unix: Some(Nanos(77)), ..info() });
     assert_eq!(record.environment, host());
-    assert_eq!(record.warnings, [backing]);
+    assert_eq!(record.warnings, [backing, Warning::NotDurable]);
     assert_eq!(record.cells[1].state, CellState::Skipped { reason: "no mkfs.xfs".into() });
     assert_eq!(record.cells[0].phases, cells[0].phases);
     assert_eq!(record.trials.len(), 2);
@@ -220,7 +222,8 @@ fn an_attempt_is_stored_only_once() {
     let path = directory.path().join("a.fslab");
     let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
     store.trial(&trial(0, 0), None).unwrap();
-    assert!(store.trial(&trial(0, 0), None).is_err());
+    let error = store.trial(&trial(0, 0), None).unwrap_err();
+    assert!(matches!(error, StoreError::Database { .. }), "{error}");
     drop(store);
     assert_eq!(read(&path).unwrap().trials.len(), 1);
 }

@@ -123,6 +123,19 @@ fn is_public(path: &Path, program: bool) -> bool {
 /// Isolation as an environment fact; missing kinds are logged.
 pub(super) fn isolation(isolation: Isolation) -> String {
     let root = geteuid().is_root();
+    let (fact, absent) = isolation_for(isolation, root);
+    if root && !absent.is_empty() {
+        tracing::warn!(
+            "the guest runs without {}: not allowed by this kernel or container; run as an \
+             ordinary user",
+            absent.join(", ")
+        );
+    }
+    fact
+}
+
+/// Isolation as an environment fact, and the kinds that are missing; `root` boots the guest.
+pub(super) fn isolation_for(isolation: Isolation, root: bool) -> (String, Vec<&'static str>) {
     let kinds = [
         (isolation.identity, root, "user nobody"),
         (isolation.namespaces, true, "pid namespace"),
@@ -136,12 +149,5 @@ pub(super) fn isolation(isolation: Isolation) -> String {
             absent.push(name);
         }
     }
-    if root && !absent.is_empty() {
-        tracing::warn!(
-            "the guest runs without {}: not allowed by this kernel or container; run as an \
-             ordinary user",
-            absent.join(", ")
-        );
-    }
-    if present.is_empty() { "none".into() } else { present.join(", ") }
+    (if present.is_empty() { "none".into() } else { present.join(", ") }, absent)
 }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::{
     Disk, Engine, GuestSpec, Memory, Ready,
     channel::HostChannel,
+    files::isolation_for,
     launch::{Launch, has_safe_multithreaded_tcg},
     preflight::{
         available,
@@ -23,6 +24,7 @@ use crate::{
     GuestError, Kernel,
     kernel::Architecture,
     mailbox::{From, HEARTBEAT, Header, Heartbeat, PAYLOAD_MAX, SIZE},
+    supervisor::Isolation,
 };
 
 fn kernel(place: &Path, architecture: Architecture) -> Kernel {
@@ -376,4 +378,20 @@ fn control_requests_have_the_kernel_format() {
     assert_eq!(bytes[..4], 0xcafe_babe_u32.to_ne_bytes());
     assert_eq!(bytes[8..12], 7_u32.to_ne_bytes());
     assert_eq!(&bytes[12..20], b"sysrq t\0");
+}
+
+#[test]
+fn missing_isolation_is_recorded_and_reported() {
+    let all = Isolation { namespaces: true, network: true, identity: true };
+    let (fact, absent) = isolation_for(all, true);
+    assert_eq!(fact, "user nobody, pid namespace, network namespace");
+    assert_eq!(absent, [""; 0]);
+    let (fact, absent) = isolation_for(Isolation { network: false, identity: false, ..all }, true);
+    assert_eq!(
+        (fact.as_str(), &*absent),
+        ("pid namespace", &["user nobody", "network namespace"][..])
+    );
+    let (fact, absent) = isolation_for(Isolation::default(), false);
+    let namespaces = ["pid namespace", "network namespace"];
+    assert_eq!((fact.as_str(), &*absent), ("none", &namespaces[..]), "no other user without root");
 }

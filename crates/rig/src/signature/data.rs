@@ -9,7 +9,7 @@ use super::window::read_full;
 /// Bytes read at each end, which contain headers, tables, and boot loaders.
 const END: u64 = 1 << 20;
 /// Number of blocks read between the ends.
-const SAMPLES: u64 = 256;
+pub(super) const SAMPLES: u64 = 256;
 /// Bytes per block.
 const BLOCK: u64 = 4096;
 

@@ -185,6 +185,13 @@ fn data_is_found_at_both_ends_and_at_the_sampled_locations() {
     assert_eq!(found((1 << 20) + 8192, b"x"), None);
 }
 
+/// As stated in `docs/method/safety.md`.
+#[test]
+fn scattered_data_on_one_percent_is_missed_in_one_of_thirteen_cases() {
+    let missed = 0.99_f64.powi(i32::try_from(data::SAMPLES).unwrap());
+    assert_eq!((1.0 / missed).round(), 13.0);
+}
+
 #[test]
 fn a_small_device_is_read_as_a_whole() {
     for size in [1, 512, 4096, 4608, 1 << 20, 3 << 20] {

@@ -7,28 +7,37 @@ use std::{
 
 use super::*;
 
-struct Forged {
+pub(super) struct Forged {
     directory: tempfile::TempDir,
 }
 
 impl Forged {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let forged = Self { directory };
+    pub(super) fn empty() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// An interrupted run with one trial.
+    pub(super) fn new() -> Self {
+        let forged = Self::empty();
         let made = Store::create(&forged.file(), &info(), &[cell("ext4")], &host(), &[]);
         made.unwrap().trial(&trial(0, 0), None).unwrap();
         forged
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    /// Bytes of the file of [`Self::new`].
+    pub(super) fn bytes() -> Vec<u8> {
+        fs::read(Self::new().file()).unwrap()
+    }
+
+    pub(super) fn at(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    fn file(&self) -> PathBuf {
+    pub(super) fn file(&self) -> PathBuf {
         self.at("a.fslab")
     }
 
-    fn sql(&self, statements: &str) {
+    pub(super) fn sql(&self, statements: &str) {
         Connection::open(self.file()).unwrap().execute_batch(statements).unwrap();
     }
 
@@ -191,4 +200,56 @@ fn an_image_includes_the_log() {
     fs::write(forged.at("copy"), image(&forged.file()).unwrap()).unwrap();
     drop(store);
     assert_eq!(read(&forged.at("copy")).unwrap().trials.len(), 2);
+}
+
+#[test]
+fn a_file_with_lost_pages_or_computed_tables_is_not_read() {
+    for (statements, words) in [
+        ("DROP TABLE action", "table `action` is missing"),
+        (
+            "ALTER TABLE action RENAME TO b; CREATE VIEW action AS SELECT * FROM b",
+            "table `action` is missing",
+        ),
+        ("DELETE FROM cell", "a phase refers to a missing cell"),
+        ("UPDATE cell SET idx = 1", "cell 0 is missing"),
+        ("DELETE FROM trial", "a row refers to the missing trial 1"),
+        ("UPDATE trial SET cell_idx = 1", "a trial refers to a missing cell"),
+        ("UPDATE sample SET value = 9e999", "a sample of write is not finite"),
+        ("UPDATE trial SET outcome = 'good'", "unknown outcome `good`"),
+    ] {
+        let forged = Forged::new();
+        let connection = Connection::open(forged.file()).unwrap();
+        connection.pragma_update(None, "foreign_keys", false).unwrap();
+        connection.execute_batch(statements).unwrap();
+        drop(connection);
+        let error = read(&forged.file()).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{words}: {error}");
+        assert!(error.to_string().contains(words), "{words}: {error}");
+    }
+    let forged = Forged::new();
+    let mut bytes = Forged::bytes();
+    // Header: number of pages, from offset 28.
+    let pages = u32::try_from(bytes.len() / 4096).unwrap() + 1;
+    bytes[28..32].copy_from_slice(&pages.to_be_bytes());
+    bytes.resize(bytes.len() + 4096, 0);
+    fs::write(forged.file(), bytes).unwrap();
+    let error = read(&forged.file()).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("never used"), "{error}");
+    let connection = Connection::open(forged.file()).unwrap();
+    let error = own::check(&connection, &forged.file()).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+}
+
+#[test]
+fn the_connection_that_writes_is_checked_itself() {
+    let forged = Forged::new();
+    let connection = Connection::open(forged.file()).unwrap();
+    own::check(&connection, &forged.file()).unwrap();
+    connection.pragma_update(None, "user_version", SCHEMA + 1).unwrap();
+    let error = own::check(&connection, &forged.file()).unwrap_err();
+    assert!(matches!(error, StoreError::Schema { .. }), "{error}");
+    connection.pragma_update(None, "application_id", 0).unwrap();
+    let error = own::check(&connection, &forged.file()).unwrap_err();
+    assert!(matches!(error, StoreError::NotARun(..)), "{error}");
 }
