@@ -46,8 +46,8 @@ filesystem = [{ name = "ext2", setup = [{ run_unmounted = ["sh", "-c", "touch /v
 workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
 "#,
     );
-    let said = bench.ends(0, &["show", &plan]).stdout;
-    assert!(said.contains("$ sh -c touch /var/tmp/x /dev/loop"), "{said}");
+    let shown = bench.ends(0, &["show", &plan]).stdout;
+    assert!(shown.contains("$ sh -c touch /var/tmp/x /dev/loop"), "{shown}");
 }
 
 #[test]
