@@ -25,10 +25,11 @@ use crate::{
         paired::{Paired, Products, SIDE, Units},
     },
     bounded,
-    compare::{Sample, differences::Differences, sum, sums},
+    compare::differences::Differences,
     count,
+    sample::{Sample, sum, sums},
     summary::{LEVEL, needed},
-    trend::Repetition,
+    sweep::Repetition,
 };
 
 /// Workloads resampled by one thread at least: each takes a few microseconds, about as much as

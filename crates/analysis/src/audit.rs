@@ -9,6 +9,7 @@
 //!   behind the means.
 //! - [`statements`] returns [`Judgment`]s of statements given as data ([`Statement`]): holds, in
 //!   part, contradicted, or not testable, with the deciding numbers.
+//! - [`measured`] returns [`Decision`]s of the same statements about measured numbers.
 //!
 //! Cells are referred to by their index in the input. Nothing is corrected or formatted. Chance and
 //! copying cannot be distinguished with certainty: [`Chance`] states the rate of equal cells that
@@ -20,6 +21,7 @@
 mod digits;
 mod estimate;
 mod judge;
+mod measured;
 pub mod number;
 mod printed;
 mod ranks;
@@ -34,6 +36,7 @@ use std::collections::BTreeMap;
 use model::metric::Better;
 
 pub use digits::Parts;
+pub use measured::{DRAWS, Decision, Measured, REPETITIONS, Verdict, measured};
 pub use statement::{
     By, ChangeKind, Claim, End, Fact, Judged, Judgment, LocationResult, NOISE, Need, Part, Ruling,
     Statement, Who,

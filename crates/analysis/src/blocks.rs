@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     median,
     summary::{LEVEL, needed},
-    trend::Repetition,
+    sweep::Repetition,
 };
 
 /// Minimum number of other cells that estimate the effect of a block: with two to four of them,
@@ -142,7 +142,7 @@ fn logarithms(cell: &[Repetition]) -> Option<BTreeMap<u32, f64>> {
         let sound = repetition.value.is_finite() && repetition.value > 0.0;
         blocks.entry(repetition.block.filter(|_| sound)?).or_default().push(repetition.value.ln());
     }
-    let mean = |logs: Vec<f64>| crate::compare::sum(logs.iter().copied()) / logs.len() as f64;
+    let mean = |logs: Vec<f64>| crate::sample::sum(logs.iter().copied()) / logs.len() as f64;
     Some(blocks.into_iter().map(|(block, logs)| (block, mean(logs))).collect())
 }
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use crate::{
     Interval, NotEstimable, count,
     summary::{LEVEL, needed},
-    trend::{Repetition, Sweep},
+    sweep::{Repetition, Sweep},
 };
 
 /// Resamples per interval.

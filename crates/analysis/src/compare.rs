@@ -47,19 +47,18 @@ use std::{collections::BTreeMap, sync::Arc};
 use model::{Ratio, Warning, metric::Better};
 
 pub use self::checks::{Check, Method};
-pub(crate) use self::sample::{Sample, sum, sums};
 use self::{checks::checks, differences::Differences};
 use crate::{
     Error, bounded, count,
     null::{Critical, Null, statistic},
-    ranks::rank_bootstrap::RankBootstrap,
+    rank_bootstrap::RankBootstrap,
+    sample::Sample,
     summary::{BUILT, Interval, LEVEL, needed},
-    trend::Repetition,
+    sweep::Repetition,
 };
 
 mod checks;
 pub(crate) mod differences;
-mod sample;
 
 /// Nominal level of the interval for equivalence, which covers 90 % (two one-sided tests at 5 %
 /// each) for the same reason as [`BUILT`].

@@ -34,16 +34,19 @@ mod not_estimable;
 mod null;
 pub mod outliers;
 pub mod percentiles;
+mod rank_bootstrap;
 pub mod ranks;
 #[cfg(test)]
 mod reference;
 pub mod runs;
+mod sample;
 pub mod scaling;
 #[cfg(test)]
 mod simulated;
 pub mod steady;
 pub mod stop;
 pub mod summary;
+mod sweep;
 pub mod trend;
 pub mod variance;
 pub mod warmup;

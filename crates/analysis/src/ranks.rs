@@ -13,17 +13,19 @@
 
 use model::{Ratio, metric::Better};
 
-use self::{letters::letters, rank_bootstrap::RankBootstrap};
+use self::letters::letters;
 use crate::{
     Error, blocks,
-    compare::{Comparer, Comparison, Sample, Side, Size, Verdict},
+    compare::{Comparer, Comparison, Side, Size, Verdict},
     family::holm,
-    median, sorted,
-    trend::Repetition,
+    median,
+    rank_bootstrap::RankBootstrap,
+    sample::Sample,
+    sorted,
+    sweep::Repetition,
 };
 
 mod letters;
-pub(crate) mod rank_bootstrap;
 
 /// Family-wise error rate of the findings about one family.
 pub const FAMILY_ERROR: f64 = 0.05;

@@ -114,7 +114,7 @@ impl std::fmt::Display for Which {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
     /// Only one run.
-    #[error("only one run given; name at least two")]
+    #[error("one run is given and a comparison needs two; add another run file")]
     One,
     /// A filesystem to be paired does not exist.
     #[error("{which} has no filesystem `{name}`; use one of {known}")]

@@ -1,7 +1,7 @@
 //! CPU affinity, I/O priority, and timer slack of worker threads.
 #![expect(unsafe_code, reason = "ioprio_set(2), prctl(2), and close_range(2) have no safe form")]
 
-use model::phase::{IoPriority, Pace, Pin, Stream, Workers};
+use model::phase::{IoPriority, Pin, Workers};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::{Fault, Operation};
@@ -12,15 +12,6 @@ const REAL_TIME: u32 = 1;
 const BEST_EFFORT: u32 = 2;
 const IDLE: u32 = 3;
 const WHO_PROCESS: libc::c_int = 1;
-
-/// Applies the settings of a stream to the calling thread.
-pub(crate) fn apply_to_stream(stream: &Stream, worker: u32) -> Result<(), Fault> {
-    apply(stream.workers, worker)?;
-    if stream.pace != Pace::Free {
-        wake_exactly();
-    }
-    Ok(())
-}
 
 /// Sets CPU affinity and I/O priority of a worker for the calling thread.
 pub(crate) fn apply(workers: Workers, worker: u32) -> Result<(), Fault> {
@@ -75,24 +66,22 @@ fn io_priority(priority: IoPriority) -> Result<(), Fault> {
     Err(Fault::whole(Operation::Prioritize, errno))
 }
 
-/// Without this, sleeps may last 50 µs too long (`PR_SET_TIMERSLACK`, prctl(2)).
-fn wake_exactly() {
+/// Ends sleeps of the calling thread on time: without this, they may last 50 µs too long
+/// (`PR_SET_TIMERSLACK`, prctl(2)).
+pub(crate) fn wake_exactly() {
     // SAFETY: the call takes integers; it can only fail for a wrong option number.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
 }
 
 #[cfg(test)]
 mod tests {
-    use model::phase::{Direction, IoEngineKind};
-
     use super::*;
-    use crate::io::conformance::stream;
 
-    fn seated(change: impl FnOnce(&mut Stream), worker: u32) -> (CpuSet, i64) {
-        let mut plan = stream(IoEngineKind::Null, Direction::Read, 1);
-        change(&mut plan);
+    fn seated(change: impl FnOnce(&mut Workers), worker: u32) -> (CpuSet, i64) {
+        let mut workers = Workers::ONE;
+        change(&mut workers);
         std::thread::spawn(move || {
-            apply_to_stream(&plan, worker).unwrap();
+            apply(workers, worker).unwrap();
             // SAFETY: two integers; 0 is the calling thread.
             let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) };
             (sched_getaffinity(None).unwrap(), priority)
@@ -104,8 +93,8 @@ mod tests {
     #[test]
     fn pinned_workers_get_one_cpu_each_round_robin() {
         let all = sched_getaffinity(None).unwrap().count();
-        let (first, _) = seated(|plan| plan.workers.pin = Pin::Each, 0);
-        let (again, _) = seated(|plan| plan.workers.pin = Pin::Each, all);
+        let (first, _) = seated(|workers| workers.pin = Pin::Each, 0);
+        let (again, _) = seated(|workers| workers.pin = Pin::Each, all);
         assert_eq!(first.count(), 1);
         assert_eq!(first, again);
         assert_eq!(seated(|_| (), 0).0.count(), all, "unpinned workers keep all CPUs");
@@ -113,9 +102,9 @@ mod tests {
 
     #[test]
     fn the_io_priority_is_set() {
-        let idle = |plan: &mut Stream| plan.workers.io_priority = Some(IoPriority::Idle);
+        let idle = |workers: &mut Workers| workers.io_priority = Some(IoPriority::Idle);
         assert_eq!(seated(idle, 0).1, i64::from(IDLE << CLASS_SHIFT));
-        let low = |plan: &mut Stream| plan.workers.io_priority = Some(IoPriority::BestEffort(6));
+        let low = |workers: &mut Workers| workers.io_priority = Some(IoPriority::BestEffort(6));
         assert_eq!(seated(low, 0).1, i64::from(BEST_EFFORT << CLASS_SHIFT | 6));
     }
 }

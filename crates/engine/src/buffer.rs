@@ -23,9 +23,8 @@ use rustix::io::Errno;
 
 use crate::{
     error::{Fault, Memory},
-    io::AccessMode,
+    io::{AccessMode, updates},
     mapping::Pages,
-    worker::updates,
 };
 
 /// Minimum size of all write slots: larger than the window of the compressors that filesystems use

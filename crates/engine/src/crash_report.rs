@@ -29,10 +29,7 @@
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{FileExt, OpenOptionsExt},
-    },
+    os::unix::{ffi::OsStrExt, fs::FileExt},
     path::{Path, PathBuf},
 };
 
@@ -45,13 +42,12 @@ use model::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    EngineError, Operation,
+    CrashState, EngineError, Operation,
     barrier::ControlBlock,
     error::{Difference, Fault},
-    io::Kind,
+    io::{Kind, depth},
     patterns::{Order, Prepared},
     payload::{self, Verifier},
-    worker::depth,
 };
 
 /// Version of the state file.
@@ -98,56 +94,21 @@ pub struct LostBlock {
     pub difference: Difference,
 }
 
-/// State file created by this process.
-#[derive(Debug)]
-pub struct CrashState {
-    path: PathBuf,
-    file: File,
-}
-
-impl CrashState {
-    /// Creates an empty state file. An existing one may belong to a crash that is to be verified.
-    ///
-    /// # Errors
-    /// [`EngineError::StateExists`] if the path exists, [`EngineError::State`] if the file cannot
-    /// be created.
-    pub fn create(path: &Path) -> Result<Self, EngineError> {
-        let mut options = File::options();
-        options.read(true).write(true).create_new(true).custom_flags(libc::O_NOFOLLOW);
-        match options.open(path) {
-            Ok(file) => Ok(Self { path: path.into(), file }),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(EngineError::StateExists { path: path.into() })
-            }
-            Err(source) => Err(EngineError::State { path: path.into(), source }),
-        }
-    }
-
-    /// Removes the file, unless the path belongs to another file by now.
-    ///
-    /// # Errors
-    /// [`EngineError::State`] if it cannot be removed.
-    pub fn remove(&self) -> Result<(), EngineError> {
-        let removed = sys::whole::remove(&self.path, &self.file);
-        removed.map(drop).map_err(|source| EngineError::State { path: self.path.clone(), source })
-    }
-}
-
 /// Writes the state file of a phase, replacing that of an earlier phase.
 pub(crate) fn begin(
     state: &CrashState,
     stream: &Stream,
     directory: &Path,
 ) -> Result<ControlBlock, EngineError> {
-    let path = &state.path;
-    let failed = |source| EngineError::State { path: path.clone(), source };
+    let path = state.path();
+    let failed = |source| EngineError::State { path: path.into(), source };
     let trailer = Trailer {
         version: VERSION,
         stream: stream.clone(),
         directory: directory.as_os_str().as_bytes().to_vec(),
     };
     let json = serde_json::to_vec(&trailer).map_err(|error| failed(error.into()))?;
-    let mut file = state.file.try_clone().map_err(failed)?;
+    let mut file = state.file().try_clone().map_err(failed)?;
     file.set_len(0).map_err(failed)?;
     let control = ControlBlock::file_len(stream.workers.count);
     file.set_len(control).map_err(failed)?;
@@ -156,7 +117,7 @@ pub(crate) fn begin(
     file.write_all(&(json.len() as u64).to_le_bytes()).map_err(failed)?;
     file.sync_all().map_err(failed)?;
     let control = ControlBlock::kept(file.into(), stream.workers.count);
-    control.map_err(|fault| fault.into_error(stream, path))
+    control.map_err(|fault| fault.of_stream(stream, path).into())
 }
 
 /// Verifies the files of a phase with a state file, after a crash or at any time when the phase
@@ -197,7 +158,7 @@ pub(crate) fn crash_report_within(
                 let large = io::Error::new(io::ErrorKind::InvalidData, "implausibly large counts");
                 return Err(EngineError::State { path: state.into(), source: large });
             }
-            judgement.worker(worker, &path).map_err(|fault| fault.into_error(&stream, &path))?;
+            judgement.worker(worker, &path).map_err(|fault| fault.of_stream(&stream, &path))?;
         }
     }
     Ok(crash_report)
@@ -258,7 +219,7 @@ fn read(state: &Path) -> Result<(Trailer, ControlBlock), EngineError> {
         return Err(damaged());
     }
     let control = ControlBlock::kept(file.into(), trailer.stream.workers.count);
-    let control = control.map_err(|fault| fault.into_error(&trailer.stream, state))?;
+    let control = control.map_err(|fault| fault.of_stream(&trailer.stream, state))?;
     Ok((trailer, control))
 }
 

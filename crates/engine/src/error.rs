@@ -1,10 +1,11 @@
 //! Errors of a phase, with hints.
 //!
-//! [`EngineError`] is the public type. Workers return the smaller [`Fault`], which has no path and
-//! can be sent from a worker process to its parent. The parent adds the path, or receives it with
-//! the fault if only the worker knows it (trees).
+//! [`EngineError`] is the public type. System calls return the smaller [`Fault`]; a worker adds the
+//! path. The [`Failure`] can be sent from a worker process to its parent, and is converted to the
+//! public error in one place.
 
 mod difference;
+mod failure;
 mod fault;
 mod hint;
 mod trace;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use difference::Difference;
+pub(crate) use failure::Failure;
 pub(crate) use fault::{Fault, Memory};
 use hint::hint;
 pub use trace::TraceProblem;
@@ -197,7 +199,10 @@ pub enum EngineError {
         path: PathBuf,
     },
     /// The crash state cannot be written or read.
-    #[error("the state file {}", .path.display())]
+    #[error(
+        "cannot read or write the crash state {}; check the path given to --crash-state",
+        .path.display()
+    )]
     State {
         /// Path of the state file.
         path: PathBuf,
@@ -237,7 +242,7 @@ pub enum EngineError {
     },
     /// A loadfile could not be read or written.
     #[error(
-        "the loadfile {}; check that it is a file readable or writable by this user",
+        "cannot open the loadfile {}; check the path and its permissions",
         .path.display()
     )]
     LoadFile {
@@ -477,7 +482,7 @@ mod tests {
         let mut plan = stream(IoEngineKind::Offset, Direction::Write, 1);
         plan.open.direct = direct;
         let fault = Fault::Os { operation, offset: None, errno };
-        fault.into_error(&plan, Path::new("/mnt/f.0")).to_string()
+        EngineError::from(fault.of_stream(&plan, Path::new("/mnt/f.0"))).to_string()
     }
 
     #[test]

@@ -19,16 +19,13 @@ mod tests;
 
 use std::{
     num::NonZeroU32,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    path::{Path, PathBuf},
+    sync::atomic::AtomicU64,
 };
 
 use model::{
     Bytes, PhaseResult,
-    phase::{DataPattern, Item, Layout, Set, Sharing},
+    phase::{DataPattern, Item, Layout, Set, Sharing, WorkerResult, Workers},
 };
 use rustix::{
     fs::{AtFlags, CWD, FileType, mknodat, unlinkat},
@@ -38,8 +35,8 @@ use rustix::{
 
 use crate::{
     Context, EngineError,
-    barrier::ControlBlock,
-    run::{results, run_threads},
+    driver::{self, Phase, Seat, interrupted},
+    error::Failure,
     set,
 };
 
@@ -54,36 +51,28 @@ use crate::{
 /// As [`crate::run_tree`]; an existing entry is an error.
 pub fn run_layout(layout: &Layout, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     check(layout)?;
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
-    }
-    make(&Work::new(layout, context.directory), context)
+    interrupted(context.interrupt)?;
+    driver::run(&Work::new(layout, context.directory), context)
 }
 
-/// Creates the entries with one thread per CPU.
-fn make(work: &Work<'_>, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
-    let count = makers(work.units);
-    let control = ControlBlock::new(count)
-        .map_err(|fault| calls::error(fault, context.directory.to_path_buf()))?;
-    let control = Arc::new(control);
-    context.progress.begin(Some(Arc::clone(&control)), total(work.layout));
-    let makers = (0..count).map(|worker| {
-        let control = &*control;
-        move || {
-            let result = entry_writer::perform(work, worker, control);
-            match result {
-                Ok(_) | Err(EngineError::Interrupted) => {}
-                Err(_) => control.fail(worker),
-            }
-            result
-        }
-    });
-    let (released, outcomes) = run_threads(&control, context.interrupt, makers)?;
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
+impl Phase for Work<'_> {
+    type Error = Failure;
+
+    fn workers(&self) -> Workers {
+        Workers::threads(makers(self.units))
     }
-    let workers = results(outcomes, control.first_failed_worker())?;
-    Ok(PhaseResult::new(workers, control.last_end() - released))
+
+    fn total(&self) -> Bytes {
+        total(self.layout)
+    }
+
+    fn path(&self, _worker: u32) -> PathBuf {
+        self.directory.to_path_buf()
+    }
+
+    fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
+        entry_writer::perform(self, seat)
+    }
 }
 
 /// State shared by all threads.

@@ -8,10 +8,11 @@
 //! own progress counter.
 //!
 //! ```text
-//! run ─ barrier (control block) ─ worker ─ io_loop ─ io (engines)
-//!                                    │        ├─ patterns (order of blocks)
-//!                                    │        └─ payload (content), buffer (memory)
-//!                                    └─ process (the same worker in a separate process)
+//! run, tree, replay, mix, layout, task     kinds of phases
+//!  └─ driver ─ barrier (control block), counter, process (workers in separate processes)
+//! run ─ worker ─ io_loop ─ io (engines)
+//!                  ├─ patterns (order of blocks), pace (start times)
+//!                  └─ payload (content), buffer (memory)
 //! ```
 //!
 //! Not part of this crate: the choice of phases (suites); caches, devices, and system settings
@@ -25,8 +26,11 @@ mod affinity;
 mod barrier;
 mod buffer;
 mod clock;
-mod counters;
+mod context;
+mod counter;
 mod crash_report;
+mod crash_state;
+mod driver;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
@@ -49,9 +53,12 @@ mod set;
 mod task;
 mod tree;
 mod worker;
+mod worker_process;
 
 pub use clock::{ClockFacts, clock, now};
-pub use crash_report::{CrashReport, CrashState, LostBlock, crash_report};
+pub use context::Context;
+pub use crash_report::{CrashReport, LostBlock, crash_report};
+pub use crash_state::CrashState;
 pub use error::{Difference, EngineError, Operation, TraceProblem};
 pub use generator_limit::{
     GeneratorLimit, generator_limit, memory_copy_rate, write_generator_limit,
@@ -59,9 +66,9 @@ pub use generator_limit::{
 pub use layout::run_layout;
 pub use mix::run_mix;
 pub use populate::populate;
-pub use process::worker_process;
 pub use progress::{Progress, Snapshot};
 pub use replay::{check_load, inspect_load, run_replay, write_load};
-pub use run::{Context, remove, run};
+pub use run::{remove, run};
 pub use task::run_task;
 pub use tree::run_tree;
+pub use worker_process::worker_process;

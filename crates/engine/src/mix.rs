@@ -17,18 +17,19 @@ mod draw;
 mod tests;
 mod worker;
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::path::{Path, PathBuf};
 
 use model::{
     Bytes, PhaseResult,
-    phase::{Mix, MixOp, Sharing, WorkerKind},
+    phase::{Mix, MixOp, Sharing, WorkerKind, WorkerResult, Workers},
 };
 
 use crate::{
     Context, EngineError,
-    barrier::ControlBlock,
-    layout::{calls, check_set},
-    run::{results, run_threads},
+    driver::{self, Phase, Seat},
+    error::Failure,
+    layout::check_set,
+    set::WorkerEntries,
 };
 
 /// Runs the operations of a mix.
@@ -42,31 +43,34 @@ use crate::{
 /// As [`crate::run_tree`].
 pub fn run_mix(mix: &Mix, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     check(mix)?;
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
+    driver::run(&MixPhase { mix, directory: context.directory }, context)
+}
+
+/// Mix in a directory.
+struct MixPhase<'a> {
+    mix: &'a Mix,
+    directory: &'a Path,
+}
+
+impl Phase for MixPhase<'_> {
+    type Error = Failure;
+
+    fn workers(&self) -> Workers {
+        self.mix.workers
     }
-    let count = mix.workers.count;
-    let control = ControlBlock::new(count)
-        .map_err(|fault| calls::error(fault, context.directory.to_path_buf()))?;
-    let control = Arc::new(control);
-    context.progress.begin(Some(Arc::clone(&control)), Bytes(0));
-    let work = (0..count).map(|worker| {
-        let control = &*control;
-        move || {
-            let result = worker::perform(mix, worker, context.directory, control);
-            match result {
-                Ok(_) | Err(EngineError::Interrupted) => {}
-                Err(_) => control.fail(worker),
-            }
-            result
-        }
-    });
-    let (released, outcomes) = run_threads(&control, context.interrupt, work)?;
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
+
+    fn total(&self) -> Bytes {
+        Bytes(0)
     }
-    let workers = results(outcomes, control.first_failed_worker())?;
-    Ok(PhaseResult::new(workers, control.last_end() - released))
+
+    fn path(&self, worker: u32) -> PathBuf {
+        WorkerEntries::new(&self.mix.set, worker, self.directory).root
+    }
+
+    fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
+        let owner = WorkerEntries::new(&self.mix.set, seat.worker, self.directory).owner;
+        worker::perform(self.mix, owner, seat)
+    }
 }
 
 /// Checks that the mix can be run.

@@ -1,4 +1,5 @@
-//! Start times of operations: closed loops with and without pauses, rate limits, and the open loop.
+//! Start times of operations: closed loops with and without pauses, rate limits, the open loop, and
+//! the timestamps of a loadfile, which are an open loop, too.
 //!
 //! # Open loop
 //!
@@ -18,7 +19,7 @@
 //! only by the 64 bits of a word.
 
 use model::{
-    Nanos,
+    Bytes, Nanos,
     phase::{Arrivals, Pace, Rate, Stream},
 };
 
@@ -42,6 +43,13 @@ pub(crate) enum Pacer {
     },
     /// At scheduled times.
     Schedule(Box<Schedule>),
+    /// At the timestamps of a loadfile.
+    Timestamps {
+        /// Start of the current repetition.
+        base: Nanos,
+        /// Last timestamp.
+        last: Nanos,
+    },
 }
 
 /// Scheduled start times of operations.
@@ -86,6 +94,30 @@ impl Pacer {
         Self::Schedule(Box::new(Schedule { due: 0, gap, per_byte, open, poisson }))
     }
 
+    /// Schedule for a worker with this number of bytes per second, which is not zero.
+    pub(crate) fn limit(Bytes(rate): Bytes) -> Self {
+        let gap = (1_000_000_000u128 << 32) / u128::from(rate);
+        Self::Schedule(Box::new(Schedule {
+            due: 0,
+            gap,
+            per_byte: true,
+            open: false,
+            poisson: None,
+        }))
+    }
+
+    /// Schedule of timestamps relative to the start, which ends with `last`.
+    pub(crate) fn timestamps(last: Nanos) -> Self {
+        Self::Timestamps { base: Nanos(0), last }
+    }
+
+    /// Starts timestamps again. Lateness persists: the repetition is scheduled at the last one.
+    pub(crate) fn rewind(&mut self) {
+        if let Self::Timestamps { base, last } = self {
+            *base = *base + *last;
+        }
+    }
+
     /// Starts the schedule. Workers on a constant schedule start evenly spread over one distance.
     pub(crate) fn start(&mut self, now: Nanos, worker: u32, workers: u32) {
         if let Self::Schedule(schedule) = self {
@@ -94,11 +126,18 @@ impl Pacer {
                 schedule.due += schedule.gap * u128::from(worker) / u128::from(workers.max(1));
             }
         }
+        if let Self::Timestamps { base, .. } = self {
+            *base = now;
+        }
     }
 
     /// True if latency counts from the instants that [`Self::due`] returns.
     pub(crate) fn open(&self) -> bool {
-        matches!(self, Self::Schedule(schedule) if schedule.open)
+        match self {
+            Self::Schedule(schedule) => schedule.open,
+            Self::Timestamps { .. } => true,
+            Self::Free | Self::Think { .. } => false,
+        }
     }
 
     /// True if operations may start whenever a slot is free.
@@ -122,6 +161,15 @@ impl Pacer {
                 now + *pause
             }
             Self::Schedule(schedule) => schedule.due(now, len),
+            Self::Timestamps { .. } => now,
+        }
+    }
+
+    /// Like [`Self::due`] for an operation that may have a timestamp.
+    pub(crate) fn due_stamped(&mut self, now: Nanos, len: usize, stamp: Option<Nanos>) -> Nanos {
+        match (&*self, stamp) {
+            (Self::Timestamps { base, .. }, Some(stamp)) => *base + stamp,
+            _ => self.due(now, len),
         }
     }
 }
@@ -174,10 +222,7 @@ fn exponential() -> Box<[u64]> {
 
 #[cfg(test)]
 mod tests {
-    use model::{
-        Bytes,
-        phase::{Direction, IoEngineKind, Workers},
-    };
+    use model::phase::{Direction, IoEngineKind, Workers};
 
     use super::*;
     use crate::io::conformance::stream;

@@ -23,11 +23,9 @@
 mod calls;
 mod check;
 mod client;
-mod count;
 mod load;
 mod names;
 mod office;
-mod pace;
 mod program;
 mod remove;
 mod root;
@@ -36,25 +34,27 @@ mod tests;
 mod times;
 mod worker;
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+};
 
 use model::{
     Bytes, PhaseResult,
-    phase::{Replay, ReplayOp, TreeStep, Until, WorkerKind},
+    phase::{Replay, ReplayOp, TreeStep, Until, WorkerResult, Workers},
 };
 
 use crate::{
     Context, EngineError,
-    barrier::ControlBlock,
-    process::{Process, WorkerJob},
-    run::{results, run_threads},
-    tree::{Failure, probe},
+    driver::{self, Phase, Seat, interrupted},
+    error::Failure,
+    process::{self, Identity},
+    tree::probe,
 };
 pub(crate) use load::text_of;
 pub use load::{check_load, inspect_load, write_load};
 pub(crate) use program::Program;
-pub(crate) use root::{Identity, ROOT};
-pub(crate) use worker::perform;
+pub(crate) use root::ROOT;
 
 /// Replays a loadfile.
 ///
@@ -71,66 +71,61 @@ pub(crate) use worker::perform;
 /// filesystem does not support them; [`EngineError::Interrupted`] if `interrupt` was set.
 pub fn run_replay(replay: &Replay, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     check::check(replay, context)?;
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
-    }
-    let program = load::load(&replay.loadfile)?;
-    check::check_program(replay, &program)?;
+    interrupted(context.interrupt)?;
+    let program = &load::load(&replay.loadfile)?;
+    check::check_program(replay, program)?;
+    let directory = context.directory;
     if replay.xattr {
-        probe(context.directory, ROOT, &[TreeStep::SetXattr])?;
+        probe(directory, ROOT, &[TreeStep::SetXattr])?;
     }
-    let made = root::make(context.directory, context.interrupt).map_err(Failure::into_error)?;
-    let done = replayed(replay, &program, made, context);
+    let made = root::make(directory, context.interrupt)?;
+    let done = driver::run(&ReplayPhase { replay, program, directory, made }, context);
     // The first failure is more informative than a failed removal.
     let removed = match &done {
         Err(EngineError::Interrupted) => Ok(()),
-        Ok(_) | Err(_) => root::remove(context.directory, made, context.interrupt),
+        Ok(_) | Err(_) => root::remove(directory, made, context.interrupt),
     };
     let mut result = done?;
-    removed.map_err(Failure::into_error)?;
+    removed?;
     result.facts = program.facts().clone();
     Ok(result)
 }
 
-/// Runs all clients.
-fn replayed(
-    replay: &Replay,
-    program: &Program,
-    made: Identity,
-    context: &Context<'_>,
-) -> Result<PhaseResult, EngineError> {
-    let (count, directory) = (replay.workers.count, context.directory);
-    let refused = |fault| Failure { fault, path: directory.to_path_buf() }.into_error();
-    let control = Arc::new(ControlBlock::new(count).map_err(refused)?);
-    context.progress.begin(Some(Arc::clone(&control)), total(replay, program));
-    let control = &*control;
-    let (released, outcomes) = match replay.workers.kind {
-        WorkerKind::Thread => {
-            let work = (0..count).map(|worker| {
-                move || {
-                    perform(replay, program, worker, directory, made, control)
-                        .map_err(Failure::into_error)
-                }
-            });
-            run_threads(control, context.interrupt, work)?
-        }
-        WorkerKind::Process => {
-            let file = program.file();
-            let processes =
-                Process::spawn_sharing(count, control, Some(file), context.worker_command)?;
-            let work = processes.into_iter().map(|process| {
-                let order =
-                    WorkerJob::of_replay(replay, (file, made), directory, process.worker, control);
-                move || process.run_tree(&order, control, Failure::into_error)
-            });
-            run_threads(control, context.interrupt, work)?
-        }
-    };
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
+/// Replay in a directory.
+pub(crate) struct ReplayPhase<'a> {
+    /// Parameters.
+    pub(crate) replay: &'a Replay,
+    /// Operations of the loadfile.
+    pub(crate) program: &'a Program,
+    /// Directory under test.
+    pub(crate) directory: &'a Path,
+    /// Root directory that was created for the replay.
+    pub(crate) made: Identity,
+}
+
+impl Phase for ReplayPhase<'_> {
+    type Error = Failure;
+
+    fn workers(&self) -> Workers {
+        self.replay.workers
     }
-    let workers = results(outcomes, control.first_failed_worker())?;
-    Ok(PhaseResult::new(workers, control.last_end() - released))
+
+    fn total(&self) -> Bytes {
+        total(self.replay, self.program)
+    }
+
+    fn path(&self, _worker: u32) -> PathBuf {
+        root::path(self.directory)
+    }
+
+    fn job(&self) -> Option<process::Work> {
+        let program = self.program.file().as_raw_fd();
+        Some(process::Work::Replay(Box::new(self.replay.clone()), program, self.made))
+    }
+
+    fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
+        worker::perform(self, seat)
+    }
 }
 
 /// Bytes that the phase moves unless it is stopped; zero if only time limits it.

@@ -1,50 +1,27 @@
-//! Coordinator of a stream phase: starts the workers and collects their results.
-//!
-//! The coordinator is the calling thread. It sleeps while the workers run and checks every 50 ms
-//! for an interruption.
+//! Streams: transfers of blocks by synchronized workers, each in one file.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    thread,
-};
+use std::path::{Path, PathBuf};
 
 use model::{
     Bytes, PhaseResult,
-    phase::{AccessPattern, Bound, FileSharing, Stream, WorkerKind, WorkerResult},
+    phase::{AccessPattern, Bound, FileSharing, Stream, WorkerKind, WorkerResult, Workers},
 };
 
 use crate::{
-    EngineError, Progress,
+    Context, CrashState, EngineError,
     barrier::ControlBlock,
     clock::now,
-    crash_report::{self, CrashState},
-    error::{Fault, Operation},
+    crash_report,
+    driver::{self, Phase, Seat, interrupted},
+    error::{Failure, Operation},
     patterns::Prepared,
-    process::{self, Process},
+    process,
     worker::Assignment,
 };
 
-/// Parameters of a phase in addition to its description.
-#[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
-    /// Directory under test, which exists.
-    pub directory: &'a Path,
-    /// Progress of the phase.
-    pub progress: &'a Progress,
-    /// Set by the caller, from any thread or signal handler, to stop the phase within about 50 ms
-    /// and one operation per worker.
-    pub interrupt: &'a AtomicBool,
-    /// State file for verifying the files after a crash, see [`crate::crash_report`].
-    pub state: Option<&'a CrashState>,
-    /// Program and arguments of a worker process, which must call [`crate::worker_process`], such
-    /// as `["/proc/self/exe", "worker"]`. Empty if no stream uses processes.
-    pub worker_command: &'a [OsString],
-}
+mod check;
+#[cfg(test)]
+mod tests;
 
 /// Runs the workers of a stream and returns their results.
 ///
@@ -56,53 +33,69 @@ pub struct Context<'a> {
 /// [`EngineError::Stream`], before anything is changed, if the stream is invalid.
 pub fn run(stream: &Stream, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     check::check(stream, context)?;
+    let directory = context.directory;
     if context.state.is_some() {
-        crash_report::check(
-            stream,
-            &self::paths(&stream.files, stream.workers.count, context.directory),
-        )?;
+        crash_report::check(stream, &paths(&stream.files, stream.workers.count, directory))?;
     }
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
-    }
-    let count = stream.workers.count;
-    let paths = paths(&stream.files, count, context.directory);
-    let fault = |fault: Fault| fault.into_error(stream, &paths[0]);
-    let control = Arc::new(match context.state {
-        None => ControlBlock::new(count).map_err(fault)?,
-        Some(state) => crash_report::begin(state, stream, context.directory)?,
-    });
-    context.progress.begin(Some(Arc::clone(&control)), total(stream));
-
-    let (released, outcomes) = match stream.workers.kind {
-        WorkerKind::Thread => {
-            let prepared = Prepared::new(stream).map_err(fault)?;
-            let (control, prepared) = (&*control, &prepared);
-            let work = paths.iter().zip(0..).map(|(path, worker)| {
-                move || {
-                    Assignment { stream, worker, path, control, prepared }
-                        .perform()
-                        .map_err(|fault| fault.into_error(stream, path))
-                }
-            });
-            run_threads(control, context.interrupt, work)?
-        }
-        WorkerKind::Process => {
-            let processes = Process::spawn_all(count, &control, context.worker_command)?;
-            let (control, paths) = (&*control, &paths);
-            let work = processes.into_iter().zip(paths).map(|(process, path)| {
-                let order =
-                    process::WorkerJob::new(stream, context.directory, process.worker, control);
-                move || process.run_stream(&order, control, |fault| fault.into_error(stream, path))
-            });
-            run_threads(control, context.interrupt, work)?
-        }
+    interrupted(context.interrupt)?;
+    let phase = match stream.workers.kind {
+        WorkerKind::Thread => StreamPhase::prepared(stream, directory)?,
+        WorkerKind::Process => StreamPhase { stream, directory, prepared: None, state: None },
     };
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
+    driver::run(&StreamPhase { state: context.state, ..phase }, context)
+}
+
+/// Stream in a directory.
+pub(crate) struct StreamPhase<'a> {
+    stream: &'a Stream,
+    directory: &'a Path,
+    // Data for its access pattern, where workers are threads.
+    prepared: Option<Prepared>,
+    state: Option<&'a CrashState>,
+}
+
+impl<'a> StreamPhase<'a> {
+    /// Stream whose workers run in this process.
+    pub(crate) fn prepared(stream: &'a Stream, directory: &'a Path) -> Result<Self, Failure> {
+        let path = directory.join(stream.files.name(0));
+        let prepared = Prepared::new(stream).map_err(|fault| fault.of_stream(stream, &path))?;
+        Ok(Self { stream, directory, prepared: Some(prepared), state: None })
     }
-    let workers = results(outcomes, control.first_failed_worker())?;
-    Ok(PhaseResult::new(workers, control.last_end() - released))
+}
+
+impl Phase for StreamPhase<'_> {
+    type Error = Failure;
+
+    // A worker has one open file, and may use pipes and rings.
+    const OWN_DESCRIPTORS: bool = false;
+
+    fn workers(&self) -> Workers {
+        self.stream.workers
+    }
+
+    fn total(&self) -> Bytes {
+        total(self.stream)
+    }
+
+    fn path(&self, worker: u32) -> PathBuf {
+        self.directory.join(self.stream.files.name(worker))
+    }
+
+    fn control(&self) -> Result<ControlBlock, EngineError> {
+        match self.state {
+            Some(state) => crash_report::begin(state, self.stream, self.directory),
+            None => driver::control(self),
+        }
+    }
+
+    fn job(&self) -> Option<process::Work> {
+        Some(process::Work::Stream(Box::new(self.stream.clone())))
+    }
+
+    fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
+        let prepared = self.prepared.as_ref().expect("prepared where workers run");
+        Assignment { stream: self.stream, seat, prepared }.perform()
+    }
 }
 
 /// Removes the files in `context.directory` that a stream with this number of workers created.
@@ -121,9 +114,7 @@ pub fn remove(
     let paths = paths(files, workers, context.directory);
     let started = now();
     for path in paths {
-        if context.interrupt.load(Relaxed) {
-            return Err(EngineError::Interrupted);
-        }
+        interrupted(context.interrupt)?;
         rustix::fs::unlink(&path).map_err(|errno| EngineError::Io {
             operation: Operation::Unlink,
             path,
@@ -156,90 +147,3 @@ fn total(stream: &Stream) -> Bytes {
     };
     Bytes(each.saturating_mul(u64::from(stream.workers.count)))
 }
-
-mod check;
-
-/// Result of one worker.
-pub(crate) type Outcome = Result<WorkerResult, EngineError>;
-
-/// Runs each piece of work in a thread, opens the gate when all workers are ready, and waits for
-/// all of them. Returns the instant at which the gate opened and the results in order.
-pub(crate) fn run_threads<W>(
-    control: &ControlBlock,
-    interrupt: &AtomicBool,
-    work: impl Iterator<Item = W>,
-) -> Result<(model::Nanos, Vec<Outcome>), EngineError>
-where
-    W: FnOnce() -> Outcome + Send,
-{
-    let poll = || {
-        if interrupt.load(Relaxed) && !control.aborted() {
-            control.abort();
-        }
-    };
-    thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for (work, worker) in work.zip(0..) {
-            let guard = DoneGuard { control, worker };
-            let builder = thread::Builder::new().name(format!("worker-{worker}"));
-            let thread = builder.spawn_scoped(scope, move || {
-                let _guard = guard;
-                work()
-            });
-            match thread {
-                Ok(thread) => threads.push(thread),
-                Err(source) => {
-                    control.abort();
-                    return Err(EngineError::Spawn { worker, program: "thread".into(), source });
-                }
-            }
-        }
-        control.wait_ready(poll);
-        let released = control.release();
-        control.wait_finished(poll);
-        let join = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        Ok((released, threads.into_iter().map(join).collect()))
-    })
-}
-
-/// Marks a worker as ended when dropped, even if it panics.
-struct DoneGuard<'a> {
-    control: &'a ControlBlock,
-    worker: u32,
-}
-
-impl Drop for DoneGuard<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.control.fail(self.worker);
-        }
-        self.control.finish();
-    }
-}
-
-/// Results of all workers, or the error of the worker that failed first; later failures are
-/// consequences.
-pub(crate) fn results(
-    outcomes: Vec<Outcome>,
-    first_failed_worker: Option<u32>,
-) -> Result<Vec<WorkerResult>, EngineError> {
-    let mut errors = Vec::new();
-    let mut results = Vec::new();
-    for (outcome, worker) in outcomes.into_iter().zip(0..) {
-        match outcome {
-            Ok(result) => results.push(result),
-            Err(error) => errors.push((worker, error)),
-        }
-    }
-    let first =
-        errors.iter().position(|(worker, _)| Some(*worker) == first_failed_worker).unwrap_or(0);
-    match errors.into_iter().nth(first) {
-        Some((_, error)) => Err(error),
-        None => Ok(results),
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -48,21 +48,23 @@ mod tests;
 use std::{
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
 use model::{
     Bytes, Nanos, Ops, PhaseResult,
-    phase::{Method, Moved, Task, TaskOperation, TaskPath, TaskRoot, WorkerResult},
+    phase::{
+        Latencies, Method, Moved, Series, Task, TaskOperation, TaskPath, TaskRoot, WorkerResult,
+        Workers,
+    },
 };
 use rustix::fs::{Mode, OFlags, open, syncfs};
 
 use crate::{
     Context, EngineError,
-    barrier::ControlBlock,
     clock::{Usage, now},
+    counter::{Counter, Limits},
+    driver::{self, Ended, Phase, Seat, WorkerLoop, interrupted},
     error::Operation,
-    run::{results, run_threads},
 };
 use context::{TaskContext, failed};
 
@@ -86,31 +88,42 @@ pub fn run_task(
     context: &Context<'_>,
 ) -> Result<PhaseResult, EngineError> {
     check::check(task, external.is_some())?;
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
-    }
+    interrupted(context.interrupt)?;
     let directories = TaskDirectories { target: context.directory, external };
-    let control = ControlBlock::new(1).map_err(|fault| context::fault(fault, context.directory))?;
-    let control = Arc::new(control);
-    context.progress.begin(Some(Arc::clone(&control)), total(&task.operation));
-    let work = std::iter::once({
-        let control = &*control;
-        move || {
-            let result = perform(task, directories, control);
-            match result {
-                Ok(_) | Err(EngineError::Interrupted) => {}
-                Err(_) => control.fail(0),
-            }
-            result
-        }
-    });
-    let (_, outcomes) = run_threads(&control, context.interrupt, work)?;
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
-    }
-    let workers = results(outcomes, control.first_failed_worker())?;
+    let PhaseResult { workers, .. } = driver::run(&TaskPhase { task, directories }, context)?;
     let wall_time = workers.iter().map(|worker| worker.loop_time + worker.end_sync_time).sum();
     Ok(PhaseResult::new(workers, wall_time))
+}
+
+/// Task in its directories.
+struct TaskPhase<'a> {
+    task: &'a Task,
+    directories: TaskDirectories<'a>,
+}
+
+impl Phase for TaskPhase<'_> {
+    type Error = EngineError;
+
+    // Programs inherit the descriptors of this process.
+    const OWN_DESCRIPTORS: bool = false;
+
+    fn workers(&self) -> Workers {
+        Workers::ONE
+    }
+
+    fn total(&self) -> Bytes {
+        total(&self.task.operation)
+    }
+
+    fn path(&self, _worker: u32) -> PathBuf {
+        self.directories.target.to_path_buf()
+    }
+
+    fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, EngineError> {
+        let work = TaskLoop::new(self.task, self.directories, seat)?;
+        let latencies = Latencies::default();
+        seat.run(work, Counter::new(seat.control, seat.worker, Limits::default(), latencies))
+    }
 }
 
 /// Directories of a trial.
@@ -146,63 +159,99 @@ struct ResolvedPath {
     path: PathBuf,
 }
 
-/// Work of the worker: untimed preparation, task, sync.
-fn perform(
-    task: &Task,
-    directories: TaskDirectories<'_>,
-    control: &ControlBlock,
-) -> Result<WorkerResult, EngineError> {
-    let changed = |at| check::changed(&task.operation).is_some_and(|changed| changed.root == at);
-    let flushed = changed(TaskRoot::Target).then(|| directory(directories.target)).transpose()?;
-    let later = changed(TaskRoot::External)
-        .then(|| directory(directories.root(TaskRoot::External)))
-        .transpose()?;
-    let mut context = TaskContext::new(task.block_size, control)?;
-    let programs = match task.method {
-        Method::Programs { per_file: each } if !check::is_preparation(&task.operation) => {
-            Some(each)
-        }
-        Method::Programs { .. } | Method::Native => None,
-    };
-    if programs.is_some() {
-        programs::check_absent(&task.operation, directories)?;
-    }
-    control.arrive().map_err(|fault| context::fault(fault, directories.target))?;
+/// Prepared task, done at once.
+struct TaskLoop<'a> {
+    task: &'a Task,
+    directories: TaskDirectories<'a>,
+    context: TaskContext<'a>,
+    // Programs, one for each file if true; otherwise by system calls.
+    programs: Option<bool>,
+    // Directories to sync: timed, then not timed.
+    flushed: Option<OwnedFd>,
+    later: Option<OwnedFd>,
+    // At the start, then of the task.
+    usage: Usage,
+}
 
-    let (before, started) = (Usage::of_this_thread(), now());
-    match programs {
-        None => native::perform(task, directories, &mut context)?,
-        Some(each) => programs::perform(task, each, directories, &mut context)?,
+impl<'a> TaskLoop<'a> {
+    fn new(
+        task: &'a Task,
+        directories: TaskDirectories<'a>,
+        seat: &Seat<'a>,
+    ) -> Result<Self, EngineError> {
+        let changed =
+            |at| check::changed(&task.operation).is_some_and(|changed| changed.root == at);
+        let opened = |at| changed(at).then(|| directory(directories.root(at))).transpose();
+        let programs = match task.method {
+            Method::Programs { per_file: each } if !check::is_preparation(&task.operation) => {
+                Some(each)
+            }
+            Method::Programs { .. } | Method::Native => None,
+        };
+        if programs.is_some() {
+            programs::check_absent(&task.operation, directories)?;
+        }
+        Ok(Self {
+            task,
+            directories,
+            context: TaskContext::new(task.block_size, seat.control)?,
+            programs,
+            flushed: opened(TaskRoot::Target)?,
+            later: opened(TaskRoot::External)?,
+            usage: Usage::default(),
+        })
     }
-    let ended = now();
-    let own = Usage::of_this_thread().since(before).within(ended - started);
-    let usage = own.plus(context.children);
-    let mut flush_time = Nanos(0);
-    if let Some(directory) = flushed {
-        sync_filesystem(&directory, directories.target)?;
-        flush_time = now() - ended;
+}
+
+impl WorkerLoop for TaskLoop<'_> {
+    type Error = EngineError;
+
+    fn start(&mut self) -> Nanos {
+        self.usage = Usage::of_this_thread();
+        now()
     }
-    control.slot(0).end(ended + flush_time);
-    if let Some(directory) = later {
-        sync_filesystem(&directory, directories.root(TaskRoot::External))?;
+
+    fn advance(&mut self, counter: &mut Counter<'_>) -> Result<bool, EngineError> {
+        let Self { task, directories, context, .. } = self;
+        match self.programs {
+            None => native::perform(task, *directories, context)?,
+            Some(each) => programs::perform(task, each, *directories, context)?,
+        }
+        let started = std::mem::replace(&mut counter.clock, now());
+        let own = Usage::of_this_thread().since(self.usage).within(counter.clock - started);
+        self.usage = own.plus(context.children);
+        Ok(false)
     }
-    if programs.is_some() {
-        programs::count(&task.operation, directories, &mut context)?;
+
+    /// Syncs the filesystem under test, which is not part of the usage of the task.
+    fn finish(&mut self, ended: Nanos) -> Result<Ended, EngineError> {
+        let mut synced = ended;
+        if let Some(directory) = self.flushed.take() {
+            sync_filesystem(&directory, self.directories.target)?;
+            synced = now();
+        }
+        Ok(Ended { synced, closed: synced })
     }
-    let changes = check::changed(&task.operation).is_some();
-    let ops = |counts: bool| Ops(if counts { context.ops() } else { 0 });
-    Ok(WorkerResult {
-        started,
-        loop_time: ended - started,
-        end_sync_time: flush_time,
-        read: Moved { ops: ops(!changes), bytes: Bytes(context.read) },
-        written: Moved { ops: ops(changes), bytes: Bytes(context.written) },
-        user_time: usage.user,
-        system_time: usage.system,
-        voluntary_switches: usage.voluntary,
-        involuntary_switches: usage.involuntary,
-        ..WorkerResult::default()
-    })
+
+    fn report(self, result: &mut WorkerResult) -> Result<(), EngineError> {
+        let Self { task, directories, mut context, usage, .. } = self;
+        if let Some(directory) = self.later {
+            sync_filesystem(&directory, directories.root(TaskRoot::External))?;
+        }
+        if self.programs.is_some() {
+            programs::count(&task.operation, directories, &mut context)?;
+        }
+        let (ops, none) = (Ops(context.ops()), Ops(0));
+        let changes = check::changed(&task.operation).is_some();
+        let (reads, writes) = if changes { (none, ops) } else { (ops, none) };
+        result.read = Moved { ops: reads, bytes: Bytes(context.read) };
+        result.written = Moved { ops: writes, bytes: Bytes(context.written) };
+        (result.user_time, result.system_time) = (usage.user, usage.system);
+        result.voluntary_switches = usage.voluntary;
+        result.involuntary_switches = usage.involuntary;
+        result.series = Series::default();
+        Ok(())
+    }
 }
 
 fn directory(path: &Path) -> Result<OwnedFd, EngineError> {

@@ -14,7 +14,7 @@
 //! goes to its end. Subdirectories of the set are opened by steps that sync or list them, and
 //! closed again, which is part of their time.
 //!
-//! A worker is a thread or a process, which runs the same code ([`perform`]).
+//! A worker is a thread or a process, which runs the same code.
 //!
 //! With [`Calls::Ring`](model::phase::Calls::Ring), the steps of an entry are linked io_uring
 //! requests, and several entries are in flight ([`ring`]). The time of an operation is then from
@@ -24,7 +24,6 @@
 
 mod check;
 mod context;
-mod count;
 mod end;
 mod named;
 mod probe;
@@ -38,44 +37,22 @@ mod worker;
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
 use model::{
     Bytes, PhaseResult,
-    phase::{FileSharing, Sharing, Stream, Tree, TreeStep, WorkerKind},
+    phase::{Sharing, Tree, TreeStep, WorkerResult, Workers},
 };
 
 use crate::{
     Context, EngineError, Operation,
-    barrier::ControlBlock,
-    error::Fault,
-    process::{Process, WorkerJob},
-    run::{results, run_threads},
+    driver::{self, Phase, Seat, interrupted},
+    error::Failure,
+    process,
     set::WorkerEntries,
 };
 
 pub(crate) use probe::probe;
-pub(crate) use worker::perform;
-
-/// Failure with the entry or directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    /// Fault.
-    pub(crate) fault: Fault,
-    /// Path.
-    pub(crate) path: PathBuf,
-}
-
-impl Failure {
-    /// Converts to the public error.
-    pub(crate) fn into_error(self) -> EngineError {
-        // Files of a tree are never opened for direct I/O, the only property of a stream that an
-        // error uses.
-        let stand_in = Stream::new(FileSharing::One(String::new()), Bytes(0), Bytes(0));
-        self.fault.into_error(&stand_in, &self.path)
-    }
-}
 
 /// Runs the steps of a tree on each of its entries.
 ///
@@ -91,39 +68,46 @@ impl Failure {
 /// changed, if the tree is invalid.
 pub fn run_tree(tree: &Tree, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     check::check(tree, context)?;
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
-    }
-    probe(context.directory, &tree.set.name, &tree.steps)?;
-    ring::supported(tree, context.directory)?;
-    let count = tree.workers.count;
+    interrupted(context.interrupt)?;
     let directory = context.directory;
-    let refused = |fault| Failure { fault, path: directory.to_path_buf() }.into_error();
-    let control = Arc::new(ControlBlock::new(count).map_err(refused)?);
-    context.progress.begin(Some(Arc::clone(&control)), total(tree));
-    let control = &*control;
-    let (released, outcomes) = match tree.workers.kind {
-        WorkerKind::Thread => {
-            let work = (0..count).map(|worker| {
-                move || perform(tree, worker, directory, control).map_err(Failure::into_error)
-            });
-            run_threads(control, context.interrupt, work)?
-        }
-        WorkerKind::Process => {
-            let processes = Process::spawn_all(count, control, context.worker_command)?;
-            let work = processes.into_iter().map(|process| {
-                let order = WorkerJob::of_tree(tree, directory, process.worker, control);
-                move || process.run_tree(&order, control, Failure::into_error)
-            });
-            run_threads(control, context.interrupt, work)?
-        }
-    };
-    if context.interrupt.load(Relaxed) {
-        return Err(EngineError::Interrupted);
-    }
-    let workers = results(outcomes, control.first_failed_worker())?;
+    probe(directory, &tree.set.name, &tree.steps)?;
+    ring::supported(tree, directory)?;
+    let result = driver::run(&TreePhase { tree, directory }, context)?;
     check_removed(tree, directory)?;
-    Ok(PhaseResult::new(workers, control.last_end() - released))
+    Ok(result)
+}
+
+/// Tree in a directory.
+pub(crate) struct TreePhase<'a> {
+    /// Steps and entries.
+    pub(crate) tree: &'a Tree,
+    /// Directory under test.
+    pub(crate) directory: &'a Path,
+}
+
+impl Phase for TreePhase<'_> {
+    type Error = Failure;
+
+    fn workers(&self) -> Workers {
+        self.tree.workers
+    }
+
+    fn total(&self) -> Bytes {
+        total(self.tree)
+    }
+
+    fn path(&self, worker: u32) -> PathBuf {
+        WorkerEntries::new(&self.tree.set, worker, self.directory).root
+    }
+
+    fn job(&self) -> Option<process::Work> {
+        Some(process::Work::Tree(Box::new(self.tree.clone())))
+    }
+
+    fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
+        let owner = WorkerEntries::new(&self.tree.set, seat.worker, self.directory).owner;
+        worker::perform(self.tree, owner, seat)
+    }
 }
 
 /// Checks that a directory shared by the workers, which the last of them had to remove, does not

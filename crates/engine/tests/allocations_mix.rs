@@ -82,6 +82,8 @@ fn allocations_do_not_grow_with_entries_or_operations() {
         assert_eq!(result.expect("the layout succeeds").ops(), Ops(files));
         calls
     };
+    // The harness allocates, too, while it starts this test.
+    make("first", 100);
     let (few, many) = (make("a", 300), make("b", 3000));
     assert!(few > 0, "the count works");
     assert_eq!(few, many, "entries of a layout");

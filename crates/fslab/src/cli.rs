@@ -1,15 +1,19 @@
 //! Command line. The reference page and the help golden are generated from it.
 
+mod axes;
 mod guest;
 mod parse;
+mod usage;
 
 use std::path::PathBuf;
 
 use analysis::conditions::Aspect;
+pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
-use parse::{aspect, guest, pair, percent, setting};
+use parse::{aspect, guest, pair, percent, repetitions, setting, whole};
+pub(crate) use usage::{message, parse as parse_arguments};
 
 /// Benchmark Linux filesystems and report statistically supported results only.
 #[derive(Debug, Parser)]
@@ -27,8 +31,8 @@ pub(crate) struct Arguments {
     /// Print more on stderr; repeat for debug output.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Directory of the undo journals [default: $FSLAB_STATE, or /var/lib/fslab as root, or
-    /// ~/.local/state/fslab].
+    /// Directory in which changes are recorded until they are undone [default: $FSLAB_STATE, or
+    /// /var/lib/fslab as root, or ~/.local/state/fslab].
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state_directory: Option<PathBuf>,
 }
@@ -42,6 +46,10 @@ pub(crate) enum Command {
     /// no guest can run, the current directory is measured and the missing components are listed.
     Demo(Demo),
     /// Run a plan: a TOML file or a built-in plan (`fslab list plans`).
+    ///
+    /// The name of a workload or suite is a plan of one: `fslab run oltp-8k --filesystem ext4,xfs
+    /// --image 4GiB`. Such a plan requires --image, --device, or --directory; `fslab show` with the
+    /// same arguments prints it. A plan takes precedence over a workload of the same name.
     Run(Run),
     /// Run one workload in a directory and print the results.
     ///
@@ -53,8 +61,9 @@ pub(crate) enum Command {
     Report(Report),
     /// List findings of a run and the reasons for withheld findings.
     ///
-    /// For each question (fastest filesystem, cost of durability, ...) prints the finding, or the
-    /// failed check and a hint. Works on unfinished runs.
+    /// Prints the finding for each question, such as the fastest filesystem or the cost of
+    /// durability. A question without a finding is printed with the failed check and a hint. The
+    /// run may be unfinished.
     Explain(Explain),
     /// Convert results of another benchmark to a run file (bonnie++ CSV).
     ///
@@ -64,10 +73,11 @@ pub(crate) enum Command {
     Loadfile(Loadfile),
     /// Compare runs test by test.
     ///
-    /// Equal cells are paired. If runs differ in several aspects (kernel, machine, storage,
-    /// filesystem, settings, program, plan), findings are withheld unless --allow-differences lists
-    /// them. Exit status with --gate: 0 no regression, 1 regression, 6 inconclusive, 2 not
-    /// comparable.
+    /// Tests of the same filesystem, workload, and settings are compared. The runs should differ in
+    /// one aspect only: kernel, machine, storage, filesystem, settings, program, or plan. If they
+    /// differ in more, no finding is reported unless --allow-differences lists these aspects.
+    ///
+    /// Exit status with --gate: 0 no regression, 1 regression, 6 inconclusive, 2 not comparable.
     Compare(Compare),
     /// Check published tables for errors and contradictions.
     ///
@@ -102,14 +112,16 @@ pub(crate) enum Command {
 /// `fslab demo`
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Run file [default: fslab-demo-TIME.fslab]; guest results are written to a second file
-    /// (-guest).
+    /// Run file [default: fslab-demo-TIME.fslab]. Guest results are written to a second file, whose
+    /// name ends in -guest.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Measure all filesystems in a guest of this kind, once each.
+    /// Measure all filesystems, once each, in a temporary virtual machine: auto, kvm, icount, uml,
+    /// or tcg.
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
-    /// Kernel of the guest: installed version, package, or image; repeat for several.
+    /// Kernel to boot in the guest: an installed version such as 6.1, a kernel package, or an image
+    /// file.
     #[arg(long, value_name = "VERSION|FILE")]
     pub(crate) kernel: Vec<String>,
     #[command(flatten)]
@@ -119,35 +131,40 @@ pub(crate) struct Demo {
 /// `fslab run`
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Plan file, or name of a built-in plan.
-    #[arg(required_unless_present = "resume")]
-    pub(crate) plan: Option<String>,
+    /// Plan file, built-in plan, or workloads and suites.
+    #[arg(required_unless_present = "resume", value_name = "PLAN|WORKLOAD")]
+    pub(crate) plan: Vec<String>,
     #[command(flatten)]
     pub(crate) changes: Changes,
-    /// Run file [default: PLAN-TIME.fslab].
+    /// Run file to write [default: PLAN-TIME.fslab].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Resume an interrupted run.
+    /// Continue an interrupted run with the plan stored in its run file.
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["plan", "output", "scale", "profile", "set"]
+        conflicts_with_all = ["plan", "output", "scale", "profile", "set", "filesystem", "image",
+            "device", "directory", "repetitions"]
     )]
     pub(crate) resume: Option<PathBuf>,
-    /// Allow overwriting a device that contains data, identified by model or serial number.
+    /// Overwrite a device of the plan although it contains data. ID is its model or serial number
+    /// (`lsblk -o NAME,MODEL,SERIAL`).
     #[arg(long, value_name = "ID")]
     pub(crate) overwrite_device: Vec<String>,
-    /// With isolation = "reboot": reboot after each trial and resume automatically (systemd unit).
+    /// Reboot the machine after each trial and continue automatically, by a systemd unit. The plan
+    /// must set isolation = "reboot".
     #[arg(long, conflicts_with = "no_reboot")]
     pub(crate) reboot: bool,
-    /// Continue without rebooting (warning `not-rebooted`).
+    /// Run without the reboots that isolation = "reboot" of the plan requires. The results get the
+    /// warning `not-rebooted`.
     #[arg(long)]
     pub(crate) no_reboot: bool,
-    /// Stop at the first failed cell.
+    /// Stop when the first cell fails. A cell is one combination of filesystem, workload, and
+    /// settings.
     #[arg(long)]
     pub(crate) fail_fast: bool,
-    /// Run two rounds, print the estimated duration and detectable difference, and stop; --resume
-    /// continues.
+    /// Stop after two trials of every cell. Prints the estimated duration of the run and the
+    /// smallest difference that it can detect; --resume continues it.
     #[arg(long)]
     pub(crate) pilot: bool,
     #[command(flatten)]
@@ -157,35 +174,41 @@ pub(crate) struct Run {
 /// `fslab bench`
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// Preset (`fslab list workloads`) or suite.
+    /// Name of `fslab list workloads`, or a suite of `fslab list suites`.
+    #[arg(required = true)]
     pub(crate) workload: Option<String>,
     /// Writable directory to measure.
+    #[arg(required = true)]
     pub(crate) directory: Option<PathBuf>,
     /// Measured time, such as 10s.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) runtime: Option<String>,
     /// Size of each file, such as 1GiB.
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) file_size: Option<String>,
-    /// Override a workload parameter; comma-separated values are swept.
+    /// Set a parameter of the workload, such as block_size=64KiB. Each value of a list such as
+    /// block_size=4KiB,64KiB is measured.
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
     /// Number of repetitions; 6 or more give a confidence interval.
     #[arg(long, value_name = "N", default_value = "1")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = repetitions, allow_hyphen_values = true)]
     pub(crate) repetitions: u32,
-    /// Save state for `fslab verify` to this file, on another filesystem.
+    /// Record the synced data in this file, so that `fslab verify` can check them after a crash.
+    /// The file must not be on the measured filesystem.
     #[arg(long, value_name = "FILE")]
     pub(crate) crash_state: Option<PathBuf>,
-    /// Keep the run in this file.
+    /// Keep the results in this run file.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Print only the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Print progress as JSON lines on stderr, and the result as JSON on stdout.
-    #[arg(long, conflicts_with = "quiet")]
+    #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) comparison: Comparison,
 }
 
 /// `fslab verify`
@@ -204,27 +227,31 @@ pub(crate) struct View {
     /// Print only the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print progress as JSON lines on stderr.
-    #[arg(long, conflicts_with = "quiet")]
+    /// Print progress as JSON lines on stderr, and the result as JSON on stdout.
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Options that change a plan.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Changes {
-    /// Multiply workload and memory sizes by N or N/D, or apply a named scale of the plan.
-    #[arg(long, value_name = "N|N/D|NAME", default_value = "1")]
+    #[command(flatten)]
+    pub(crate) axes: Axes,
+    /// Multiply the file sizes and memory sizes of the plan by a number such as 2 or 1/64. A NAME
+    /// applies the overrides of `[scales.NAME]` in the plan.
+    #[arg(long, value_name = "N|N/D|NAME", default_value = "1", allow_hyphen_values = true)]
     pub(crate) scale: String,
-    /// Precision.
+    /// Smallest difference of interest. A smaller one requires more repetitions.
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileName>,
-    /// Override a plan key, such as filesystem=ext4,xfs.
+    /// Override a plan key or a workload parameter, such as filesystem=ext4,xfs.
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
-    /// Measure in a guest of this kind (no root required).
+    /// Measure in a temporary virtual machine: auto, kvm, icount, uml, or tcg. No root is required.
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
-    /// Kernel of the guest: installed version, package, or image; repeat for several.
+    /// Kernel to boot in the guest: an installed version such as 6.1, a kernel package, or an image
+    /// file. Kernels of repeated options are compared.
     #[arg(long, value_name = "VERSION|FILE")]
     pub(crate) kernel: Vec<String>,
     /// Additional filesystem definitions (TOML).
@@ -235,11 +262,11 @@ pub(crate) struct Changes {
 /// Profiles on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ProfileName {
-    /// Equivalence margin 10 %, 6 to 10 repetitions.
+    /// 10 %, with 6 to 10 repetitions.
     Quick,
-    /// Equivalence margin 5 %, 8 to 30 repetitions.
+    /// 5 %, with 8 to 30 repetitions.
     Standard,
-    /// Equivalence margin 2 %, 10 to 50 repetitions.
+    /// 2 %, with 10 to 50 repetitions.
     Rigorous,
 }
 
@@ -256,9 +283,10 @@ impl ProfileName {
 /// `fslab show`
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Plan file, or name of a built-in plan.
-    pub(crate) plan: String,
-    /// Print the plan file.
+    /// Plan file, built-in plan, or workloads and suites.
+    #[arg(required = true, value_name = "PLAN|WORKLOAD")]
+    pub(crate) plan: Vec<String>,
+    /// Print the text of the plan.
     #[arg(long)]
     pub(crate) text: bool,
     #[command(flatten)]
@@ -270,13 +298,13 @@ pub(crate) struct Show {
 pub(crate) struct Report {
     /// Run file, or published results such as tasks-2006@published.
     pub(crate) run: PathBuf,
-    /// Write the HTML report to this file; can be combined with -o, --charts, --format.
+    /// Write the HTML report to this file. -o, --charts, and --format may be used with it.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Export all charts as SVG and PNG to this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) charts: Option<PathBuf>,
-    /// Write to this file (format by extension), or `-` for stdout.
+    /// Write to this file, or to stdout if it is `-`. The extension sets the format.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Output format.
@@ -334,9 +362,11 @@ pub(crate) struct Loadfile {
     pub(crate) load: String,
     /// Iterations of the built-in loadfile.
     #[arg(long, value_name = "N", default_value_t = 129)]
+    #[arg(value_parser = whole, allow_hyphen_values = true)]
     pub(crate) iterations: u64,
     /// Seed of the built-in loadfile.
     #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = whole, allow_hyphen_values = true)]
     pub(crate) seed: u64,
     /// Write a version-4 loadfile, or `-` for stdout.
     #[arg(short, long, value_name = "FILE")]
@@ -366,28 +396,29 @@ pub(crate) enum ExplanationFormat {
 /// `fslab compare`
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// Run files, each compared with its predecessor; or a run and published results, side by side.
+    /// Two or more run files; each is compared with the one before it. Published results are shown
+    /// next to a run, without a test.
     #[arg(required = true, num_args = 1.., value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
-    /// Compare filesystem A of the first run with B of the second.
+    /// Compare filesystem A of the first run with filesystem B of the second.
     #[arg(long, value_name = "A=B", value_parser = pair)]
     pub(crate) pair: Vec<(String, String)>,
-    /// Compare this metric instead of the primary one.
+    /// Compare this metric of `fslab list metrics` [default: the first of each test].
     #[arg(long, value_name = "METRIC", conflicts_with = "all")]
     pub(crate) metric: Option<Metric>,
-    /// Compare all metrics with a direction.
+    /// Compare all metrics for which a higher or a lower value is better.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Equivalence margin [default: that of the less precise profile].
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    /// Smallest difference of interest, such as 5% [default: that of the less precise profile].
+    #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
     pub(crate) margin: Option<Ratio>,
-    /// Aspects that may differ together.
+    /// Aspects in which the runs may differ, such as kernel,machine.
     #[arg(long, value_name = "ASPECT,...", value_delimiter = ',', value_parser = aspect)]
     pub(crate) allow_differences: Vec<Aspect>,
-    /// Exit with 1 if a test is significantly worse by more than this.
+    /// Exit with status 1 if a test is significantly worse by more than this.
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
     pub(crate) gate: Option<Ratio>,
-    /// Pass only if every test is non-inferior.
+    /// Exit with status 6 unless every test is shown to be worse by at most the value of --gate.
     #[arg(long, requires = "gate")]
     pub(crate) strict: bool,
     /// Output format.
@@ -410,10 +441,11 @@ pub(crate) enum ComparisonFormat {
 /// `fslab audit`
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
-    /// CSV with one number per row, `-`, or published results.
+    /// CSV with one number per row, `-`, published results, or a run file.
     pub(crate) table: PathBuf,
-    /// Column definitions and statements to check (TOML).
-    #[arg(long, value_name = "FILE")]
+    /// Column definitions and statements to check (TOML); for a run file, the name of a study
+    /// [default: that of its plan].
+    #[arg(long, value_name = "FILE|STUDY")]
     pub(crate) statements: Option<PathBuf>,
     /// Output format.
     #[arg(long, value_enum)]
@@ -430,6 +462,9 @@ pub(crate) struct List {
     /// Kind of items.
     #[arg(value_enum, value_name = "KIND")]
     pub(crate) kind: Listed,
+    /// Name of a suite, or a word that narrows the list.
+    #[arg(value_name = "NAME|WORD")]
+    pub(crate) word: Option<String>,
     /// Additional filesystem definitions (TOML).
     #[arg(long, value_name = "FILE")]
     pub(crate) catalog: Option<PathBuf>,

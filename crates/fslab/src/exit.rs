@@ -125,14 +125,18 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// Error and its causes in one line. A cause that its parent already contains is omitted.
+/// Error and its causes in one line: `fact: cause; hint`. A cause that its parent already contains
+/// is omitted.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let words = error.to_string();
         if !text.contains(&words) {
-            text = format!("{text}: {words}");
+            text = match text.split_once("; ") {
+                Some((fact, hint)) => format!("{fact}: {words}; {hint}"),
+                None => format!("{text}: {words}"),
+            };
         }
         cause = error.source();
     }
@@ -144,6 +148,17 @@ mod tests {
     use anyhow::Context;
 
     use super::*;
+
+    #[test]
+    fn a_cause_precedes_the_hint() {
+        let cause = || std::io::Error::other("no such file");
+        let error = anyhow::Error::new(cause()).context("cannot open x; check the path");
+        let outer = error.context("preparing the storage");
+        let text = chain(outer.as_ref());
+        assert_eq!(text, "preparing the storage: cannot open x: no such file; check the path");
+        let plain = anyhow::Error::new(cause()).context("cannot open x");
+        assert_eq!(chain(plain.as_ref()), "cannot open x: no such file");
+    }
 
     #[test]
     fn an_interrupted_guest_boot_is_not_an_environment_error() {

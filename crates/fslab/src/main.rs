@@ -12,8 +12,6 @@ mod screen;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     // Before any thread starts: this process may be the init process of a guest.
     if let Some(code) = guest::in_guest::run_if_guest(commands::guest::work) {
@@ -23,9 +21,10 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == guest::supervisor::COMMAND) {
         return guest::supervisor::main(arguments);
     }
-    let arguments = match cli::Arguments::try_parse() {
+    let given: Vec<_> = std::env::args_os().collect();
+    let arguments = match cli::parse_arguments(&given) {
         Ok(arguments) => arguments,
-        Err(error) => return output::usage(&error),
+        Err(error) => return output::usage(&error, cli::message(&error, &given)),
     };
     output::start_log(arguments.verbose);
     match commands::run(&arguments) {

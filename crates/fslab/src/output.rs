@@ -69,8 +69,13 @@ pub(crate) fn event(json: &serde_json::Value) {
     let _gone = writeln!(io::stderr().lock(), "{}", escaped(&json.to_string()));
 }
 
-/// Prints help, the version, or an argument error, and returns the exit status.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+/// Prints help, the version, or an argument error, and returns the exit status. An error has its
+/// own message, or that of clap.
+pub(crate) fn usage(error: &clap::Error, own: Option<String>) -> ExitCode {
+    if let Some(text) = own {
+        message(&text);
+        return ExitCode::from(2);
+    }
     // An error repeats arguments, so styles cannot be allowed.
     let hostile = std::env::args_os().any(|it| it.to_string_lossy().contains(is_command));
     let terminal = match error.use_stderr() {

@@ -1,8 +1,11 @@
 //! Built-in plans; search, parsing, overriding, and diagnostics of plans.
 
+mod by_name;
+
 use std::{
     fs,
     io::{Seek, SeekFrom},
+    os::unix::fs::FileTypeExt,
     path::Path,
 };
 
@@ -13,6 +16,7 @@ use model::{
 };
 use rig::Catalog;
 
+pub(crate) use self::by_name::{names as workload_names, near as near_workloads, quoted};
 use crate::{cli::Changes, exit::Failure};
 
 /// Plan shipped with fslab.
@@ -70,29 +74,48 @@ pub(crate) struct ResolvedPlan {
     pub(crate) cells: Vec<LabeledCell>,
     /// Storage at that scale.
     pub(crate) storage: Storage,
+    /// True if the text was written from options of the command line.
+    pub(crate) from_options: bool,
 }
 
 impl ResolvedPlan {
-    /// Finds, reads, and checks a plan.
+    /// Finds, reads, and checks a plan, or writes the plan of the given workloads.
     ///
     /// # Errors
     /// A diagnostic with file, line, and hint if the plan is invalid.
-    pub(crate) fn new(given: &str, changes: &Changes, catalog: &Catalog) -> Result<Self, Failure> {
-        let (name, origin, text) = find(given)?;
+    pub(crate) fn new(
+        given: &[String],
+        changes: &Changes,
+        catalog: &Catalog,
+    ) -> Result<Self, Failure> {
+        if let Some(workloads) = by_name::workloads(given)? {
+            let chosen = by_name::resolve(workloads, changes, catalog)?;
+            return Ok(Self { from_options: true, ..chosen });
+        }
+        let (name, origin, text) = find(given.first().map(String::as_str).unwrap_or_default())?;
+        let axes = changes.axes.overrides();
+        let typed = |key: &str, value: &str| {
+            let mut options =
+                axes.iter().filter(|(other, own, _)| (&**other, &**own) == (key, value));
+            options.next().map_or_else(|| set(key, value), |(.., option)| option.clone())
+        };
         let profile =
             changes.profile.map(|name| ("profile".to_owned(), name.profile().name().into()));
         let guest = changes.guest.map(|kind| ("guest".to_owned(), kind.name().to_owned()));
         let kernel = (!changes.kernel.is_empty()).then(|| changes.kernel.join(","));
         let kernel = kernel.map(|kernels| ("kernel".to_owned(), kernels));
-        let set = changes.set.iter().cloned();
-        let own = profile.into_iter().chain(guest).chain(kernel).chain(set);
+        let options = axes.iter().map(|(key, value, _)| (key.clone(), value.clone()));
+        let own = profile.into_iter().chain(guest).chain(kernel).chain(options);
+        let own = own.chain(changes.set.iter().cloned());
         let (scale, settings) = match Scale::parse(&changes.scale) {
             Ok(scale) => (scale, Vec::new()),
             Err(_) => named_scale(&changes.scale, &origin, &text, catalog)?,
         };
         // Overrides of the command line take precedence over those of a scale.
         let overrides = settings.into_iter().chain(own).collect();
-        Self::read(name, &origin, text, overrides, scale, catalog)
+        let source = text.clone();
+        let wrong = |error: PlanError| Failure::diagnostic(explain(&error, &origin, &source));
+        Self::parse(name, text, overrides, scale, catalog, &wrong, &typed)
     }
 
     /// Checks the text of a plan; `origin` is the file name in diagnostics.
@@ -107,16 +130,31 @@ impl ResolvedPlan {
         scale: Scale,
         catalog: &Catalog,
     ) -> Result<Self, Failure> {
+        let source = text.clone();
+        let wrong = |error: PlanError| Failure::diagnostic(explain(&error, origin, &source));
+        Self::parse(name, text, overrides, scale, catalog, &wrong, &set)
+    }
+
+    /// Checks the text of a plan. `wrong` formats an error in the text, `typed` an override as the
+    /// option on the command line.
+    pub(crate) fn parse(
+        name: String,
+        text: String,
+        overrides: Vec<(String, String)>,
+        scale: Scale,
+        catalog: &Catalog,
+        wrong: &dyn Fn(PlanError) -> Failure,
+        typed: &dyn Fn(&str, &str) -> String,
+    ) -> Result<Self, Failure> {
         let suites = suites::specs();
         let filesystems = names(catalog);
         let vocabulary =
             KnownNames { suites: &suites, presets: suites::presets(), filesystems: &filesystems };
-        let wrong = |error: PlanError| Failure::diagnostic(explain(&error, origin, &text));
         let mut plan = Plan::parse(&text, vocabulary).map_err(wrong)?;
         for (key, value) in &overrides {
             plan.set(key, value, vocabulary).map_err(|error| {
                 let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-                Failure::usage(anyhow::anyhow!("--set {key}={value}: {error}{hint}"))
+                Failure::usage(anyhow::anyhow!("{}: {error}{hint}", typed(key, value)))
             })?;
         }
         plan.consistent().map_err(|error| {
@@ -134,7 +172,8 @@ impl ResolvedPlan {
             Ok(points)
         };
         let cells = plan.cells(scale, &refine).map_err(wrong)?;
-        Ok(Self { name, text, overrides, scale, cells, storage, plan })
+        let from_options = false;
+        Ok(Self { name, text, overrides, scale, cells, storage, plan, from_options })
     }
 
     /// Largest space used by the files of any trial.
@@ -142,6 +181,18 @@ impl ResolvedPlan {
         let points = self.cells.iter().map(|labelled| &labelled.cell.workload);
         points.map(footprint).max().unwrap_or_default()
     }
+}
+
+/// Override as an option.
+pub(crate) fn set(key: &str, value: &str) -> String {
+    format!("--set {key}={value}")
+}
+
+/// Scale of a plan without named scales.
+fn known_scale(text: &str) -> Result<Scale, Failure> {
+    Scale::parse(text).map_err(|error| {
+        Failure::usage(anyhow::anyhow!("--scale {text}: {error}; use a number such as 1/64"))
+    })
 }
 
 fn names(catalog: &Catalog) -> Vec<&str> {
@@ -163,10 +214,12 @@ fn named_scale(
     let Some(scale) = plan.named_scale(name) else {
         let known: Vec<_> = plan.scales.iter().map(|scale| scale.name.as_str()).collect();
         let hint = match known.as_slice() {
-            [] => "this plan has no named scales; use a number such as 1/64".to_owned(),
+            [] => "use a number such as 1/64 (the plan has no named scales)".to_owned(),
             known => format!("use a number such as 1/64, or one of {}", known.join(", ")),
         };
-        return Err(Failure::usage(anyhow::anyhow!("unknown scale `{name}`; {hint}")));
+        return Err(Failure::usage(anyhow::anyhow!(
+            "--scale {name}: not a positive number or a named scale of the plan; {hint}"
+        )));
     };
     let (sizes, settings): (Vec<_>, Vec<_>) =
         scale.settings.iter().cloned().partition(|(key, _)| key == "scale");
@@ -203,7 +256,9 @@ fn fits(point: &model::WorkloadParameters, storage: &Storage) -> Result<(), Valu
     let needs = footprint(point);
     match capacity(&storage.kind) {
         Some(has) if needs.0.saturating_add(needs.0 / 8) > has.0 => Err(ValueError::new(format!(
-            "the workload needs {needs} and an eighth in reserve, but the storage has {has}"
+            "the workload needs {} and an eighth in reserve, but the storage has {}",
+            needs.rough(),
+            has.rough()
         ))
         .hint("use smaller files or larger storage")),
         Some(_) | None => Ok(()),
@@ -224,9 +279,16 @@ fn capacity(place: &StorageKind) -> Option<model::Bytes> {
             Some(model::Bytes::mib(whole_mib))
         }
         StorageKind::Devices { paths } => {
+            // Other files are rejected with the reason when the storage is opened.
+            let device = |path: &String| {
+                let file_type = fs::metadata(path).map(|metadata| metadata.file_type());
+                file_type.is_ok_and(|file_type| file_type.is_block_device())
+            };
             let size =
                 |path: &String| fs::File::open(path).and_then(|mut f| f.seek(SeekFrom::End(0)));
-            paths.iter().map(|path| size(path).ok().map(model::Bytes)).sum()
+            let devices = paths.iter().filter(|path| device(path));
+            let sizes: Vec<_> = devices.filter_map(|path| size(path).ok()).collect();
+            (sizes.len() == paths.len()).then(|| sizes.into_iter().map(model::Bytes).sum())
         }
     }
 }
@@ -248,7 +310,12 @@ fn find(given: &str) -> Result<(String, String, String), Failure> {
         let near = model::suggest::nearest(given, names.iter().copied());
         let hint = match near {
             Some(near) => format!("did you mean the built-in plan `{near}`?"),
-            None => format!("use a TOML file or a built-in plan: {}", names.join(", ")),
+            None => match &by_name::near(given)[..] {
+                near if looks_like_a_file || near.is_empty() => {
+                    format!("use a TOML file or a built-in plan: {}", names.join(", "))
+                }
+                near => format!("did you mean the workload {}?", near.join(" or ")),
+            },
         };
         Failure::usage(anyhow::anyhow!("cannot read the plan {given}: {source}; {hint}"))
     })?;

@@ -201,7 +201,7 @@ impl Screen {
             Event::CellDone { filesystem, label, aa_duplicate, reason } => {
                 format!("closed {}: {reason}", cell(filesystem, label, *aa_duplicate))
             }
-            Event::Forecast(forecast) => told(forecast),
+            Event::Forecast(forecast) => forecast_line(forecast),
             Event::RunEnded { tally, elapsed } => {
                 let plural = if state.done == 1 { "" } else { "s" };
                 let invalid = match tally.invalid {
@@ -259,7 +259,7 @@ fn cell(filesystem: &str, label: &str, aa_duplicate: bool) -> String {
 }
 
 /// Forecast as text.
-fn told(forecast: &Forecast) -> String {
+fn forecast_line(forecast: &Forecast) -> String {
     let Forecast { least, expected, most, time, over_time_limit, .. } = forecast;
     let trials = match (least, most) {
         _ if *over_time_limit => format!("about {expected} trials until the time limit"),
@@ -269,11 +269,11 @@ fn told(forecast: &Forecast) -> String {
     let too_few = *over_time_limit && forecast.detectable.is_none();
     let too_few = if too_few { "; too few repetitions per cell for comparisons" } else { "" };
     let percent = |ratio: Ratio| format!("{:.1} %", ratio.0 * 100.0);
-    let difference = forecast.detectable.as_ref().map(|told| {
-        let (median, worst) = (percent(told.median), percent(told.worst));
+    let difference = forecast.detectable.as_ref().map(|detectable| {
+        let (median, worst) = (percent(detectable.median), percent(detectable.worst));
         format!(
             "; detectable difference: {median} (median over tests), {worst} at most ({})",
-            told.at
+            detectable.at
         )
     });
     format!(

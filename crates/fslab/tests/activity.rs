@@ -75,22 +75,22 @@ fn cold_reads_come_from_the_device_and_warm_ones_from_memory() {
         lines.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     };
     let record = store::read(&bench.path("run.fslab")).unwrap();
-    let told = |trial: &&model::record::TrialRecord| {
+    let warned = |trial: &&model::record::TrialRecord| {
         let mut warnings = trial.warnings.iter();
         warnings.any(|(_, warning)| matches!(warning, model::Warning::CacheNotWarm { .. }))
     };
-    let names = record.trials.iter().filter(told).map(|trial| &record.cells[trial.cell].cell);
+    let names = record.trials.iter().filter(warned).map(|trial| &record.cells[trial.cell].cell);
     let not_warm: Vec<&str> = names.map(|cell| cell.filesystem.name.as_str()).collect();
     for (cache, cached) in [("cold", 0.0..=0.01), ("warm", 0.99..=1.0)] {
         let shares = values(&of(cache), "cache_hit_ratio");
         for filesystem in ["ext4", "xfs", "btrfs"] {
             let share = shares[&(filesystem.to_owned(), "read".to_owned())];
             // Other tests may drop the caches of the whole machine, which is then reported.
-            let told = cache == "warm" && not_warm.contains(&filesystem);
+            let warned = cache == "warm" && not_warm.contains(&filesystem);
             let kept = cached.contains(&share);
             assert!(
-                kept != told,
-                "{filesystem} {cache}: {share} came from memory, reported: {told}"
+                kept != warned,
+                "{filesystem} {cache}: {share} came from memory, reported: {warned}"
             );
         }
     }
@@ -112,8 +112,8 @@ fn compression_reduces_the_bytes_written_by_the_device() {
     let amplification = values(&csv, "write_amplification");
     let amplification = amplification[&("btrfs-zstd".to_owned(), "write".to_owned())];
     assert!(amplification < 0.5, "{amplification}");
-    let said = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
-    assert!(said.contains("reduced-writes"), "{said}");
+    let output = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
+    assert!(output.contains("reduced-writes"), "{output}");
 }
 
 /// Process that uses one CPU until it is dropped.
@@ -153,6 +153,6 @@ fn other_cpu_load_is_named() {
         ],
     );
     drop(burner);
-    let said = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
-    assert!(said.contains("other-cpu-load"), "{said}");
+    let output = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
+    assert!(output.contains("other-cpu-load"), "{output}");
 }

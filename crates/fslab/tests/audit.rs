@@ -7,24 +7,27 @@ use crate::support::Bench;
 #[test]
 fn published_results_are_audited_by_name() {
     let bench = Bench::new();
-    let said = bench.ends(1, &["audit", "iozone-2009@published"]).stdout;
+    let output = bench.ends(1, &["audit", "iozone-2009@published"]).stdout;
     for words in ["author: Jeff Layton", "Malformed numbers (7)", "Conflicting values"] {
-        assert!(said.contains(words), "{words} is missing from\n{said}");
+        assert!(output.contains(words), "{words} is missing from\n{output}");
     }
-    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    assert!(output.lines().all(|line| line.chars().count() <= 80), "{output}");
     let json = bench.ends(1, &["audit", "tasks-2006@published", "--format", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["found"], true);
-    let said = bench.ends(1, &["audit", "bonnie-2012@published", "--format", "md"]).stdout;
-    assert!(said.contains("| deletion | btrfs is no longer weak at deletion | holds |"), "{said}");
+    let output = bench.ends(1, &["audit", "bonnie-2012@published", "--format", "md"]).stdout;
+    assert!(
+        output.contains("| deletion | btrfs is no longer weak at deletion | holds |"),
+        "{output}"
+    );
     let name = "iozone-2009@published";
     assert!(bench.ends(0, &["report", name]).stdout.contains("malformed-number"));
-    let said = bench.ends(2, &["explain", name]).stderr;
-    assert!(said.contains("`fslab compare`, `fslab report`, and `fslab audit` only"), "{said}");
-    let said = bench.ends(2, &["compare", name, name]).stderr;
-    assert!(said.contains("is compared with itself; use a run file for one of them"), "{said}");
-    let said = bench.ends(2, &["audit", "dbench-2012@published"]).stderr;
-    assert!(said.contains("iozone-2009@published"), "{said}");
+    let output = bench.ends(2, &["explain", name]).stderr;
+    assert!(output.contains("`fslab compare`, `fslab report`, and `fslab audit` only"), "{output}");
+    let output = bench.ends(2, &["compare", name, name]).stderr;
+    assert!(output.contains("is compared with itself; use a run file for one of them"), "{output}");
+    let output = bench.ends(2, &["audit", "dbench-2012@published"]).stderr;
+    assert!(output.contains("iozone-2009@published"), "{output}");
 }
 
 #[test]
@@ -42,15 +45,28 @@ fn a_custom_table_is_audited_with_statements() {
     fs::write(bench.path("bad.toml"), "[layout]\nvalu = 1\n").unwrap();
     bench.ends(0, &["audit", "a.csv"]);
     bench.ends(0, &["audit", "a.csv", "--statements", "yes.toml"]);
-    let said = bench.ends(1, &["audit", "a.csv", "--statements", "no.toml"]).stdout;
-    assert!(said.contains("a contradicted: the best"), "{said}");
-    let said = bench.ends(2, &["audit", "a.csv", "--statements", "bad.toml"]).stderr;
-    assert!(said.contains("bad.toml") && said.contains("line 2"), "{said}");
+    let output = bench.ends(1, &["audit", "a.csv", "--statements", "no.toml"]).stdout;
+    assert!(output.contains("a contradicted: the best"), "{output}");
+    let output = bench.ends(2, &["audit", "a.csv", "--statements", "bad.toml"]).stderr;
+    assert!(output.contains("bad.toml") && output.contains("line 2"), "{output}");
     fs::write(bench.path("typo.toml"), statement("zfs")).unwrap();
-    let said = bench.ends(2, &["audit", "a.csv", "--statements", "typo.toml"]).stderr;
-    assert!(said.contains("typo.toml") && said.contains("line 4: no cell has"), "{said}");
+    let output = bench.ends(2, &["audit", "a.csv", "--statements", "typo.toml"]).stderr;
+    assert!(output.contains("typo.toml") && output.contains("line 4: no cell has"), "{output}");
     fs::write(bench.path("b.csv"), "filesystem,value\next4\n").unwrap();
-    let said = bench.ends(2, &["audit", "b.csv"]).stderr;
-    assert!(said.contains("b.csv") && said.contains("line 2: 1 field"), "{said}");
+    let output = bench.ends(2, &["audit", "b.csv"]).stderr;
+    assert!(output.contains("b.csv") && output.contains("line 2: 1 field"), "{output}");
     bench.ends(2, &["audit", "missing.csv"]);
+}
+
+#[test]
+fn statements_of_a_study_are_checked_on_a_run() {
+    let bench = Bench::new();
+    let short = ["--file-size", "1MiB", "--runtime", "100ms", "-o", "run.fslab"];
+    bench.ends(0, &[&["bench", "fsync-4k", "."], &short[..]].concat());
+    let said = bench.ends(2, &["audit", "run.fslab"]).stderr;
+    assert!(said.contains("name one with --statements: tasks-2006"), "{said}");
+    let said = bench.ends(2, &["audit", "run.fslab", "--statements", "nothing-2009"]).stderr;
+    assert!(said.contains("there are no statements of `nothing-2009`"), "{said}");
+    let said = bench.ends(2, &["audit", "run.fslab", "--statements", "iozone-2009"]).stderr;
+    assert!(said.contains("measure them with fslab run iozone-2009"), "{said}");
 }

@@ -26,7 +26,7 @@ fn names(bench: &Bench, directory: &str) -> Vec<String> {
 #[test]
 fn a_workload_is_run_and_leaves_nothing_behind() {
     let bench = bench();
-    let said = bench.ends(0, &[&["bench", "iozone", "data"], &SMALL[..]].concat());
+    let output = bench.ends(0, &[&["bench", "iozone", "data"], &SMALL[..]].concat());
     for words in [
         "overrides: file_size 1MiB, tests write,read",
         "n = 1: no confidence interval",
@@ -35,12 +35,19 @@ fn a_workload_is_run_and_leaves_nothing_behind() {
         "load generator",
         "fits-in-memory",
     ] {
-        assert!(said.stdout.contains(words), "{words} is missing from\n{}", said.stdout);
+        assert!(output.stdout.contains(words), "{words} is missing from\n{}", output.stdout);
     }
-    assert!(said.stdout.contains("reread") && !said.stdout.contains("run file"), "{}", said.stdout);
-    // One line per phase, because stderr is not a terminal.
-    let phases: Vec<_> = said.stderr.lines().filter_map(|line| line.split(':').next()).collect();
-    assert_eq!(phases, ["write", "rewrite", "read", "reread"], "{}", said.stderr);
+    assert!(
+        output.stdout.contains("reread") && !output.stdout.contains("run file"),
+        "{}",
+        output.stdout
+    );
+    // The job, and one line per phase, because stderr is not a terminal.
+    let mut lines = output.stderr.lines();
+    let job = lines.next().unwrap_or_default();
+    assert!(job.ends_with("; block=64KiB buffered, 1 worker, 1MiB per worker"), "{job}");
+    let phases: Vec<_> = lines.filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(phases, ["write", "rewrite", "read", "reread"], "{}", output.stderr);
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
     assert_eq!(names(&bench, "."), ["data", "state"]);
     assert_eq!(names(&bench, "state"), ["journal"], "the run file is removed");
@@ -48,13 +55,27 @@ fn a_workload_is_run_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn the_first_line_states_the_job() {
+    let bench = bench();
+    let small = ["--file-size", "1MiB", "--runtime", "50ms", "--set", "ramp_time=0s"];
+    let said = bench.run(&[&["bench", "randread-4k-qd32", "data"], &small[..]].concat());
+    // Also printed if the machine has no io_uring or no direct I/O.
+    let first = said.stderr.lines().next().unwrap_or_default();
+    assert_eq!(first, "io_uring depth=32 block=4KiB direct random read, 1 worker, 50ms");
+}
+
+#[test]
 fn a_stored_run_can_be_reported() {
     let bench = bench();
     let arguments =
         [&["bench", "iozone", "data", "-o", "run.fslab", "-q", "--repetitions", "2"], &SMALL[..]];
-    let said = bench.ends(0, &arguments.concat());
-    assert_eq!(said.stderr, "");
-    assert!(said.stdout.contains("n = 2") && said.stdout.contains("run.fslab"), "{}", said.stdout);
+    let output = bench.ends(0, &arguments.concat());
+    assert_eq!(output.stderr, "");
+    assert!(
+        output.stdout.contains("n = 2") && output.stdout.contains("run.fslab"),
+        "{}",
+        output.stdout
+    );
     assert_eq!(names(&bench, "."), ["data", "run.fslab", "state"]);
     assert!(bench.ends(0, &["report", "run.fslab"]).stdout.contains("reread"));
     let record = store::read(&bench.path("run.fslab")).unwrap();
@@ -70,26 +91,55 @@ fn a_stored_run_can_be_reported() {
     let generator = |sample: &&model::Sample| sample.metric == model::Metric::GeneratorOverhead;
     assert_eq!(trial.samples.iter().filter(generator).count(), 4);
     let again = bench.ends(2, &arguments.concat());
-    assert!(again.stderr.contains("exists"), "{}", again.stderr);
+    assert!(again.stderr.contains("contains a complete run"), "{}", again.stderr);
 }
 
 #[test]
 fn json_is_written_to_both_streams() {
     let bench = bench();
-    let said = bench.ends(0, &[&["bench", "iozone", "data", "--json"], &SMALL[..]].concat());
-    let events: Vec<serde_json::Value> =
-        said.stderr.lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect();
+    let output = bench.ends(0, &[&["bench", "iozone", "data", "--json"], &SMALL[..]].concat());
+    let events: Vec<serde_json::Value> = output
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .collect();
     assert_eq!(events.iter().filter(|event| event["event"] == "phase_ended").count(), 4);
-    let result: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let result: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     let write = &result["workloads"][0]["tests"][0]["results"][0];
     assert_eq!(write["metrics"]["ops_rate"]["n"], 1);
     assert_eq!(write["metrics"]["generator_overhead"]["unit"], "fraction");
 }
 
 #[test]
+fn quiet_json_is_alone_on_stdout() {
+    let bench = bench();
+    let json = |said: &str| serde_json::from_str::<serde_json::Value>(said).expect("JSON");
+    let small = [&SMALL[..], &["-q", "--json"]].concat();
+    let said = bench.ends(0, &[&["bench", "iozone", "data"], &small[..]].concat());
+    assert_eq!(said.stderr, "");
+    let schema = json(&said.stdout)["schema"].clone();
+    let plan = bench.plan(
+        "repetitions = 1\n[storage]\ndirectory = \"data\"\n[axes]\n\
+         workload = [{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }]",
+    );
+    let said = bench.ends(0, &["run", &plan, "-q", "--json", "-o", "run.fslab"]);
+    assert_eq!(said.stderr, "");
+    let report = bench.ends(0, &["report", "run.fslab", "--format", "json"]);
+    assert_eq!(json(&said.stdout), json(&report.stdout));
+    assert_eq!(json(&said.stdout)["schema"], schema);
+    let said = bench.ends(0, &["run", "--resume", "run.fslab", "-q", "--json"]);
+    assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", ""));
+    // Without -q the progress is on stderr.
+    let said = bench.ends(0, &["run", &plan, "--json", "-o", "loud.fslab"]);
+    assert!(said.stderr.lines().count() > 2);
+    said.stderr.lines().for_each(|line| drop(json(line)));
+    json(&said.stdout);
+}
+
+#[test]
 fn several_values_are_all_run() {
     let bench = bench();
-    let said = bench.ends(
+    let output = bench.ends(
         0,
         &[
             "bench",
@@ -106,8 +156,8 @@ fn several_values_are_all_run() {
             "second_pass=false",
         ],
     );
-    assert!(said.stdout.contains("iozone block_size=64KiB\n"), "{}", said.stdout);
-    assert!(said.stdout.contains("iozone block_size=256KiB\n"), "{}", said.stdout);
+    assert!(output.stdout.contains("iozone block_size=64KiB\n"), "{}", output.stdout);
+    assert!(output.stdout.contains("iozone block_size=256KiB\n"), "{}", output.stdout);
 }
 
 /// Runs a wrong command and compares its message; nothing is changed.
@@ -115,9 +165,9 @@ fn several_values_are_all_run() {
 fn refused(arguments: &[&str], expected: Expect) {
     let bench = bench();
     fs::write(bench.path("file"), "").unwrap();
-    let said = bench.ends(2, &[&["bench"], arguments].concat());
-    expected.assert_eq(&said.stderr);
-    assert_eq!(said.stdout, "");
+    let output = bench.ends(2, &[&["bench"], arguments].concat());
+    expected.assert_eq(&output.stderr);
+    assert_eq!(output.stdout, "");
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
 }
 
@@ -126,13 +176,13 @@ fn no_workload_or_an_unknown_one() {
     refused(
         &[],
         expect![[r#"
-            error: workload and directory are missing; use for example `fslab bench randread-4k /srv`; `fslab list workloads` lists all workloads
+            error: WORKLOAD and DIRECTORY are missing; use for example `fslab bench randread-4k /srv`; `fslab list workloads` lists all workloads
         "#]],
     );
     refused(
         &["data"],
         expect![[r#"
-            error: the workload is missing; put it before the directory, for example `fslab bench randread-4k data`; `fslab list workloads` lists all workloads
+            error: `data` is a path, but WORKLOAD comes first, such as `fslab bench randread-4k data`; workloads are randread-4k, seqwrite-1m, fsync-4k, oltp-8k, mail-spool, and others (`fslab list workloads`)
         "#]],
     );
     refused(
@@ -154,8 +204,8 @@ fn a_missing_or_unusable_directory() {
     refused(
         &["iozone"],
         expect![[r#"
-        error: the directory to measure is missing; put it after the workload
-    "#]],
+            error: DIRECTORY is missing: the directory to measure; use `fslab bench iozone DIRECTORY`
+        "#]],
     );
     refused(
         &["iozone", "nowhere"],
@@ -183,19 +233,19 @@ fn wrong_settings() {
     refused(
         &["iozone", "data", "--runtime", "1s"],
         expect![[r#"
-            error: iozone has no --runtime: suite iozone has no parameter `runtime`; `fslab list suites` lists the parameters for --set
+            error: --runtime 1s: suite iozone has no parameter `runtime`; `fslab list suites` lists the parameters
         "#]],
     );
     refused(
         &["iozone", "data", "--file-size", "4MB"],
         expect![[r#"
-        error: --set file_size=4MB: `4MB` is ambiguous: 4MB may mean 4000000 or 4194304 bytes; write `4MiB` for 4194304 bytes, or `4000000B` for 4000000
-    "#]],
+            error: --file-size 4MB: `4MB` is ambiguous: 4000000 or 4194304 bytes; write `4MiB` for 4194304, or `4000000B`
+        "#]],
     );
     refused(
         &["iozone", "data", "--set", "blck_size=4KiB"],
         expect![[r#"
-            error: --set blck_size=4KiB: the plan has no key `blck_size`; did you mean `block_size`?
+            error: --set blck_size=4KiB: suite iozone has no parameter `blck_size`; did you mean `block_size`? `fslab list suites` lists the parameters
         "#]],
     );
 }
@@ -203,8 +253,8 @@ fn wrong_settings() {
 #[test]
 fn a_file_that_does_not_fit_is_refused() {
     let bench = bench();
-    let said = bench.ends(2, &["bench", "iozone", "data", "--file-size", "8PiB"]);
-    assert!(said.stderr.contains("an eighth in reserve"), "{}", said.stderr);
+    let output = bench.ends(2, &["bench", "iozone", "data", "--file-size", "8PiB"]);
+    assert!(output.stderr.contains("an eighth in reserve"), "{}", output.stderr);
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
 }
 
@@ -236,19 +286,23 @@ fn synced_data_of_a_killed_run_is_verified() {
     child.kill().unwrap();
     child.wait().unwrap();
 
-    let said = bench.ends(0, &["verify", &state]);
-    assert!(said.stdout.contains("lost                0\n"), "{}", said.stdout);
+    let output = bench.ends(0, &["verify", &state]);
+    assert!(output.stdout.contains("lost                0\n"), "{}", output.stdout);
     let files = crate::support::files(&bench.path("data"));
     let file = files.iter().find(|path| path.ends_with("file.0")).expect("the file under test");
     fs::File::options().write(true).open(file).unwrap().set_len(0).unwrap();
-    let said = bench.ends(1, &["verify", &state]);
-    assert!(said.stdout.contains("at offset 0: all zeros"), "{}", said.stdout);
+    let output = bench.ends(1, &["verify", &state]);
+    assert!(output.stdout.contains("at offset 0: all zeros"), "{}", output.stdout);
     bench.ends(0, &["clean"]);
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
 
     let inside = bench.path("data/state").display().to_string();
-    let said = bench.ends(2, &[&arguments[..], &["--crash-state", &inside]].concat());
-    assert!(said.stderr.contains("is on the filesystem under test"), "{}", said.stderr);
-    let said = bench.ends(2, &["verify", "data"]);
-    assert!(said.stderr.contains("the state file data"), "{}", said.stderr);
+    let output = bench.ends(2, &[&arguments[..], &["--crash-state", &inside]].concat());
+    assert!(output.stderr.contains("is on the filesystem under test"), "{}", output.stderr);
+    let output = bench.ends(2, &["verify", "data"]);
+    assert!(
+        output.stderr.contains("cannot read or write the crash state data"),
+        "{}",
+        output.stderr
+    );
 }

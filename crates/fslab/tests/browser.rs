@@ -67,16 +67,16 @@ fn check(name: &str, bench: &Bench, pages: &[(&str, PathBuf, bool)]) {
         .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let said: Value =
+    let output: Value =
         serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}\n{stderr}"));
     let problems: Vec<&str> =
-        said["problems"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        output["problems"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
-    let looked = |what: &str| said["looked"][what].as_u64().unwrap();
+    let looked = |what: &str| output["looked"][what].as_u64().unwrap();
     assert_eq!(looked("pages"), pages.len() as u64);
     // Two color schemes, three widths.
     assert_eq!(looked("views"), 6 * pages.len() as u64);
-    assert!(looked("rules") > 10 && looked("values") > 0, "{said}");
+    assert!(looked("rules") > 10 && looked("values") > 0, "{output}");
 }
 
 /// Next to the binaries.

@@ -4,14 +4,14 @@ use crate::support::Bench;
 
 #[test]
 fn help_names_every_command_and_status() {
-    let said = Bench::new().ends(0, &["--help"]);
+    let output = Bench::new().ends(0, &["--help"]);
     for word in [
         "demo", "run", "bench", "show", "report", "import", "loadfile", "compare", "explain",
         "list", "doctor", "guest", "clean", "130",
     ] {
-        assert!(said.stdout.contains(word), "{word} is missing from\n{}", said.stdout);
+        assert!(output.stdout.contains(word), "{word} is missing from\n{}", output.stdout);
     }
-    assert!(!said.stdout.contains("worker"), "hidden commands stay hidden");
+    assert!(!output.stdout.contains("worker"), "hidden commands stay hidden");
 }
 
 #[test]
@@ -36,27 +36,27 @@ fn a_closed_stdout_is_not_an_error() {
 #[test]
 fn published_results_are_shown_by_name_and_marked_as_published() {
     let bench = Bench::new();
-    let said = bench.ends(0, &["report", "tasks-2006@published"]);
-    assert!(said.stdout.contains("288.56"), "the total of jfs:\n{}", said.stdout);
+    let output = bench.ends(0, &["report", "tasks-2006@published"]);
+    assert!(output.stdout.contains("288.56"), "the total of jfs:\n{}", output.stdout);
     for format in ["csv", "json", "md"] {
-        let said = bench.ends(0, &["report", "tasks-2004@published", "--format", format]);
-        assert!(said.stdout.contains("not measured by fslab"), "{}", said.stdout);
+        let output = bench.ends(0, &["report", "tasks-2004@published", "--format", format]);
+        assert!(output.stdout.contains("not measured by fslab"), "{}", output.stdout);
     }
     let editions = ["compare", "tasks-2004@published", "tasks-2006@published"];
-    let said = bench.ends(0, &editions).stdout;
-    assert!(said.contains("(no statistical test): disk, kernel"), "{said}");
+    let output = bench.ends(0, &editions).stdout;
+    assert!(output.contains("(no statistical test): disk, kernel"), "{output}");
     let gated = [&editions[..], &["--gate", "5%"]].concat();
     assert!(bench.ends(2, &gated).stderr.contains("compared without tests"));
-    let said = bench.ends(2, &["report", "tasks-2009@published"]).stderr;
-    assert!(said.contains("Did you mean tasks-200"), "{said}");
-    let said = bench.ends(2, &["report", "tasks-1999@published"]);
-    assert!(said.stderr.contains("tasks-2004@published"), "{}", said.stderr);
+    let output = bench.ends(2, &["report", "tasks-2009@published"]).stderr;
+    assert!(output.contains("Did you mean tasks-200"), "{output}");
+    let output = bench.ends(2, &["report", "tasks-1999@published"]);
+    assert!(output.stderr.contains("tasks-2004@published"), "{}", output.stderr);
     assert!(bench.ends(0, &["report", "--help"]).stdout.contains("tasks-2006@published"));
 }
 
 #[test]
 fn every_filesystem_is_listed_with_a_hint() {
-    let said = Bench::new().ends(0, &["list", "filesystems"]);
+    let output = Bench::new().ends(0, &["list", "filesystems"]);
     for name in [
         "ext2",
         "ext3",
@@ -75,18 +75,18 @@ fn every_filesystem_is_listed_with_a_hint() {
         "tmpfs",
         "directory",
     ] {
-        let line = said.stdout.lines().find(|line| line.trim_start().starts_with(name));
-        assert!(line.is_some(), "{name} is missing from\n{}", said.stdout);
+        let line = output.stdout.lines().find(|line| line.trim_start().starts_with(name));
+        assert!(line.is_some(), "{name} is missing from\n{}", output.stdout);
     }
-    assert!(said.stdout.contains("6.13"), "reiserfs left the kernel in 6.13:\n{}", said.stdout);
+    assert!(output.stdout.contains("6.13"), "reiserfs left the kernel in 6.13:\n{}", output.stdout);
 }
 
 #[test]
 fn every_listing_has_rows() {
     let bench = Bench::new();
     for what in ["suites", "plans", "metrics", "warnings", "published"] {
-        let said = bench.ends(0, &["list", what]);
-        assert!(said.stdout.lines().count() > 3, "{what}:\n{}", said.stdout);
+        let output = bench.ends(0, &["list", what]);
+        assert!(output.stdout.lines().count() > 3, "{what}:\n{}", output.stdout);
     }
 }
 
@@ -130,10 +130,10 @@ fn every_builtin_plan_can_be_shown() {
     assert!(study.contains("32 cells"), "{study}");
     let tasks = show("tasks-2006", "1/10");
     assert!(tasks.contains("source_files=1800"), "{tasks}");
-    assert!(tasks.contains("8 cells"), "{tasks}");
-    let bonnie = show("bonnie-2012", "1/64");
-    assert!(bonnie.contains("file_size=128MiB files=8192 seeks=128"), "{bonnie}");
-    assert!(bonnie.contains("2560MiB") && bonnie.contains("limited to 64MiB"), "{bonnie}");
+    assert!(tasks.contains("16 cells") && tasks.contains("method=coreutils-per-file"), "{tasks}");
+    let bonnie = show("bonnie-2012", "1/32");
+    assert!(bonnie.contains("file_size=256MiB seeks=256"), "{bonnie}");
+    assert!(bonnie.contains("3200MiB") && bonnie.contains("limited to 128MiB"), "{bonnie}");
     assert!(bonnie.contains("11 cells"), "{bonnie}");
     let small = show("smallfiles-2011", "1/64");
     assert!(small.contains("cache=warm files=5468 workers=4"), "{small}");
@@ -153,15 +153,19 @@ fn every_builtin_plan_can_be_shown() {
 fn the_verbose_version_names_compiler_and_database() {
     let bench = Bench::new();
     assert!(bench.ends(0, &["version"]).stdout.starts_with("fslab "));
-    let said = bench.ends(0, &["version", "--verbose"]);
-    assert!(said.stdout.contains("rustc") && said.stdout.contains("SQLite 3."), "{}", said.stdout);
+    let output = bench.ends(0, &["version", "--verbose"]);
+    assert!(
+        output.stdout.contains("rustc") && output.stdout.contains("SQLite 3."),
+        "{}",
+        output.stdout
+    );
 }
 
 #[test]
 fn doctor_reports_the_generator_overhead() {
-    let said = Bench::new().ends(0, &["doctor"]);
+    let output = Bench::new().ends(0, &["doctor"]);
     for word in ["kernel", "clock", "generator", "ext4"] {
-        assert!(said.stdout.contains(word), "{}", said.stdout);
+        assert!(output.stdout.contains(word), "{}", output.stdout);
     }
 }
 
@@ -172,6 +176,6 @@ fn clean_finds_nothing_on_a_clean_machine() {
 
 #[test]
 fn the_demo_creates_its_run_file() {
-    let said = Bench::new().ends(2, &["demo", "-o", "not-here/run.fslab"]);
-    assert!(said.stderr.contains("not-here/run.fslab cannot be written"), "{}", said.stderr);
+    let output = Bench::new().ends(2, &["demo", "-o", "not-here/run.fslab"]);
+    assert!(output.stderr.contains("not-here/run.fslab cannot be written"), "{}", output.stderr);
 }

@@ -30,8 +30,8 @@ fn two(settings: &[&str]) -> Bench {
 fn two_runs_under_the_same_conditions_are_a_repetition() {
     let bench = two(&[]);
     let compare = ["compare", "a.fslab", "b.fslab"];
-    let said = bench.ends(0, &compare);
-    let joined = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = bench.ends(0, &compare);
+    let joined = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "No condition is known to differ",
         "repetition under the same conditions",
@@ -39,15 +39,15 @@ fn two_runs_under_the_same_conditions_are_a_repetition() {
         "? inconclusive",
         "n = 1 and 1, 6 needed",
     ] {
-        assert!(joined.contains(words), "{words} is missing from\n{}", said.stdout);
+        assert!(joined.contains(words), "{words} is missing from\n{}", output.stdout);
     }
-    assert!(!said.stdout.contains("Cells only in"), "{}", said.stdout);
+    assert!(!output.stdout.contains("Cells only in"), "{}", output.stdout);
     // One repetition each is inconclusive.
-    let said = bench.ends(6, &[&compare[..], &["--gate", "5%"]].concat());
+    let output = bench.ends(6, &[&compare[..], &["--gate", "5%"]].concat());
     let words = "gate 5 %: inconclusive; 0 of 4 tests non-inferior, 4 inconclusive";
-    assert!(said.stdout.contains(words), "{}", said.stdout);
-    let said = bench.ends(2, &["compare", "a.fslab", "a.fslab", "--gate", "5%"]);
-    assert!(said.stderr.contains("a.fslab and a.fslab: both runs are "), "{}", said.stderr);
+    assert!(output.stdout.contains(words), "{}", output.stdout);
+    let output = bench.ends(2, &["compare", "a.fslab", "a.fslab", "--gate", "5%"]);
+    assert!(output.stderr.contains("a.fslab and a.fslab: both runs are "), "{}", output.stderr);
 }
 
 #[test]
@@ -107,13 +107,13 @@ fn the_gate_determines_the_exit_status() {
     made_up(&bench, "slow.fslab", 0.8);
     let gate = |runs: &[&str], status: i32, words: &[&str]| {
         let arguments = [&["compare"], runs, &["--gate", "5%"]].concat();
-        let said = bench.ends(status, &arguments);
-        let text = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let output = bench.ends(status, &arguments);
+        let text = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in words {
-            assert!(text.contains(words), "{words} is missing from\n{}", said.stdout);
+            assert!(text.contains(words), "{words} is missing from\n{}", output.stdout);
         }
-        let columns = said.stdout.lines().map(|line| line.chars().count()).max();
-        assert!(columns <= Some(80), "{}", said.stdout);
+        let columns = output.stdout.lines().map(|line| line.chars().count()).max();
+        assert!(columns <= Some(80), "{}", output.stdout);
     };
     let regressed =
         "throughput of directory, iozone block_size=64KiB, write regressed by 20.0 % [19.";
@@ -141,7 +141,7 @@ fn other_files_are_a_usage_error() {
         &["compare", "a.fslab", "b.fslab", "--metric", "speed"],
         &["compare", "a.fslab", "b.fslab", "--pair", "ext4=xfs"],
     ] {
-        let said = bench.ends(2, arguments);
-        assert_eq!(said.stdout, "");
+        let output = bench.ends(2, arguments);
+        assert_eq!(output.stdout, "");
     }
 }

@@ -19,7 +19,7 @@ use model::record::RunInfo;
 
 use crate::{
     made,
-    support::{Bench, said},
+    support::{Bench, finished},
 };
 
 /// Address space limit in KiB of a command that reads a damaged file: four times what an intact run
@@ -82,18 +82,18 @@ impl Patient {
             .stdin(std::process::Stdio::null());
         let output = command.output().unwrap();
         let signal = output.status.signal();
-        let said = said(output);
-        let what = format!("{name}: fslab {arguments:?}\n{}", said.stderr);
+        let output = finished(output);
+        let what = format!("{name}: fslab {arguments:?}\n{}", output.stderr);
         assert!(signal.is_none(), "{what}: ended by signal {signal:?}");
-        assert!(!said.stderr.contains("panicked"), "{what}");
-        let status = said.status.unwrap();
+        assert!(!output.stderr.contains("panicked"), "{what}");
+        let status = output.status.unwrap();
         assert!(allowed.contains(&status), "{what}: ended with {status}");
         if status != 0 {
-            assert!(said.stderr.contains("runs"), "{what}: does not name the file");
-            assert!(said.stderr.contains(';'), "{what}: has no hint");
+            assert!(output.stderr.contains("runs"), "{what}: does not name the file");
+            assert!(output.stderr.contains(';'), "{what}: has no hint");
         }
         assert!(seen(&self.bench.path("runs")) == before, "{what}: something was written");
-        (status, said.stderr)
+        (status, output.stderr)
     }
 
     /// Checks that every command that reads runs rejects this path with one of these texts.
@@ -151,8 +151,8 @@ fn newer_and_unreadable_runs_have_different_errors() {
         fs::set_permissions(patient.file(), fs::Permissions::from_mode(0o000)).unwrap();
         let (_, stderr) = patient.reads(&["report", "runs/"], "a directory", &[2]);
         assert!(stderr.contains("directory"), "{stderr}");
-        let said = patient.bench.ends(2, &["report", "runs/a.fslab"]);
-        assert!(said.stderr.contains("check the path and its permissions"), "{}", said.stderr);
+        let output = patient.bench.ends(2, &["report", "runs/a.fslab"]);
+        assert!(output.stderr.contains("check the path and its permissions"), "{}", output.stderr);
         fs::set_permissions(patient.file(), fs::Permissions::from_mode(0o600)).unwrap();
     }
     // A link is followed, and files next to its target count.
@@ -319,9 +319,9 @@ fn a_run_with_a_log_is_read_without_changes() {
         store.trial(trial, None).unwrap();
         if at % 4 == 0 {
             let read = ["report", "runs/a.fslab", "--format", "csv"];
-            let said = patient.bench.ends(0, &read);
+            let output = patient.bench.ends(0, &read);
             let samples: usize = record.trials[..=at].iter().map(|t| t.samples.len()).sum();
-            assert_eq!(said.stdout.lines().count(), samples + 1, "all stored trials are read");
+            assert_eq!(output.stdout.lines().count(), samples + 1, "all stored trials are read");
         }
     }
     // A killed run consists of its three files; they are copied, because the store of this test
@@ -336,16 +336,16 @@ fn a_run_with_a_log_is_read_without_changes() {
         let file = format!("runs/{name}");
         let (_, stderr) = patient.reads(&["explain", &file], &name, &[0]);
         assert!(stderr.is_empty(), "{stderr}");
-        let said = patient.bench.ends(0, &["report", &file, "--format", "csv"]).stdout;
+        let output = patient.bench.ends(0, &["report", &file, "--format", "csv"]).stdout;
         match suffixes.contains(&"-wal") {
-            true => assert_eq!(said, all, "{name}"),
-            false => assert!(said.lines().count() < all.lines().count(), "{name}"),
+            true => assert_eq!(output, all, "{name}"),
+            false => assert!(output.lines().count() < all.lines().count(), "{name}"),
         }
     }
     store.finish(model::Nanos(1)).unwrap();
     // The log of another database is not part of the run.
     fs::write(beside("a.fslab", "-wal"), vec![7; 9000]).unwrap();
-    let said = patient.bench.ends(0, &["report", "runs/a.fslab", "--format", "csv"]).stdout;
-    assert_eq!(said, all);
+    let output = patient.bench.ends(0, &["report", "runs/a.fslab", "--format", "csv"]).stdout;
+    assert_eq!(output, all);
     patient.reads(&["report", "runs/a.fslab"], "a foreign log", &[0]);
 }

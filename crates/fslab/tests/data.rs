@@ -41,8 +41,8 @@ fn names(bench: &Bench) -> Vec<String> {
 fn one_call_writes_several_files_with_formats_by_extension() {
     let bench = bench();
     let report = ["report", "run.fslab"];
-    let said = bench.ends(0, &[&report[..], &["-o", "a.xlsx", "--html", "a.html"]].concat());
-    assert_eq!(said.stdout, "");
+    let output = bench.ends(0, &[&report[..], &["-o", "a.xlsx", "--html", "a.html"]].concat());
+    assert_eq!(output.stdout, "");
     bench.ends(0, &[&report[..], &["-o", "a.parquet"]].concat());
     bench.ends(0, &[&report[..], &["-o", "b.html"]].concat());
     bench.ends(0, &[&report[..], &["-o", "a.csv"]].concat());
@@ -76,8 +76,8 @@ fn charts_can_be_combined_with_another_output() {
     assert!(bench.path("run.md").exists());
     let list = fs::read_to_string(bench.path("charts/charts.md")).unwrap();
     assert!(list.contains(".svg") && list.contains(".png"), "{list}");
-    let said = bench.ends(2, &["report", "run.fslab", "--charts", "."]);
-    assert!(said.stderr.contains("files that are not charts of fslab"), "{}", said.stderr);
+    let output = bench.ends(2, &["report", "run.fslab", "--charts", "."]);
+    assert!(output.stderr.contains("files that are not charts of fslab"), "{}", output.stderr);
 }
 
 #[test]
@@ -91,13 +91,13 @@ fn a_report_is_never_written_over_its_run() {
         &["--html", "./run.fslab"],
         &["-o", "link.csv", "--html", "a.html"],
     ] {
-        let said = bench.ends(2, &[&["report", "run.fslab"], output].concat());
-        assert!(said.stderr.contains("is the run file itself"), "{}", said.stderr);
+        let output = bench.ends(2, &[&["report", "run.fslab"], output].concat());
+        assert!(output.stderr.contains("is the run file itself"), "{}", output.stderr);
     }
-    let said = bench.ends(2, &["report", "run.fslab", "-o", "a.html", "--html", "a.html"]);
-    assert!(said.stderr.contains("written twice"), "{}", said.stderr);
-    let said = bench.ends(2, &["report", "run.fslab", "-o", "a.txt"]);
-    assert!(said.stderr.contains("csv, json, md, xlsx, parquet"), "{}", said.stderr);
+    let output = bench.ends(2, &["report", "run.fslab", "-o", "a.html", "--html", "a.html"]);
+    assert!(output.stderr.contains("written twice"), "{}", output.stderr);
+    let output = bench.ends(2, &["report", "run.fslab", "-o", "a.txt"]);
+    assert!(output.stderr.contains("csv, json, md, xlsx, parquet"), "{}", output.stderr);
     assert!(!bench.path("a.html").exists() && !bench.path("a.txt").exists());
     assert_eq!(fs::read(bench.path("run.fslab")).unwrap(), before);
 }
@@ -106,8 +106,8 @@ fn a_report_is_never_written_over_its_run() {
 fn a_failed_write_keeps_the_existing_file() {
     let bench = bench();
     fs::create_dir(bench.path("a.csv")).unwrap();
-    let said = bench.ends(3, &["report", "run.fslab", "-o", "a.csv"]);
-    assert!(said.stderr.contains("writing the report a.csv"), "{}", said.stderr);
+    let output = bench.ends(3, &["report", "run.fslab", "-o", "a.csv"]);
+    assert!(output.stderr.contains("cannot write the report a.csv"), "{}", output.stderr);
     bench.ends(3, &["report", "run.fslab", "-o", "none/a.csv"]);
     bench.ends(0, &["report", "run.fslab", "-o", "/dev/null", "--format", "xlsx"]);
     let kept: Vec<String> = names(&bench).into_iter().filter(|name| name != "state").collect();
@@ -121,8 +121,8 @@ fn published_results_are_written_to_files() {
     bench.ends(0, &[&set[..], &["-o", "a.csv", "--html", "a.html"]].concat());
     let csv = bench.ends(0, &[&set[..], &["--format", "csv"]].concat()).stdout;
     assert_eq!(fs::read_to_string(bench.path("a.csv")).unwrap(), csv);
-    let said = bench.ends(2, &[&set[..], &["-o", "a.xlsx"]].concat());
-    assert!(said.stderr.contains("--format csv"), "{}", said.stderr);
+    let output = bench.ends(2, &[&set[..], &["-o", "a.xlsx"]].concat());
+    assert!(output.stderr.contains("--format csv"), "{}", output.stderr);
     bench.ends(0, &["report", "tasks-2006@published", "--charts", "charts"]);
     let list = fs::read_to_string(bench.path("charts/charts.md")).unwrap();
     assert!(list.contains("# Charts of tasks-2006@published"), "{list}");

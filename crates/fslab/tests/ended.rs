@@ -17,8 +17,8 @@ workload = [{ suite = "iozone", file_size = "256KiB", block_size = "64KiB", test
 fn ended() -> (Bench, PathBuf) {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
-    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
-    let line = said.stderr.lines().find(|line| line.contains("measuring on")).unwrap();
+    let output = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    let line = output.stderr.lines().find(|line| line.contains("measuring on")).unwrap();
     let working = line.rsplit(' ').next().unwrap().into();
     (bench, working)
 }

@@ -12,14 +12,14 @@ use crate::support::{Bench, needs_root};
 #[track_caller]
 fn failed(bench: &Bench, plan: &str) -> (RunRecord, String) {
     let plan = bench.plan(plan);
-    let said = bench.ends(4, &["run", &plan, "-o", "run.fslab"]);
+    let output = bench.ends(4, &["run", &plan, "-o", "run.fslab"]);
     let record = store::read(&bench.path("run.fslab")).unwrap();
     let failed = |state: &CellState| matches!(state, CellState::Failed { .. });
     let states: Vec<bool> = record.cells.iter().map(|cell| failed(&cell.state)).collect();
-    assert_eq!(states, [true, false], "{}\n{}", said.stdout, said.stderr);
+    assert_eq!(states, [true, false], "{}\n{}", output.stdout, output.stderr);
     let trial = record.trials.iter().find(|trial| trial.cell == 0).unwrap();
     let Outcome::Failed { reason } = &trial.outcome else { panic!("the trial was measured") };
-    assert!(said.stdout.contains("failed"), "{}", said.stdout);
+    assert!(output.stdout.contains("failed"), "{}", output.stdout);
     assert_eq!(bench.left_behind(), Vec::<String>::new());
     bench.ends(0, &["clean"]);
     let reason = reason.clone();

@@ -8,7 +8,7 @@ use model::{
     record::{Outcome, TrialRecord},
 };
 
-use crate::support::{Bench, on_path, root, said, skipped};
+use crate::support::{Bench, finished, on_path, root, skipped};
 
 const PLAN: &str = r#"
 profile = "quick"
@@ -147,15 +147,15 @@ fn a_failing_disk_fails_its_trials_and_the_run_continues() {
     let Some((kind, more)) = guest_with_dmsetup(NAME) else { return };
     let bench = Bench::new();
     let plan = bench.plan(&FAILING.replace("KIND", kind));
-    let said = bench.ends(4, &with(&["run", &plan, "-o", "run.fslab"], &more));
+    let output = bench.ends(4, &with(&["run", &plan, "-o", "run.fslab"], &more));
     let record = store::read(&bench.path("run.fslab")).unwrap();
     let flakey = trials(&record, "flakey");
-    let [trial] = flakey[..] else { panic!("{}\n{}", flakey.len(), said.stderr) };
+    let [trial] = flakey[..] else { panic!("{}\n{}", flakey.len(), output.stderr) };
     let Outcome::Failed { reason } = &trial.outcome else { panic!("{trial:?}") };
     assert!(READ_FAILED.iter().all(|text| reason.contains(text)), "{reason}");
     for name in ["sound", "logged"] {
         let trials = trials(&record, name);
-        assert_eq!(trials.len(), 2, "{name}: {}", said.stderr);
+        assert_eq!(trials.len(), 2, "{name}: {}", output.stderr);
         assert!(trials.iter().all(|trial| trial.outcome == Outcome::Measured), "{name}");
     }
     assert_eq!(record.trials.last().map(|trial| trial.repetition), Some(1), "the run continued");
@@ -262,9 +262,9 @@ fn icount_guests_report_instructions_only() {
     let bench = Bench::new();
     let (plan, run) = (bench.plan(ICOUNT), bench.path("run.fslab"));
     let kernel = package.display().to_string();
-    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab", "--kernel", &kernel]);
+    let output = bench.ends(0, &["run", &plan, "-o", "run.fslab", "--kernel", &kernel]);
     if std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
-        assert!(said.stderr.contains(" concurrent"), "{}", said.stderr);
+        assert!(output.stderr.contains(" concurrent"), "{}", output.stderr);
     }
     let record = store::read(&run).unwrap();
     // Trials are stored in the order of the rounds, regardless of which finished first.
@@ -337,7 +337,7 @@ fn the_commands_of_the_regression_guide_work() {
         let mut command = Command::new("sh");
         command.args(["-euc", text]).current_dir(bench.path("."));
         command.env("PATH", &path).env("FSLAB_STATE", bench.state());
-        said(command.env("OLD", &package).env("NEW", &package).output().unwrap())
+        finished(command.env("OLD", &package).env("NEW", &package).output().unwrap())
     };
     let measured = shell(measure);
     assert_eq!(measured.status, Some(0), "{}", measured.stderr);
@@ -353,8 +353,8 @@ fn impossible_guests_are_rejected_before_any_change() {
     let bench = Bench::new();
     let refused = |plan: &str, more: &[&str], why: &str| {
         let plan = bench.plan(plan);
-        let said = bench.ends(2, &[&["run", &plan], more].concat());
-        assert!(said.stderr.contains(why), "{}", said.stderr);
+        let output = bench.ends(2, &[&["run", &plan], more].concat());
+        assert!(output.stderr.contains(why), "{}", output.stderr);
     };
     const DIRECTORY: &str =
         "repetitions = 1\n[storage]\ndirectory = \"/tmp\"\n[axes]\nworkload = [\"fsync-4k\"]\n";
@@ -371,11 +371,11 @@ fn impossible_guests_are_rejected_before_any_change() {
 #[test]
 fn supported_guests_are_listed() {
     let bench = Bench::new();
-    let said = bench.ends(0, &["guest", "check"]).stdout;
+    let output = bench.ends(0, &["guest", "check"]).stdout;
     for kind in ["kvm", "icount", "uml", "tcg"] {
-        let row = said.lines().find(|line| line.split_whitespace().next() == Some(kind));
+        let row = output.lines().find(|line| line.split_whitespace().next() == Some(kind));
         let here = row.and_then(|row| row.split_whitespace().nth(1));
-        assert!(matches!(here, Some("yes" | "no")), "{kind}:\n{said}");
+        assert!(matches!(here, Some("yes" | "no")), "{kind}:\n{output}");
     }
     let doctor = bench.ends(0, &["doctor"]).stdout;
     let line = doctor.lines().find(|line| line.starts_with("guests "));
@@ -390,9 +390,9 @@ fn a_missing_source_is_reported_with_a_hint() {
     let bench = Bench::new();
     let build = ["guest", "kernel", "build"];
     let of = |more: &[&str]| bench.ends(2, &[&build, more].concat()).stderr;
-    let said = of(&["--source", "/nowhere/linux-source-6.1.deb"]);
-    assert!(said.contains("/nowhere/linux-source-6.1.deb does not exist"), "{said}");
-    assert!(said.contains("apt-get download linux-source-6.1"), "{said}");
+    let output = of(&["--source", "/nowhere/linux-source-6.1.deb"]);
+    assert!(output.contains("/nowhere/linux-source-6.1.deb does not exist"), "{output}");
+    assert!(output.contains("apt-get download linux-source-6.1"), "{output}");
     assert!(of(&["--source", "0.01"]).contains("no kernel source 0.01 is installed"));
     fs::write(bench.path("words.tar"), "words").unwrap();
     assert!(of(&["--source", "words.tar"]).contains("words.tar"));
@@ -417,8 +417,8 @@ fn guest_with_dmsetup(test: &str) -> Option<(&'static str, Vec<String>)> {
 
 /// Reports whether `fslab guest check` finds that a kind of guest runs here without a given kernel.
 fn runs_here(kind: &str) -> bool {
-    let said = Bench::new().ends(0, &["guest", "check"]).stdout;
-    let row = said.lines().find(|line| line.split_whitespace().next() == Some(kind));
+    let output = Bench::new().ends(0, &["guest", "check"]).stdout;
+    let row = output.lines().find(|line| line.split_whitespace().next() == Some(kind));
     let row = row.unwrap_or_default();
     row.split_whitespace().nth(1) == Some("yes") && !row.contains("with a kernel given as a path")
 }

@@ -103,9 +103,9 @@ fn hostile_text_is_escaped_in_all_outputs() {
     made::keep(&other, &bench.path("b.fslab"));
     let mut outputs: Vec<(String, String)> = Vec::new();
     let mut say = |arguments: &[&str]| {
-        let said = bench.ends(0, arguments);
-        outputs.push((arguments.join(" "), said.stdout));
-        outputs.push((format!("{} (messages)", arguments.join(" ")), said.stderr));
+        let output = bench.ends(0, arguments);
+        outputs.push((arguments.join(" "), output.stdout));
+        outputs.push((format!("{} (messages)", arguments.join(" ")), output.stderr));
     };
     say(&["report", "a.fslab"]);
     say(&["report", "a.fslab", "--detail"]);
@@ -272,8 +272,8 @@ fn imported_records_and_plans_are_escaped() {
             &["report", "old.fslab", "--format", "bonnie-1.96"],
             &["explain", "old.fslab"],
         ] {
-            let said = bench.ends(0, arguments);
-            assert_eq!(commands(&said.stdout), Vec::<String>::new(), "{arguments:?}");
+            let output = bench.ends(0, arguments);
+            assert_eq!(commands(&output.stdout), Vec::<String>::new(), "{arguments:?}");
         }
         bench.ends(0, &["report", "old.fslab", "--html", "old.html"]);
         page(&fs::read_to_string(bench.path("old.html")).unwrap());
@@ -283,24 +283,24 @@ fn imported_records_and_plans_are_escaped() {
     // Invalid file names and plans: the message is escaped.
     for text in TEXTS.iter().filter(|text| !text.contains(['\0', '/'])) {
         for command in ["report", "explain", "audit", "import"] {
-            let said = bench.run(&[command, "--", text]);
-            let (status, stderr) = (said.status, said.stderr);
+            let output = bench.run(&[command, "--", text]);
+            let (status, stderr) = (output.status, output.stderr);
             assert!(status == Some(2), "{command} {text:?}: {status:?} {stderr}");
             assert_eq!(commands(&stderr), Vec::<String>::new(), "{command} {text:?}");
         }
         fs::write(bench.path("plan.toml"), format!("title = '''{text}'''\n[axes]\nx = 1\n"))
             .unwrap();
-        let said = bench.run(&["show", "plan.toml"]);
-        assert_eq!(said.status, Some(2), "{text:?}: {}", said.stderr);
-        assert_eq!(commands(&said.stderr), Vec::<String>::new(), "{text:?}");
+        let output = bench.run(&["show", "plan.toml"]);
+        assert_eq!(output.status, Some(2), "{text:?}: {}", output.stderr);
+        assert_eq!(commands(&output.stderr), Vec::<String>::new(), "{text:?}");
     }
     // A custom published table.
     let cells: String =
         TEXTS.iter().map(|text| format!("\"{}\",1.5\n", text.replace('"', "\"\""))).collect();
     fs::write(bench.path("table.csv"), format!("filesystem,value\n{cells}")).unwrap();
-    let said = bench.run(&["audit", "table.csv"]);
-    assert!(matches!(said.status, Some(0..=2)), "{}", said.stderr);
-    assert_eq!(commands(&said.stdout), Vec::<String>::new());
-    assert_eq!(commands(&said.stderr), Vec::<String>::new());
+    let output = bench.run(&["audit", "table.csv"]);
+    assert!(matches!(output.status, Some(0..=2)), "{}", output.stderr);
+    assert_eq!(commands(&output.stdout), Vec::<String>::new());
+    assert_eq!(commands(&output.stderr), Vec::<String>::new());
     bench.ends(0, &["list", "filesystems"]);
 }

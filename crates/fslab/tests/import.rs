@@ -27,8 +27,8 @@ fn bench() -> Bench {
 #[test]
 fn imported_records_are_distinguished_from_runs() {
     let bench = bench();
-    let said = bench.ends(0, &["import", "old.csv"]);
-    assert!(said.stderr.contains("fslab report old.fslab"), "{}", said.stderr);
+    let output = bench.ends(0, &["import", "old.csv"]);
+    assert!(output.stderr.contains("fslab report old.fslab"), "{}", output.stderr);
     let report = ["report", "old.fslab"];
     let text = bench.ends(0, &["report", "old.fslab", "--detail"]).stdout;
     for words in
@@ -68,14 +68,18 @@ fn a_killed_import_leaves_no_partial_run() {
 fn an_import_is_neither_resumed_nor_overwritten() {
     let bench = bench();
     bench.ends(0, &["import", "old.csv", "-o", "a.fslab"]);
-    let said = bench.ends(2, &["run", "--resume", "a.fslab"]);
-    assert!(said.stderr.contains("was imported"), "{}", said.stderr);
-    let said = bench.ends(2, &["import", "old.csv", "-o", "a.fslab"]);
-    assert!(said.stderr.contains("already exists; use another file with -o"), "{}", said.stderr);
+    let output = bench.ends(2, &["run", "--resume", "a.fslab"]);
+    assert!(output.stderr.contains("was imported"), "{}", output.stderr);
+    let output = bench.ends(2, &["import", "old.csv", "-o", "a.fslab"]);
+    assert!(
+        output.stderr.contains("already exists; use another file with -o"),
+        "{}",
+        output.stderr
+    );
     // Imported results support no findings, but differences between two imports are shown.
     bench.ends(0, &["import", "old.csv", "-o", "b.fslab"]);
-    let said = bench.ends(0, &["compare", "a.fslab", "b.fslab"]).stdout;
-    assert!(!said.contains("regressed") && !said.contains("improved"), "{said}");
+    let output = bench.ends(0, &["compare", "a.fslab", "b.fslab"]).stdout;
+    assert!(!output.contains("regressed") && !output.contains("improved"), "{output}");
     bench.ends(2, &["compare", "a.fslab", "a.fslab"]);
 }
 
@@ -83,13 +87,13 @@ fn an_import_is_neither_resumed_nor_overwritten() {
 fn invalid_records_are_rejected_with_the_supported_formats() {
     let bench = bench();
     fs::write(bench.path("text"), "hello\n").unwrap();
-    let said = bench.ends(2, &["import", "text"]);
+    let output = bench.ends(2, &["import", "text"]);
     for words in ["line 1", "`hello`", "1.98", "1.03"] {
-        assert!(said.stderr.contains(words), "{words} is missing from\n{}", said.stderr);
+        assert!(output.stderr.contains(words), "{words} is missing from\n{}", output.stderr);
     }
     fs::write(bench.path("bad.csv"), RECORDS.replace("26078", "many")).unwrap();
-    let said = bench.ends(2, &["import", "bad.csv"]);
-    assert!(said.stderr.contains("line 2, field 25 (seq-create)"), "{}", said.stderr);
+    let output = bench.ends(2, &["import", "bad.csv"]);
+    assert!(output.stderr.contains("line 2, field 25 (seq-create)"), "{}", output.stderr);
     bench.ends(2, &["import", "none.csv"]);
     bench.ends(2, &["import"]);
     assert!(!bench.path("bad.fslab").exists() && !bench.path("none.fslab").exists());
@@ -98,8 +102,8 @@ fn invalid_records_are_rejected_with_the_supported_formats() {
 #[test]
 fn records_can_be_named_and_read_from_stdin() {
     let bench = bench();
-    let said = bench.ends(2, &["import", "old.csv", "--names", "one"]);
-    assert!(said.stderr.contains("there are 2 records, but 1 names"), "{}", said.stderr);
+    let output = bench.ends(2, &["import", "old.csv", "--names", "one"]);
+    assert!(output.stderr.contains("there are 2 records, but 1 names"), "{}", output.stderr);
     let mut command = bench.command(&["import", "-", "--names", "tuned,tuned", "-o", "in.fslab"]);
     command.stdin(Stdio::from(fs::File::open(bench.path("old.csv")).unwrap()));
     assert!(command.status().unwrap().success());
@@ -117,10 +121,10 @@ fn only_bonnie_runs_are_exported_as_records() {
          tests = [\"write\"] }]\n",
     );
     bench.ends(0, &["run", &plan, "-q", "-o", "other.fslab"]);
-    let said = bench.ends(2, &["report", "other.fslab", "--format", "bonnie"]);
-    assert!(said.stderr.contains("suite = \"bonnie\""), "{}", said.stderr);
-    let said = bench.ends(2, &["report", "tasks-2006@published", "--format", "bonnie"]);
-    assert!(said.stderr.contains("--format csv"), "{}", said.stderr);
+    let output = bench.ends(2, &["report", "other.fslab", "--format", "bonnie"]);
+    assert!(output.stderr.contains("suite = \"bonnie\""), "{}", output.stderr);
+    let output = bench.ends(2, &["report", "tasks-2006@published", "--format", "bonnie"]);
+    assert!(output.stderr.contains("--format csv"), "{}", output.stderr);
     for (format, fields) in [("bonnie", 50), ("bonnie-1.96", 48)] {
         let set = ["report", "bonnie-2012@published", "--format", format];
         let records = bench.ends(0, &set).stdout;
@@ -168,12 +172,12 @@ fn programs_of_bonnie_accept_exported_records() {
     let records = bench.ends(0, &["report", "old.fslab", "--format", "bonnie"]).stdout;
     assert!(records.lines().all(|line| line.split(',').count() == 50), "{records}");
     for program in ["bon_csv2txt", "bon_csv2html"] {
-        let Some(said) = fed(program, &records) else {
+        let Some(output) = fed(program, &records) else {
             eprintln!("skipped: {program} is not installed (package bonnie++)");
             continue;
         };
         for number in ["ext4", "btrfs", "306.1", "35092", "754598", "1456ms", "14112ms", "+++++"] {
-            assert!(said.contains(number), "{program}: {number} is missing from\n{said}");
+            assert!(output.contains(number), "{program}: {number} is missing from\n{output}");
         }
     }
 }
@@ -183,7 +187,7 @@ fn fed(program: &str, text: &str) -> Option<String> {
     let mut command = Command::new(program);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let said = child.wait_with_output().unwrap();
-    assert!(said.status.success(), "{program}");
-    Some(String::from_utf8_lossy(&said.stdout).into_owned())
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{program}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

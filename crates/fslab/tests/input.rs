@@ -18,9 +18,9 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests 
 fn refused(plan: &str, expected: Expect) {
     let bench = Bench::new();
     bench.plan(plan);
-    let said = bench.ends(2, &["run", "plan.toml"]);
-    expected.assert_eq(&said.stderr);
-    assert_eq!(said.stdout, "");
+    let output = bench.ends(2, &["run", "plan.toml"]);
+    expected.assert_eq(&output.stderr);
+    assert_eq!(output.stdout, "");
     let mut left: Vec<_> =
         fs::read_dir(bench.path(".")).unwrap().map(|e| e.unwrap().path()).collect();
     left.retain(|path| !path.ends_with("plan.toml"));
@@ -46,7 +46,7 @@ fn a_wrong_unit() {
     refused(
         &format!("[storage]\nimage_size = \"64MB\"\n{SMALL}"),
         expect![[r#"
-            error: `64MB` is ambiguous: 64MB may mean 64000000 or 67108864 bytes; write `64MiB` for 67108864 bytes, or `64000000B` for 64000000
+            error: `64MB` is ambiguous: 64000000 or 67108864 bytes; write `64MiB` for 67108864, or `64000000B`
              --> plan.toml:2:14
               |
             2 | image_size = "64MB"
@@ -57,11 +57,35 @@ fn a_wrong_unit() {
     refused(
         &format!("[storage]\nimage_size = \"64MiB\"\n{record}"),
         expect![[r#"
-            error: `4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000
+            error: `4KB` is ambiguous: 4000 or 4096 bytes; write `4KiB` for 4096, or `4000B`
              --> plan.toml:6:66
               |
             6 | workload = [{ suite = "iozone", file_size = "1MiB", block_size = "4KB", tests = ["write"] }]
               |                                                                  ^^^^^ here
+        "#]],
+    );
+}
+
+#[test]
+fn a_duration_of_zero_or_less() {
+    refused(
+        &format!("time_limit = \"0s\"\n[storage]\nimage_size = \"64MiB\"\n{SMALL}"),
+        expect![[r#"
+            error: `time_limit` is 0
+             --> plan.toml:1:14
+              |
+            1 | time_limit = "0s"
+              |              ^^^^ use a duration such as "2h", or remove the key
+        "#]],
+    );
+    refused(
+        &format!("time_limit = \"-1h\"\n[storage]\nimage_size = \"64MiB\"\n{SMALL}"),
+        expect![[r#"
+            error: `-1h` is negative; use a duration such as `10s`
+             --> plan.toml:1:14
+              |
+            1 | time_limit = "-1h"
+              |              ^^^^^ here
         "#]],
     );
 }
@@ -87,15 +111,19 @@ fn a_workload_that_does_not_fit_above_the_fill_level() {
     let file = SMALL.replace("1MiB", "16MiB").replace("[axes]", "[axes]\nfill_percent = [0, 80]");
     let plan = bench.plan(&format!("[storage]\nimage_size = \"64MiB\"\n{file}"));
     for command in ["run", "show"] {
-        let said = bench.ends(2, &[command, &plan]);
+        let output = bench.ends(2, &[command, &plan]);
         expect![[r#"
             error: iozone fill_percent=80: the workload needs 16.0 MiB and an eighth in reserve, but only 12.8 MiB of 64.0 MiB are available at fill level 80 %; use smaller files, a larger `storage.image_size`, or a lower `fill_percent`
         "#]]
-        .assert_eq(&said.stderr);
-        assert_eq!(said.stdout, "");
+        .assert_eq(&output.stderr);
+        assert_eq!(output.stdout, "");
     }
-    let said = bench.ends(0, &["show", &plan, "--set", "fill_percent=0,50"]);
-    assert!(said.stdout.contains("fill        0 %, 50 % before each workload"), "{}", said.stdout);
+    let output = bench.ends(0, &["show", &plan, "--set", "fill_percent=0,50"]);
+    assert!(
+        output.stdout.contains("fill        0 %, 50 % before each workload"),
+        "{}",
+        output.stdout
+    );
 }
 
 #[test]
@@ -115,19 +143,19 @@ fn text_that_is_not_a_plan() {
 #[test]
 fn a_missing_plan() {
     let bench = Bench::new();
-    let said = bench.ends(2, &["run", "dmeo"]);
+    let output = bench.ends(2, &["run", "dmeo"]);
     expect![[r#"
         error: cannot read the plan dmeo: No such file or directory (os error 2); did you mean the built-in plan `demo`?
-    "#]].assert_eq(&said.stderr);
+    "#]].assert_eq(&output.stderr);
 }
 
 #[test]
 fn an_unsupported_setting() {
-    let said = Bench::new().ends(2, &["run", "demo", "--set", "fiel_size=4KiB"]);
+    let output = Bench::new().ends(2, &["run", "demo", "--set", "fiel_size=4KiB"]);
     expect![[r#"
         error: --set fiel_size=4KiB: the plan has no key `fiel_size`; did you mean `file_size`?
     "#]]
-    .assert_eq(&said.stderr);
+    .assert_eq(&output.stderr);
 }
 
 #[test]
@@ -152,15 +180,15 @@ debian = "nofs-progs"
     .unwrap();
     let plan = format!("[storage]\nimage_size = \"64MiB\"\n{SMALL}").replace("ext2", "nofs");
     let plan = bench.plan(&plan);
-    let said = bench.ends(0, &["list", "filesystems", "--catalog", "more.toml"]);
-    assert!(said.stdout.contains("mkfs.nofs not found"), "{}", said.stdout);
-    let said = bench.ends(3, &["run", &plan, "--catalog", "more.toml"]);
+    let output = bench.ends(0, &["list", "filesystems", "--catalog", "more.toml"]);
+    assert!(output.stdout.contains("mkfs.nofs not found"), "{}", output.stdout);
+    let output = bench.ends(3, &["run", &plan, "--catalog", "more.toml"]);
     let expected = match needs_root("a_missing_tool_is_a_skipped_cell_with_the_package_to_install")
     {
         true => "nofs: mkfs.nofs",
         false => "requires root",
     };
-    assert!(said.stderr.contains(expected), "{}", said.stderr);
+    assert!(output.stderr.contains(expected), "{}", output.stderr);
     assert_eq!(bench.left_behind(), Vec::<String>::new());
 }
 
@@ -168,8 +196,10 @@ debian = "nofs-progs"
 fn a_run_file_that_cannot_be_written() {
     let bench = Bench::new();
     let plan = bench.plan(&format!("[storage]\nimage_size = \"64MiB\"\n{SMALL}"));
-    let said = bench.ends(2, &["run", &plan, "-o", "/proc/nothing/run.fslab"]);
-    assert!(said.stderr.contains("cannot be written; use another path with -o"), "{}", said.stderr);
+    let output = bench.ends(2, &["run", &plan, "-o", "/proc/nothing/run.fslab"]);
+    let message =
+        "/proc/nothing/run.fslab cannot be written: /proc/nothing is not a directory; use";
+    assert!(output.stderr.contains(message), "{}", output.stderr);
     assert_eq!(bench.left_behind(), Vec::<String>::new());
 }
 
@@ -178,8 +208,10 @@ fn a_run_file_that_exists() {
     let bench = Bench::new();
     let plan = bench.plan(&format!("[storage]\nimage_size = \"64MiB\"\n{SMALL}"));
     fs::write(bench.path("old.fslab"), "precious").unwrap();
-    let said = bench.ends(2, &["run", &plan, "-o", "old.fslab"]);
-    assert!(said.stderr.contains("--resume old.fslab"), "{}", said.stderr);
+    let output = bench.ends(2, &["run", &plan, "-o", "old.fslab"]);
+    let message =
+        "old.fslab exists and is not a run file of this version; use another path with -o";
+    assert!(output.stderr.contains(message), "{}", output.stderr);
     assert_eq!(fs::read_to_string(bench.path("old.fslab")).unwrap(), "precious");
 }
 
@@ -187,10 +219,10 @@ fn a_run_file_that_exists() {
 fn a_report_on_something_else() {
     let bench = Bench::new();
     fs::write(bench.path("x.fslab"), "not a run").unwrap();
-    let said = bench.ends(2, &["report", "x.fslab"]);
-    assert!(said.stderr.contains("is not a run file"), "{}", said.stderr);
-    let said = bench.ends(2, &["report", "missing.fslab"]);
-    assert!(said.stderr.contains("cannot open the run file missing.fslab"), "{}", said.stderr);
+    let output = bench.ends(2, &["report", "x.fslab"]);
+    assert!(output.stderr.contains("is not a run file"), "{}", output.stderr);
+    let output = bench.ends(2, &["report", "missing.fslab"]);
+    assert!(output.stderr.contains("cannot open the run file missing.fslab"), "{}", output.stderr);
 }
 
 #[test]
@@ -200,8 +232,8 @@ fn a_directory_that_cannot_be_written() {
         "[storage]\ndirectory = \"/proc/self\"\n[axes]\n\
          workload = [{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }]",
     );
-    let said = bench.ends(3, &["run", &plan]);
-    assert!(said.stderr.contains("/proc/self"), "{}", said.stderr);
+    let output = bench.ends(3, &["run", &plan]);
+    assert!(output.stderr.contains("/proc/self"), "{}", output.stderr);
 }
 
 #[test]
@@ -222,8 +254,12 @@ filesystem = [{ name = "full", type = "ext2", mkfs_options = ["-N", "200000"] },
 workload = [{ suite = "iozone", file_size = "40MiB", block_size = "64KiB", tests = ["write"] }]
 "#,
     );
-    let said = bench.ends(4, &["run", &plan, "-o", "run.fslab"]);
-    assert!(said.stderr.contains("FAILED") && said.stderr.contains("space"), "{}", said.stderr);
+    let output = bench.ends(4, &["run", &plan, "-o", "run.fslab"]);
+    assert!(
+        output.stderr.contains("FAILED") && output.stderr.contains("space"),
+        "{}",
+        output.stderr
+    );
     let report = bench.ends(0, &["report", "run.fslab"]).stdout;
     assert!(report.contains("full") && report.contains("failed"), "{report}");
     assert_eq!(bench.left_behind(), Vec::<String>::new());
@@ -236,17 +272,17 @@ fn a_file_larger_than_the_free_space_of_a_directory() {
         "[storage]\ndirectory = \".\"\n[axes]\n\
          workload = [{ suite = \"iozone\", file_size = \"900TiB\", tests = [\"write\"] }]",
     );
-    let said = bench.ends(2, &["run", &plan]);
-    assert!(said.stderr.contains("900TiB and an eighth in reserve"), "{}", said.stderr);
+    let output = bench.ends(2, &["run", &plan]);
+    assert!(output.stderr.contains("900TiB and an eighth in reserve"), "{}", output.stderr);
 }
 
 #[test]
 fn incompatible_settings() {
     let bench = Bench::new();
-    let said = bench.ends(2, &["run", "demo-directory", "--set", "filesystem=ext4"]);
-    assert!(said.stderr.contains("`ext4`"), "{}", said.stderr);
-    let said = bench.ends(2, &["show", "demo", "--scale", "1/100000"]);
-    assert!(said.stderr.contains("use a larger scale"), "{}", said.stderr);
+    let output = bench.ends(2, &["run", "demo-directory", "--set", "filesystem=ext4"]);
+    assert!(output.stderr.contains("`ext4`"), "{}", output.stderr);
+    let output = bench.ends(2, &["show", "demo", "--scale", "1/100000"]);
+    assert!(output.stderr.contains("use a larger scale"), "{}", output.stderr);
 }
 
 #[test]
@@ -257,7 +293,7 @@ fn a_run_is_not_overwritten_by_its_report() {
     let before = fs::read(bench.path("run.fslab")).unwrap();
     bench.ends(2, &["report", "run.fslab", "--html", "run.fslab"]);
     assert_eq!(fs::read(bench.path("run.fslab")).unwrap(), before);
-    let said = bench.ends(0, &["run", "--resume", "run.fslab"]);
-    assert!(said.stderr.contains("nothing is left to do"), "{}", said.stderr);
+    let output = bench.ends(0, &["run", "--resume", "run.fslab"]);
+    assert!(output.stderr.contains("nothing is left to do"), "{}", output.stderr);
     assert_eq!(fs::read(bench.path("run.fslab")).unwrap(), before);
 }

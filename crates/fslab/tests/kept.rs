@@ -72,11 +72,11 @@ fn clean_removes_temporary_runs_and_no_requested_run_file() {
     assert!(!bench.path(&run).exists(), "it is in memory");
 
     bench.ends(0, &["clean"]);
-    let said = bench.ends(0, &[&["clean"], &kept[..]].concat()).stdout;
+    let output = bench.ends(0, &[&["clean"], &kept[..]].concat()).stdout;
     let removed = |line: &str| line.starts_with("removed: ") && line.contains(&state);
-    assert!(said.lines().any(removed), "{said}");
+    assert!(output.lines().any(removed), "{output}");
     let resume = format!("resume it with fslab run --resume {}", bench.path(&run).display());
-    assert!(said.contains(&resume), "{said}");
+    assert!(output.contains(&resume), "{output}");
     assert!(own.exists());
     let again = bench.ends(0, &[&["clean"], &kept[..]].concat()).stdout;
     assert!(again.contains(&resume) && !again.lines().any(removed), "{again}");
@@ -115,8 +115,8 @@ fn a_crash_state_does_not_replace_an_existing_file() {
         let state = state.display().to_string();
         let arguments =
             ["bench", "fsync-4k", "data", "--file-size", "1MiB", "--crash-state", &state];
-        let said = bench.ends(2, &arguments);
-        assert!(said.stderr.contains("already exists; verify it with"), "{}", said.stderr);
+        let output = bench.ends(2, &arguments);
+        assert!(output.stderr.contains("already exists; verify it with"), "{}", output.stderr);
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     let state = memory.path().join("state").display().to_string();
@@ -137,8 +137,12 @@ fn a_run_file_with_triggers_is_reported_and_not_resumed() {
         "CREATE TRIGGER better AFTER INSERT ON trial BEGIN UPDATE sample SET value = 1; END";
     connection.execute_batch(trigger).unwrap();
     drop(connection);
-    let said = bench.ends(3, &["run", "--resume", "run.fslab", "-q"]);
-    assert!(said.stderr.contains("fslab did not create its trigger `better`"), "{}", said.stderr);
+    let output = bench.ends(3, &["run", "--resume", "run.fslab", "-q"]);
+    assert!(
+        output.stderr.contains("fslab did not create its trigger `better`"),
+        "{}",
+        output.stderr
+    );
     bench.ends(0, &["report", "run.fslab"]);
     assert_eq!(trials(&bench.path("run.fslab")), 2);
 }
@@ -151,8 +155,8 @@ fn root_does_not_run_the_plan_of_another_users_run_file() {
     let (bench, plan) = bench();
     bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q", "--pilot"]);
     chown(bench.path("run.fslab"), Some(65534), Some(65534)).unwrap();
-    let said = bench.ends(2, &["run", "--resume", "run.fslab", "-q"]);
-    assert!(said.stderr.contains("user 65534 owns it"), "{}", said.stderr);
+    let output = bench.ends(2, &["run", "--resume", "run.fslab", "-q"]);
+    assert!(output.stderr.contains("user 65534 owns it"), "{}", output.stderr);
     bench.ends(0, &["report", "run.fslab"]);
     chown(bench.path("run.fslab"), Some(0), Some(0)).unwrap();
     bench.ends(0, &["run", "--resume", "run.fslab", "-q"]);
@@ -185,7 +189,7 @@ fn temporary_names_follow_no_link_and_empty_no_file() {
 fn a_report_of_a_run_that_ends_follows_no_link() {
     let (bench, plan) = bench();
     symlink(bench.path("nowhere"), bench.path("run.html")).unwrap();
-    let said = bench.ends(2, &["run", &plan, "-o", "run.fslab", "-q"]);
-    assert!(said.stderr.contains("already exists"), "{}", said.stderr);
+    let output = bench.ends(2, &["run", &plan, "-o", "run.fslab", "-q"]);
+    assert!(output.stderr.contains("already exists"), "{}", output.stderr);
     assert!(!bench.path("nowhere").exists() && !bench.path("run.fslab").exists());
 }

@@ -3,6 +3,7 @@
 //! `language/phrases.txt` lists the phrases with their replacements, `language/exceptions.txt` the
 //! texts that are allowed nevertheless, with reasons.
 
+mod old_names;
 mod scan;
 
 use std::{collections::HashMap, fs, path::Path};

@@ -5,15 +5,15 @@ use crate::support::Bench;
 #[test]
 fn the_builtin_loadfile_is_summarized_and_written() {
     let bench = Bench::new();
-    let told = bench.ends(0, &["loadfile", "--iterations", "2"]).stdout;
-    assert!(told.contains("fslab-office v1 seed 1, 2 iterations"), "{told}");
+    let text = bench.ends(0, &["loadfile", "--iterations", "2"]).stdout;
+    assert!(text.contains("fslab-office v1 seed 1, 2 iterations"), "{text}");
     bench.ends(0, &["loadfile", "--iterations", "2", "-o", "office.txt"]);
     let read = bench.ends(0, &["loadfile", "office.txt"]).stdout;
     let fact = |text: &str, name: &str| {
         let line = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
         line.unwrap_or_else(|| panic!("{name} in {text}"))
     };
-    assert_eq!(fact(&told, "loadfile.mix"), fact(&read, "loadfile.mix"));
+    assert_eq!(fact(&text, "loadfile.mix"), fact(&read, "loadfile.mix"));
     assert!(fact(&read, "loadfile.label").contains("user's loadfile"), "{read}");
     let again = bench.ends(2, &["loadfile", "-o", "office.txt"]);
     assert!(
@@ -45,6 +45,6 @@ fn a_hostile_loadfile_is_rejected_with_its_line() {
     let text = "Mkdir \"\\clients\" NT_STATUS_OK\n\
                 Unlink \"\\clients\\..\\..\\etc\\passwd\" 6 NT_STATUS_OK\n";
     std::fs::write(bench.path("bad.txt"), text).unwrap();
-    let said = bench.ends(2, &["loadfile", "bad.txt"]);
-    assert!(said.stderr.contains("line 2") && said.stderr.contains(".."), "{}", said.stderr);
+    let output = bench.ends(2, &["loadfile", "bad.txt"]);
+    assert!(output.stderr.contains("line 2") && output.stderr.contains(".."), "{}", output.stderr);
 }

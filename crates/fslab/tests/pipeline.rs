@@ -19,11 +19,11 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
 fn a_directory_is_measured_without_root() {
     let bench = Bench::new();
     let plan = bench.plan(DIRECTORY);
-    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    let output = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
     assert!(
-        said.stdout.contains("run.fslab") && said.stdout.contains("run.html"),
+        output.stdout.contains("run.fslab") && output.stdout.contains("run.html"),
         "{}",
-        said.stdout
+        output.stdout
     );
     let csv = bench.ends(0, &["report", "run.fslab", "--format", "csv"]).stdout;
     for test in [
@@ -89,10 +89,10 @@ fn system_activity_is_stored_with_the_results() {
         assert!(elapsed.is_some_and(|sample| sample.value < window), "{phase}: {activity:?}");
         // Unavailable values are reported once per run.
         for absent in &activity.unavailable {
-            let said = record.warnings.iter().filter(|warning| {
+            let output = record.warnings.iter().filter(|warning| {
                 matches!(warning, model::Warning::NotAvailable { what, .. } if *what == absent.what)
             });
-            assert_eq!(said.count(), 1, "{}", absent.what);
+            assert_eq!(output.count(), 1, "{}", absent.what);
         }
     }
     assert!(record.environment.get("generator.memory_copy_bytes_per_second").is_some());
@@ -116,9 +116,9 @@ fn workers_of_both_kinds_share_a_barrier() {
 fn progress_is_machine_readable() {
     let bench = Bench::new();
     let plan = bench.plan(&DIRECTORY.replace("repetitions = 6", "repetitions = 1"));
-    let said = bench.ends(0, &["run", &plan, "--json"]);
+    let output = bench.ends(0, &["run", &plan, "--json"]);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for line in said.stderr.lines() {
+    for line in output.stderr.lines() {
         let event: serde_json::Value = serde_json::from_str(line).expect("a JSON line");
         *counts.entry(event["event"].as_str().unwrap().into()).or_default() += 1;
     }
@@ -146,9 +146,9 @@ filesystem = ["ext2", "ext3", "ext4", "xfs", "btrfs", "reiserfs",
 workload = [{ suite = "iozone", file_size = "4MiB", block_size = "64KiB", verify = true }]
 "#,
     );
-    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
-    assert!(said.stderr.contains("skipped reiserfs"), "{}", said.stderr);
-    assert!(said.stdout.contains("reiserfs"), "a skipped cell is shown:\n{}", said.stdout);
+    let output = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    assert!(output.stderr.contains("skipped reiserfs"), "{}", output.stderr);
+    assert!(output.stdout.contains("reiserfs"), "a skipped cell is shown:\n{}", output.stdout);
     let csv = bench.ends(0, &["report", "run.fslab", "--format", "csv"]).stdout;
     for filesystem in ["ext2", "ext3", "ext4", "ext4-writeback", "xfs", "btrfs"] {
         for step in ["mkfs", "mount", "umount", "fsck"] {
@@ -240,19 +240,19 @@ fn empty_devices_are_accepted_and_others_rejected() {
         disk.path()
     ));
     bench.ends(0, &["run", &plan, "-o", "first.fslab"]);
-    let said = bench.ends(3, &["run", &plan, "-o", "second.fslab"]);
+    let output = bench.ends(3, &["run", &plan, "-o", "second.fslab"]);
     assert!(
-        said.stderr.contains("ext4") && said.stderr.contains("--overwrite-device"),
+        output.stderr.contains("ext4") && output.stderr.contains("--overwrite-device"),
         "{}",
-        said.stderr
+        output.stderr
     );
     assert!(!bench.path("second.fslab").exists(), "no partial change");
-    let said =
+    let output =
         bench.ends(3, &["run", &plan, "-o", "third.fslab", "--overwrite-device", disk.path()]);
     assert!(
-        said.stderr.contains("--overwrite-device"),
+        output.stderr.contains("--overwrite-device"),
         "a path is not an identifier: {}",
-        said.stderr
+        output.stderr
     );
     let name = bench.path("disk.img").display().to_string();
     bench.ends(0, &["run", &plan, "-o", "fourth.fslab", "--overwrite-device", &name]);
@@ -269,11 +269,11 @@ fn two_images_make_one_filesystem() {
          filesystem = [\"btrfs\", \"ext4\"]\n\
          workload = [{ suite = \"iozone\", file_size = \"1MiB\", tests = [\"write\"] }]\n",
     );
-    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    let output = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
     assert!(
-        said.stderr.contains("skipped ext4: `ext4` supports one device only"),
+        output.stderr.contains("skipped ext4: `ext4` supports one device only"),
         "{}",
-        said.stderr
+        output.stderr
     );
     let record = store::read(&bench.path("run.fslab")).unwrap();
     let spans = |what: &str| what.contains("mkfs.btrfs") && what.matches("/dev/loop").count() == 2;
@@ -305,10 +305,10 @@ fn a_single_device_and_an_array_of_two_are_compared() {
     ] {
         assert!(shown.contains(line), "{line} in\n{shown}");
     }
-    let said = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
-    assert!(said.stderr.contains("skipped btrfs-3: "), "{}", said.stderr);
+    let output = bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+    assert!(output.stderr.contains("skipped btrfs-3: "), "{}", output.stderr);
     // A driver, a program, or two more devices are missing.
-    assert!(said.stderr.contains("skipped ext4-md: "), "{}", said.stderr);
+    assert!(output.stderr.contains("skipped ext4-md: "), "{}", output.stderr);
     let record = store::read(&bench.path("run.fslab")).unwrap();
     let mut spans: Vec<(usize, String)> = Vec::new();
     for trial in &record.trials {
@@ -343,17 +343,21 @@ fn an_ordinary_user_gets_a_result() {
         command.env("PATH", "/nonexistent").env_remove("XDG_CACHE_HOME");
         std::os::unix::process::CommandExt::uid(&mut command, 65534);
         std::os::unix::process::CommandExt::gid(&mut command, 65534);
-        crate::support::said(command.output().unwrap())
+        crate::support::finished(command.output().unwrap())
     };
     let small = ["--set", "repetitions=1", "--set", "file_size=2MiB", "-o", "run.fslab"];
-    let said = run(&[&["run", "demo-directory"], &small[..]].concat());
-    assert_eq!(said.status, Some(0), "{}\n{}", said.stdout, said.stderr);
-    assert!(said.stdout.contains("mail-delivery"), "{}", said.stdout);
+    let output = run(&[&["run", "demo-directory"], &small[..]].concat());
+    assert_eq!(output.status, Some(0), "{}\n{}", output.stdout, output.stderr);
+    assert!(output.stdout.contains("mail-delivery"), "{}", output.stdout);
     assert!(bench.path("run.fslab").exists() && bench.path("run.html").exists());
     // The demo takes minutes; its first messages suffice here.
-    let said = run(&["demo", "-o", "/proc/nothing/run.fslab"]);
-    assert_eq!(said.status, Some(2), "{}", said.stderr);
-    assert!(said.stderr.contains("not root") && said.stderr.contains("sudo"), "{}", said.stderr);
+    let output = run(&["demo", "-o", "/proc/nothing/run.fslab"]);
+    assert_eq!(output.status, Some(2), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("not root") && output.stderr.contains("sudo"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]

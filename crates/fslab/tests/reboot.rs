@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 
 use model::{RunRecord, Warning};
 
-use crate::support::{Bench, Said, needs_root, said};
+use crate::support::{Bench, Finished, finished, needs_root};
 
 const PLAN: &str = r#"
 repetitions = 3
@@ -26,7 +26,7 @@ fn record(bench: &Bench) -> RunRecord {
 
 /// Resumes the run with another boot ID: in a separate mount namespace with a file in place of that
 /// of the kernel.
-fn resumed_after_boot(bench: &Bench, id: &str) -> Said {
+fn resumed_after_boot(bench: &Bench, id: &str) -> Finished {
     let file = bench.path("boot-id");
     fs::write(&file, format!("{id}\n")).unwrap();
     let program = bench.command(&[]).get_program().to_owned();
@@ -36,7 +36,7 @@ fn resumed_after_boot(bench: &Bench, id: &str) -> Said {
     command.args([file.as_path(), Path::new(BOOT_ID)]).arg(program);
     command.args(["run", "--resume", "run.fslab"]);
     command.current_dir(bench.path(".")).env("FSLAB_STATE", bench.state());
-    said(command.output().unwrap())
+    finished(command.output().unwrap())
 }
 
 #[test]
@@ -71,11 +71,12 @@ fn a_run_without_reboots_warns_at_every_trial_except_the_first() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
     bench.ends(0, &["run", &plan, "-o", "run.fslab", "--no-reboot"]);
-    let told = |warnings: &[(Option<String>, Warning)]| {
+    let warned = |warnings: &[(Option<String>, Warning)]| {
         warnings.iter().any(|(_, warning)| *warning == Warning::NotRebooted)
     };
-    let told: Vec<bool> = record(&bench).trials.iter().map(|trial| told(&trial.warnings)).collect();
-    assert_eq!(told, [false, true, true]);
+    let warned: Vec<bool> =
+        record(&bench).trials.iter().map(|trial| warned(&trial.warnings)).collect();
+    assert_eq!(warned, [false, true, true]);
     let report = bench.ends(0, &["report", "run.fslab", "--detail"]).stdout;
     assert!(report.contains("not-rebooted"), "{report}");
 }
@@ -84,17 +85,17 @@ fn a_run_without_reboots_warns_at_every_trial_except_the_first() {
 fn reboot_options_require_a_plan_with_reboots() {
     let bench = Bench::new();
     let plan = bench.plan(&PLAN.replace("isolation = \"reboot\"\n", ""));
-    let said = bench.ends(2, &["run", &plan, "--no-reboot"]);
-    assert!(said.stderr.contains("isolation = \"reboot\""), "{}", said.stderr);
+    let output = bench.ends(2, &["run", &plan, "--no-reboot"]);
+    assert!(output.stderr.contains("isolation = \"reboot\""), "{}", output.stderr);
     let odd = bench.plan(&PLAN.replace("\"reboot\"", "\"rebot\""));
-    let said = bench.ends(2, &["show", &odd]);
-    assert!(said.stderr.contains("remount, reattach, reboot"), "{}", said.stderr);
+    let output = bench.ends(2, &["show", &odd]);
+    assert!(output.stderr.contains("remount, reattach, reboot"), "{}", output.stderr);
 }
 
 #[test]
 fn a_run_file_in_memory_is_rejected_with_reboots() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
-    let said = bench.ends(2, &["run", &plan, "-o", "/dev/shm/fslab-test-reboot.fslab"]);
-    assert!(said.stderr.contains("in memory"), "{}", said.stderr);
+    let output = bench.ends(2, &["run", &plan, "-o", "/dev/shm/fslab-test-reboot.fslab"]);
+    assert!(output.stderr.contains("in memory"), "{}", output.stderr);
 }

@@ -35,7 +35,7 @@ impl Drop for Disk {
 
 /// Output and exit status of a command.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct Finished {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -79,30 +79,30 @@ impl Bench {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
-        said(self.command(arguments).output().expect("the binary starts"))
+    pub(crate) fn run(&self, arguments: &[&str]) -> Finished {
+        finished(self.command(arguments).output().expect("the binary starts"))
     }
 
     /// Runs a command and checks its exit status; prints everything on failure.
     #[track_caller]
-    pub(crate) fn ends(&self, status: i32, arguments: &[&str]) -> Said {
-        let said = self.run(arguments);
+    pub(crate) fn ends(&self, status: i32, arguments: &[&str]) -> Finished {
+        let output = self.run(arguments);
         assert_eq!(
-            said.status,
+            output.status,
             Some(status),
             "fslab {arguments:?}\nstdout:\n{}\nstderr:\n{}",
-            said.stdout,
-            said.stderr
+            output.stdout,
+            output.stderr
         );
-        said
+        output
     }
 
     /// Runs `fslab clean`, which may list killed runs of other tests in memory.
     #[track_caller]
     pub(crate) fn has_nothing_to_undo(&self) {
-        let said = self.ends(0, &["clean"]).stdout;
+        let output = self.ends(0, &["clean"]).stdout;
         let other = |line: &str| line == "nothing to undo" || line.contains("/dev/shm/fslab-");
-        assert!(said.lines().all(other), "{said}");
+        assert!(output.lines().all(other), "{output}");
     }
 
     /// Loop device on an image file of this test, detached when dropped.
@@ -135,8 +135,8 @@ impl Bench {
     }
 }
 
-pub(crate) fn said(output: Output) -> Said {
-    Said {
+pub(crate) fn finished(output: Output) -> Finished {
+    Finished {
         status: output.status.code(),
         stdout: String::from_utf8(output.stdout).expect("UTF-8 on stdout"),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -17,35 +17,39 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = ["4KiB", "64KiB
 fn show_estimates_trials_and_aa_duplicates() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
-    let said = bench.ends(0, &["show", &plan]).stdout;
+    let output = bench.ends(0, &["show", &plan]).stdout;
     assert!(
-        said.contains("2 cells, 2 of them available here, 8 results, and 1 A/A duplicate"),
-        "{said}"
+        output.contains("2 cells, 2 of them available here, 8 results, and 1 A/A duplicate"),
+        "{output}"
     );
-    assert!(said.contains("\n18 trials\n"), "{said}");
+    assert!(output.contains("\n18 trials\n"), "{output}");
     let adaptive = bench.plan(&PLAN.replace("repetitions = 6", "profile = \"rigorous\""));
-    let said = bench.ends(0, &["show", &adaptive, "--set", "time_limit=2h"]).stdout;
-    assert!(said.contains("and 2 A/A duplicates"), "{said}");
-    assert!(said.contains("\n40 to 200 trials, fewer if the time limit expires\n"), "{said}");
+    let output = bench.ends(0, &["show", &adaptive, "--set", "time_limit=2h"]).stdout;
+    assert!(output.contains("and 2 A/A duplicates"), "{output}");
+    assert!(output.contains("\n40 to 200 trials, fewer if the time limit expires\n"), "{output}");
     let timed = "workload = [\"randread-4k\"]";
     let plan = PLAN.lines().filter(|line| !line.starts_with("workload"));
     let timed = bench.plan(&format!("{}\n{timed}\n", plan.collect::<Vec<_>>().join("\n")));
-    let said = bench.run(&["show", &timed]);
-    assert!(said.stdout.contains("in phases limited by time"), "{said:?}");
+    let output = bench.run(&["show", &timed]);
+    assert!(output.stdout.contains("in phases limited by time"), "{output:?}");
 }
 
 #[test]
 fn a_pilot_is_resumed() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
-    let said = bench.ends(0, &["run", &plan, "--pilot", "-o", "run.fslab"]);
-    assert!(said.stderr.contains("forecast: 18 trials, about "), "{}", said.stderr);
-    assert!(said.stderr.contains("detectable difference: "), "{}", said.stderr);
-    assert!(said.stderr.contains("continue with: fslab run --resume run.fslab"), "{}", said.stderr);
+    let output = bench.ends(0, &["run", &plan, "--pilot", "-o", "run.fslab"]);
+    assert!(output.stderr.contains("forecast: 18 trials, about "), "{}", output.stderr);
+    assert!(output.stderr.contains("detectable difference: "), "{}", output.stderr);
     assert!(
-        said.stderr.contains("directory (A/A duplicate) · iozone block_size="),
+        output.stderr.contains("continue with: fslab run --resume run.fslab"),
         "{}",
-        said.stderr
+        output.stderr
+    );
+    assert!(
+        output.stderr.contains("directory (A/A duplicate) · iozone block_size="),
+        "{}",
+        output.stderr
     );
     assert!(!bench.path("run.html").exists(), "there is nothing to report yet");
     assert_eq!(store::read(&bench.path("run.fslab")).unwrap().trials.len(), 6);
@@ -61,8 +65,8 @@ fn a_pilot_is_resumed() {
 fn the_time_limit_ends_a_run_normally() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
-    let said = bench.ends(0, &["run", &plan, "--set", "time_limit=1ms", "-o", "run.fslab"]);
-    assert!(said.stderr.contains("1 trial in "), "{}", said.stderr);
+    let output = bench.ends(0, &["run", &plan, "--set", "time_limit=1ms", "-o", "run.fslab"]);
+    assert!(output.stderr.contains("1 trial in "), "{}", output.stderr);
     let record = store::read(&bench.path("run.fslab")).unwrap();
     assert_eq!(record.trials.len(), 1, "the first trial always runs");
     assert!(record.info.ended_unix.is_some());
@@ -71,22 +75,22 @@ fn the_time_limit_ends_a_run_normally() {
             if reason.starts_with("the run reached its time limit before the first trial"))
     });
     assert_eq!(unmeasured.count(), 2);
-    let said = bench.ends(0, &["run", "--resume", "run.fslab"]);
-    assert!(said.stderr.contains("nothing is left to do"), "{}", said.stderr);
+    let output = bench.ends(0, &["run", "--resume", "run.fslab"]);
+    assert!(output.stderr.contains("nothing is left to do"), "{}", output.stderr);
 }
 
 #[test]
 fn the_forecast_is_machine_readable() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
-    let said = bench.ends(0, &["run", &plan, "--pilot", "--json"]);
+    let output = bench.ends(0, &["run", &plan, "--pilot", "--json"]);
     let events: Vec<serde_json::Value> =
-        said.stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        output.stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let of = |kind: &str| {
         let kind = kind.to_owned();
         events.iter().filter(move |event| event["event"] == kind.as_str())
     };
-    let [forecast] = of("forecast").collect::<Vec<_>>()[..] else { panic!("{}", said.stderr) };
+    let [forecast] = of("forecast").collect::<Vec<_>>()[..] else { panic!("{}", output.stderr) };
     assert_eq!(forecast["trials_max"], 18);
     assert_eq!(forecast["cells"].as_array().unwrap().len(), 2);
     assert_eq!(of("trial_ended").filter(|event| event["aa_duplicate"] == true).count(), 2);

@@ -4,6 +4,9 @@ use std::fs;
 
 use crate::support::{files, root};
 
+mod circles;
+mod scan;
+
 /// Allowed dependencies of each crate within the workspace; ARCHITECTURE.md shows the same.
 const ARROWS: &[(&str, &[&str])] = &[
     ("model", &[]),

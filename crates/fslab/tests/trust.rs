@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use crate::support::{Bench, needs_root, said};
+use crate::support::{Bench, finished, needs_root};
 
 const PLAN: &str = r#"
 repetitions = 1
@@ -56,10 +56,11 @@ fn a_state_directory_of_another_user_is_rejected_by_all_commands() {
         ];
         for arguments in commands {
             let state = bench.path(state);
-            let said = said(bench.command(arguments).env("FSLAB_STATE", &state).output().unwrap());
-            assert_eq!(said.status, Some(3), "{arguments:?} {state:?}: {}", said.stderr);
-            assert!(said.stderr.contains("is not secure: "), "{}", said.stderr);
-            assert!(said.stderr.contains("--state-directory"), "{}", said.stderr);
+            let output =
+                finished(bench.command(arguments).env("FSLAB_STATE", &state).output().unwrap());
+            assert_eq!(output.status, Some(3), "{arguments:?} {state:?}: {}", output.stderr);
+            assert!(output.stderr.contains("is not secure: "), "{}", output.stderr);
+            assert!(output.stderr.contains("--state-directory"), "{}", output.stderr);
         }
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), "unharmed");
@@ -73,8 +74,8 @@ fn clean_writes_to_kernel_files_only() {
     fs::write(&victim, "unharmed").unwrap();
     journal(&bench.state(), &victim);
     fs::set_permissions(bench.state(), fs::Permissions::from_mode(0o700)).unwrap();
-    let said = bench.ends(3, &["clean"]);
-    assert!(said.stdout.contains("is not below /sys, /proc/sys"), "{}", said.stdout);
+    let output = bench.ends(3, &["clean"]);
+    assert!(output.stdout.contains("is not below /sys, /proc/sys"), "{}", output.stdout);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "unharmed");
     assert!(bench.state().join("journal/x.jsonl").exists());
 }
@@ -100,8 +101,8 @@ fn programs_come_from_root_directories_and_inherit_nothing() {
     let path = format!(":.:bin:{}:/usr/sbin:/usr/bin:/sbin:/bin", bench.path("bin").display());
     let mut command = bench.command(&["run", &plan, "-o", "run.fslab"]);
     command.env("PATH", path).env("MKE2FS_CONFIG", bench.path("mke2fs.conf"));
-    let said = said(command.output().unwrap());
-    assert_eq!(said.status, Some(0), "{}\n{}", said.stdout, said.stderr);
+    let output = finished(command.output().unwrap());
+    assert_eq!(output.status, Some(0), "{}\n{}", output.stdout, output.stderr);
     assert!(!bench.path("ran").exists(), "a program of another user was run");
     assert_eq!(bench.left_behind(), Vec::<String>::new());
 }

@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::suggest::nearest;
+
 /// Base unit of a metric. Rates are per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -380,8 +382,16 @@ impl From<Metric> for &'static str {
 
 /// Error: unknown metric name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown metric `{0}`")]
+#[error("unknown metric `{0}`; {near}`fslab list metrics` lists all metrics", near = near(.0))]
 pub struct UnknownMetric(String);
+
+/// Question about a similar metric, if any.
+fn near(name: &str) -> String {
+    match nearest(name, ALL.iter().map(|spec| spec.name)) {
+        Some(near) => format!("did you mean `{near}`? "),
+        None => String::new(),
+    }
+}
 
 impl FromStr for Metric {
     type Err = UnknownMetric;

@@ -32,7 +32,11 @@ const FAMILIAR: &[(&str, &[&str])] = &[
     ("thinktime", &["think_time"]),
     ("fsync", &["fsync_every"]),
     ("fdatasync", &["fsync_every"]),
-    ("sync", &["o_sync", "sync_after", "fsync_each"]),
+    ("sync", &["o_sync", "sync_after", "fsync_each", "read"]),
+    ("psync", &["pread"]),
+    ("pvsync2", &["preadv2"]),
+    ("libaio", &["io_uring"]),
+    ("posixaio", &["io_uring"]),
     ("dedupe_percentage", &["duplicate_fraction"]),
     ("buffer_compress_percentage", &["incompressible_fraction"]),
     ("loops", &["repetitions", "passes"]),
@@ -64,11 +68,8 @@ const FAMILIAR: &[(&str, &[&str])] = &[
 /// at most a third of the word, and at least one letter, may differ.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
-    let familiar = FAMILIAR.iter().find(|(name, _)| *name == word);
-    let mut names = familiar.into_iter().flat_map(|(_, names)| *names);
-    let found = names.find_map(|name| known.iter().find(|known| *known == name).copied());
-    if found.is_some() {
-        return found;
+    if let Some(found) = familiar(word, &known) {
+        return Some(found);
     }
     let limit = (word.chars().count() / 3).max(1);
     known
@@ -77,6 +78,12 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// Name among `known` for a name of another program.
+pub fn familiar<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let (_, names) = FAMILIAR.iter().find(|(name, _)| *name == word)?;
+    names.iter().find_map(|name| known.iter().find(|known| *known == name).copied())
 }
 
 fn distance(a: &str, b: &str) -> usize {
@@ -121,5 +128,6 @@ mod tests {
         assert_eq!(nearest("bs", known), Some("block_size"));
         assert_eq!(nearest("numjobs", known), Some("clients"));
         assert_eq!(nearest("ioengine", known), None);
+        assert_eq!(nearest("libaio", ["pread", "io_uring"]), Some("io_uring"));
     }
 }

@@ -44,16 +44,14 @@ pub struct Ratio(pub f64);
 pub enum SizeError {
     /// The unit is in use for both powers of 1000 and of 1024.
     #[error(
-        "`{text}` is ambiguous: {number}{prefix}B may mean {decimal} or {binary} bytes; \
-         write `{number}{prefix_binary}iB` for {binary} bytes, or `{decimal}B` for {decimal}"
+        "`{text}` is ambiguous: {decimal} or {binary} bytes; write `{number}{prefix_binary}iB` \
+         for {binary}, or `{decimal}B`"
     )]
     Ambiguous {
         /// The text as given.
         text: String,
         /// Number part.
         number: u64,
-        /// Unit letter as given.
-        prefix: char,
         /// Letter of the binary unit (`K`, `M`, `G`, `T`, `P`).
         prefix_binary: char,
         /// Size if the unit is a power of 1000.
@@ -145,7 +143,6 @@ impl Bytes {
             return Err(SizeError::Ambiguous {
                 text: text.into(),
                 number,
-                prefix,
                 prefix_binary: letter,
                 decimal,
                 binary,
@@ -222,11 +219,28 @@ impl Add for Ops {
 /// Error of parsing a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TimeError {
-    /// Not an integer with a unit of time.
+    /// No integer at the start.
     #[error(
         "`{0}` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`"
     )]
     Form(String),
+    /// A negative number.
+    #[error("`{0}` is negative; use a duration such as `10s`")]
+    Negative(String),
+    /// A decimal fraction.
+    #[error("`{0}` is not an integer number of its unit; use a smaller unit, such as `1500ms`")]
+    Fraction(String),
+    /// An integer without a unit.
+    #[error("`{0}` has no unit; use ns, us, ms, s, min, or h, such as `{0}s`")]
+    NoUnit(String),
+    /// Unknown unit.
+    #[error("`{text}` has the unknown unit `{unit}`; use ns, us, ms, s, min, or h, such as `10s`")]
+    Unit {
+        /// The text as given.
+        text: String,
+        /// The unit as given.
+        unit: String,
+    },
     /// The duration exceeds 64 bits of nanoseconds.
     #[error("`{0}` is too long; use a duration below 584 years")]
     TooLong(String),
@@ -259,7 +273,13 @@ impl Nanos {
         };
         let known = TIMES.into_iter().find(|(name, _)| *name == unit);
         let (Some((_, length)), false) = (known, number.is_empty()) else {
-            return Err(TimeError::Form(text.into()));
+            return Err(match (number, unit.chars().next()) {
+                ("", Some('-')) => TimeError::Negative(text.into()),
+                ("", _) => TimeError::Form(text.into()),
+                (_, None) => TimeError::NoUnit(text.into()),
+                (_, Some('.' | ',')) => TimeError::Fraction(text.into()),
+                _ => TimeError::Unit { text: text.into(), unit: unit.into() },
+            });
         };
         let number: Option<u64> = number.parse().ok();
         let nanos = number.and_then(|number| number.checked_mul(length));
@@ -391,9 +411,7 @@ mod tests {
         check("0", expect!["0 = 0B"]);
         check(
             "4KB",
-            expect![
-                "`4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000"
-            ],
+            expect!["`4KB` is ambiguous: 4000 or 4096 bytes; write `4KiB` for 4096, or `4000B`"],
         );
         check(
             "4q",
@@ -423,8 +441,10 @@ mod tests {
             Ok(time) => format!("{} = {time}", time.0),
             Err(error) => error.to_string(),
         };
-        let texts =
-            ["500ms", "90 s", "120s", "7\u{b5}s", "0", "0s", "1h", "5", "s", "1.5s", "9999999h"];
+        let texts = [
+            "500ms", "90 s", "120s", "7\u{b5}s", "0", "0s", "1h", "5", "s", "1.5s", "-5s", "10sec",
+            "9999999h",
+        ];
         let lines: Vec<_> = texts.into_iter().map(read).collect();
         expect![[r#"
             500000000 = 500ms
@@ -434,9 +454,11 @@ mod tests {
             0 = 0s
             0 = 0s
             3600000000000 = 1h
-            `5` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`
+            `5` has no unit; use ns, us, ms, s, min, or h, such as `5s`
             `s` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`
-            `1.5s` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`
+            `1.5s` is not an integer number of its unit; use a smaller unit, such as `1500ms`
+            `-5s` is negative; use a duration such as `10s`
+            `10sec` has the unknown unit `sec`; use ns, us, ms, s, min, or h, such as `10s`
             `9999999h` is too long; use a duration below 584 years"#]]
         .assert_eq(&lines.join("\n"));
     }

@@ -78,6 +78,18 @@ impl Audit {
         Ok(Self { title, source, unit, skipped, table, layout, statements, findings, judgments })
     }
 
+    /// Judgments about numbers that were not printed; there are no findings about the numbers.
+    pub(crate) fn of_measured(
+        table: Table,
+        statements: Statements,
+        judgments: Vec<Judgment>,
+    ) -> Self {
+        let layout = statements.layout(&table);
+        let Statements { title, source, unit, skipped, statements, .. } = statements;
+        let findings = Vec::new();
+        Self { title, source, unit, skipped, table, layout, statements, findings, judgments }
+    }
+
     /// True if a finding is evidence against the numbers, or a statement does not hold. Untestable
     /// statements do not count.
     pub fn found(&self) -> bool {

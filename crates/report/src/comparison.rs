@@ -9,6 +9,7 @@ mod json;
 mod phrases;
 mod show;
 pub mod side_by_side;
+mod statements;
 
 use analysis::{
     Side, Size, Verdict,
@@ -19,6 +20,7 @@ use model::RunRecord;
 
 pub use json::json;
 pub use show::{html, markdown, terminal};
+pub use statements::{StudyAudit, StudyError, study_of};
 
 use crate::{
     units::{capital, fixed, one_line},

@@ -19,7 +19,7 @@ use crate::{
 const FORMAT: u32 = 1;
 
 /// Question of each finding template.
-const TEMPLATES: [(&str, &str); 18] = [
+const QUESTIONS: [(&str, &str); 18] = [
     ("C1", "fastest filesystem"),
     ("C2", "top group"),
     ("C3", "slowest filesystem"),
@@ -94,7 +94,7 @@ pub fn explain<'a>(view: &'a View, words: &[String]) -> Result<Explanation<'a>, 
     }
     let asked = |template: &&str| words.iter().any(|word| word.eq_ignore_ascii_case(template));
     let raised = |template: &str| questions.iter().any(|own| own.template == template);
-    let templates = TEMPLATES.iter().map(|(template, _)| *template);
+    let templates = QUESTIONS.iter().map(|(template, _)| *template);
     let without: Vec<&str> = templates.filter(asked).filter(|template| !raised(template)).collect();
     questions.retain(|question| words.iter().all(|word| about(question, word)));
     questions.extend(without.into_iter().map(|template| not_raised(template, view)));
@@ -202,11 +202,11 @@ fn questions(view: &View) -> Vec<Question> {
 }
 
 fn place(template: &str) -> usize {
-    TEMPLATES.iter().position(|(known, _)| *known == template).unwrap_or(TEMPLATES.len())
+    QUESTIONS.iter().position(|(known, _)| *known == template).unwrap_or(QUESTIONS.len())
 }
 
 fn question_of(template: &str) -> &'static str {
-    TEMPLATES.iter().find(|(known, _)| *known == template).map_or("", |(_, question)| question)
+    QUESTIONS.iter().find(|(known, _)| *known == template).map_or("", |(_, question)| question)
 }
 
 /// Names in the run: filesystems, suites, tests, templates.
@@ -215,7 +215,7 @@ fn names(view: &View) -> impl Iterator<Item = &str> + Clone {
     let suites = view.suites.iter().map(|suite| suite.name.as_str());
     let points = view.suites.iter().flat_map(|suite| &suite.points);
     let tests = points.flat_map(|point| point.tests.iter().map(|test| test.name.as_str()));
-    let templates = TEMPLATES.iter().map(|(template, _)| *template);
+    let templates = QUESTIONS.iter().map(|(template, _)| *template);
     filesystems.chain(suites).chain(tests).chain(templates)
 }
 

@@ -56,10 +56,10 @@ pub(crate) struct SampleRow<'a> {
 
 /// Texts of every cell, in the order of the record.
 pub(crate) fn cells(record: &RunRecord) -> Vec<CellWords> {
-    record.cells.iter().map(words).collect()
+    record.cells.iter().map(labels).collect()
 }
 
-fn words(record: &CellRecord) -> CellWords {
+fn labels(record: &CellRecord) -> CellWords {
     let cell = &record.cell;
     let settings = cell.settings.iter().map(|(factor, value)| format!("{factor}={value}"));
     let settings: Vec<String> = settings.collect();

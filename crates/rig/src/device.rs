@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use model::{Allocation, Bytes, Nanos, Warning};
+use model::{Allocation, Bytes, Warning};
 
 use crate::{
     error::RigError,
@@ -14,13 +14,9 @@ use crate::{
     host::{Host, Identity, WipeMethod},
     journaled_host::JournaledHost,
     settings,
-    storage::Shared,
+    sysfs::{name_of, queue},
     undo::Step,
 };
-
-/// Bytes per sector in block layer statistics, regardless of the device's block size
-/// (Documentation/block/stat.rst).
-const SECTOR: u64 = 512;
 
 /// Storage of the instances of a run.
 #[derive(Debug)]
@@ -58,95 +54,6 @@ struct Attached {
     direct: bool,
     /// Journal step that detaches it.
     step: Step,
-}
-
-/// Total I/O of devices since their creation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceCounters {
-    /// Bytes read.
-    pub read: Bytes,
-    /// Bytes written.
-    pub written: Bytes,
-}
-
-impl DeviceCounters {
-    /// I/O between `earlier` and now.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self { read: self.read - earlier.read, written: self.written - earlier.written }
-    }
-}
-
-/// Line of `/sys/class/block/NAME/stat` (Documentation/block/stat.rst); counted since the creation
-/// of the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DeviceStat {
-    pub(crate) counters: DeviceCounters,
-    /// Requests completed: reads, writes, discards, flushes.
-    pub(crate) completed: u64,
-    /// Requests passed to the driver and not completed.
-    pub(crate) in_flight: u64,
-    /// Read requests completed, and reads merged with other requests before.
-    pub(crate) reads: u64,
-    pub(crate) reads_merged: u64,
-    /// Write requests completed, and writes merged with other requests before.
-    pub(crate) writes: u64,
-    pub(crate) writes_merged: u64,
-    /// Bytes discarded; `None` before Linux 4.18.
-    pub(crate) discarded: Option<Bytes>,
-    /// Flush requests completed; `None` before Linux 5.5.
-    pub(crate) flushes: Option<u64>,
-    /// Time with at least one request; the kernel shows the lower 32 bits of the milliseconds.
-    pub(crate) busy: Milliseconds,
-    /// Total time of requests in device and queue; in the same format.
-    pub(crate) queue_time: Milliseconds,
-}
-
-/// Time of the block layer, shown by the kernel as 32 bits of milliseconds (`part_stat_show` in
-/// block/genhd.c), so that it wraps after 49.7 days.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Milliseconds(u64);
-
-impl Milliseconds {
-    /// Time between `earlier` and now, if it wrapped at most once.
-    pub(crate) fn since(self, earlier: Self) -> Nanos {
-        let range = 1 << 32;
-        let passed = match self.0.checked_sub(earlier.0) {
-            Some(passed) => passed,
-            None if earlier.0 < range => self.0 + range - earlier.0,
-            None => 0,
-        };
-        Nanos(passed.saturating_mul(1_000_000))
-    }
-}
-
-impl DeviceStat {
-    /// Reads the statistics of a disk or partition; `None` if the kernel has none.
-    pub(crate) fn read(host: &dyn Host, name: &str) -> Option<Self> {
-        let text = host.read(&Path::new("/sys/class/block").join(name).join("stat")).ok()?;
-        Self::parse(&text)
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let numbers = text.split_whitespace().map(str::parse::<u64>);
-        let fields = numbers.collect::<Result<Vec<_>, _>>().ok()?;
-        // Discards were added in Linux 4.18 and flushes in 5.5; older lines are shorter.
-        let field = |index: usize| fields.get(index).copied();
-        let bytes = |sectors: u64| Bytes(sectors.saturating_mul(SECTOR));
-        Some(Self {
-            counters: DeviceCounters { read: bytes(field(2)?), written: bytes(field(6)?) },
-            completed: field(0)? + field(4)? + field(11).unwrap_or(0) + field(15).unwrap_or(0),
-            in_flight: field(8)?,
-            reads: field(0)?,
-            reads_merged: field(1)?,
-            writes: field(4)?,
-            writes_merged: field(5)?,
-            discarded: field(13).map(bytes),
-            flushes: field(15),
-            busy: Milliseconds(field(9)?),
-            queue_time: Milliseconds(field(10)?),
-        })
-    }
 }
 
 impl Backing {
@@ -217,10 +124,12 @@ impl<'a> Share<'a> {
 
     /// Detaches every image from its loop device and attaches it again; other storage is unchanged.
     /// Returns warnings about the new devices.
-    pub(crate) fn reattach(self, shared: &Shared) -> Result<Vec<Warning>, RigError> {
-        let mut journaled = shared.journaled();
-        let images = self.images().iter();
-        let warnings = images.map(|image| image.reattach(&mut journaled, &*shared.host));
+    pub(crate) fn reattach(
+        self,
+        journaled: &mut JournaledHost,
+        host: &dyn Host,
+    ) -> Result<Vec<Warning>, RigError> {
+        let warnings = self.images().iter().map(|image| image.reattach(journaled, host));
         Ok(warnings.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
@@ -354,11 +263,6 @@ pub(crate) fn flush(journaled: &mut JournaledHost, devices: &[PathBuf]) -> Resul
     Ok(())
 }
 
-/// Kernel name of a device node.
-pub(crate) fn name_of(device: &Path) -> String {
-    device.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
 /// Describes a device that is not a dedicated physical disk; `None` if it appears to be one.
 fn describe_virtual(host: &dyn Host, name: &str) -> Option<String> {
     let kinds = [
@@ -378,7 +282,7 @@ fn describe_virtual(host: &dyn Host, name: &str) -> Option<String> {
     if let Some((_, kind)) = known {
         return Some(format!("{kind}: {name}"));
     }
-    let queue = settings::queue(host, name);
+    let queue = queue(host, name);
     let disk = queue.parent()?;
     let fact = |file: &str| host.read(&disk.join("device").join(file)).unwrap_or_default();
     let (vendor, model) = (fact("vendor"), fact("model"));

@@ -5,10 +5,33 @@ use std::{io, path::PathBuf};
 use model::{Bytes, FillLevel};
 use thiserror::Error;
 
-use crate::{
-    catalog::CatalogError, guard::Refusal, layers::DeviceMismatch, mount::MountRefusal,
-    undo::NotUndone,
-};
+use crate::{catalog::CatalogError, guard::Refusal, mount::MountRefusal};
+
+/// Change that was not undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotUndone {
+    /// Description of the change.
+    pub what: String,
+    /// Reason, and a hint unless nothing needs to be done.
+    pub why: String,
+}
+
+/// The level requires another number of devices than the storage has.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{why}; {hint}")]
+pub struct DeviceMismatch {
+    /// Requirement that is not met.
+    pub why: String,
+    /// Hint.
+    pub hint: String,
+}
+
+impl DeviceMismatch {
+    /// Mismatch with this requirement and hint.
+    pub(crate) fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { why: why.into(), hint: hint.into() }
+    }
+}
 
 /// Failed operation of the rig. Changes made before the failure are undone.
 #[derive(Debug, Error)]

@@ -8,6 +8,7 @@ mod block;
 mod data;
 #[cfg(test)]
 mod failing;
+#[cfg(any(test, feature = "simulated"))]
 mod fake;
 mod kmsg;
 mod real;
@@ -26,12 +27,14 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::data::Random;
 #[cfg(test)]
 pub(crate) use self::failing::FailingHost;
-pub use self::{fake::FakeHost, real::RealHost, tree::TreeRefusal};
-use crate::{
-    guard::{Medium, Roots},
-    instance::ProgramTime,
-    mount::{MountEntry, MountRefusal, MountRequest},
+#[cfg(any(test, feature = "simulated"))]
+pub use self::fake::FakeHost;
+pub use self::{
+    real::RealHost,
+    tree::{MARKER, TreeRefusal},
 };
+pub use crate::medium::{Medium, Roots};
+use crate::mount::{MountEntry, MountRefusal, MountRequest};
 
 /// Boot ID, drawn by the kernel at each boot (random(4)).
 pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -67,6 +70,15 @@ pub enum EntryKind {
     Directory,
     /// Any other type, symbolic links included.
     Other,
+}
+
+/// CPU time of a program (wait4(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramTime {
+    /// Time in user mode.
+    pub user: Nanos,
+    /// Time in the kernel.
+    pub system: Nanos,
 }
 
 /// Result of a program.
@@ -281,7 +293,7 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory and all its contents; links are removed, not followed.
     fn remove_tree(&self, path: &Path) -> io::Result<()>;
-    /// Removes a directory tree created by fslab. Its marker file ([`crate::undo::MARKER`]) has to
+    /// Removes a directory tree created by fslab. Its marker file ([`MARKER`]) has to
     /// contain `token`, and its identity has to match if it is known. Nothing outside the tree is
     /// touched, even if the path is replaced by a link, and no mount point is crossed.
     ///

@@ -17,19 +17,19 @@ use model::{
 };
 
 use self::step::RunningStep;
-pub use self::step::{ProgramTime, Step};
+pub use self::step::Step;
 use crate::{
     activity::{ActivityMonitor, KernelLogMonitor},
+    base::Shared,
     caches,
     catalog::Filesystem,
-    device::{DeviceCounters, DeviceStat, name_of},
     error::RigError,
     host::{Host, Statistics, UnreadablePath},
     journaled_host::JournaledHost,
     layers::FaultTarget,
     mount::MountRequest,
     settings::Quota,
-    storage::Shared,
+    sysfs::{DeviceCounters, DeviceStat, name_of},
     undo,
 };
 

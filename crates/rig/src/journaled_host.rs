@@ -3,6 +3,7 @@
 //! All other modules of the crate change the machine through this type only.
 
 mod input;
+mod write;
 
 use std::{
     fmt::Display,
@@ -13,14 +14,16 @@ use std::{
 
 pub(crate) use input::Input;
 use model::{Allocation, Bytes, Nanos, Warning, record::Action};
+pub(crate) use write::SavedSettings;
+pub use write::Write;
 
 use crate::{
     error::RigError,
     guard::{ClaimedDevice, DiskLock},
     host::{Host, Identity, Loop, Output, WipeMethod},
     mount::MountRequest,
-    settings::{SavedSettings, Write},
-    undo::{Change, Journal, MARKER, NotUndone, Outcome, ParentSetting, Step, selected},
+    sysfs::selected,
+    undo::{Change, Journal, MARKER, NotUndone, Outcome, ParentSetting, Step},
 };
 
 /// Number and interval of retries if a filesystem is busy on unmount.

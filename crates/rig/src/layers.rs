@@ -26,13 +26,13 @@ mod table;
 use std::fmt;
 
 use model::{Bytes, FilesystemLevel, Layer};
-use thiserror::Error;
 
 pub(crate) use self::build::{BuildContext, BuildFacts, TopDevice, build};
 pub(crate) use self::fail::FaultTarget;
 pub(crate) use self::missing::missing;
 pub use self::missing::{layer_support, versions};
 use crate::catalog::{Filesystem, Kind};
+pub use crate::error::DeviceMismatch;
 
 /// Devices used by a filesystem level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,22 +42,6 @@ pub struct DeviceRequirement {
     /// Number of devices on which the filesystem is created: the devices used, or those on top of
     /// the layers.
     pub tops: usize,
-}
-
-/// The level requires another number of devices than the storage has.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{why}; {hint}")]
-pub struct DeviceMismatch {
-    /// Requirement that is not met.
-    pub why: String,
-    /// Hint.
-    pub hint: String,
-}
-
-impl DeviceMismatch {
-    fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { why: why.into(), hint: hint.into() }
-    }
 }
 
 /// Devices used by a level if the storage has `have` devices. Without

@@ -19,11 +19,13 @@
 
 mod activity;
 mod availability;
+mod base;
 mod caches;
 pub mod catalog;
 mod cgroup;
 mod device;
 mod error;
+#[cfg(any(test, feature = "simulated"))]
 #[doc(hidden)]
 pub mod fuzz;
 pub mod guard;
@@ -31,7 +33,10 @@ pub mod host;
 mod instance;
 mod journaled_host;
 pub mod layers;
+mod medium;
 mod memory;
+mod missing;
+mod monitor_thread;
 pub mod mount;
 mod options;
 pub mod probe;
@@ -40,20 +45,23 @@ mod settings;
 pub mod setup;
 pub mod signature;
 mod storage;
+mod sysfs;
 pub mod undo;
 
-pub use activity::{ActivityMonitor, KernelLogMonitor, MonitorThread, monitor_cpu_time};
-pub use availability::Availability;
+pub use activity::{ActivityMonitor, KernelLogMonitor};
 pub use catalog::{Catalog, CatalogError, Filesystem};
-pub use device::DeviceCounters;
 pub use error::RigError;
-pub use host::{FakeHost, Host, RealHost};
-pub use instance::{
-    FinishReport, InstanceSpec, MountedFilesystem, ProgramTime, Space, SpaceUsage, Step,
-};
+#[cfg(any(test, feature = "simulated"))]
+pub use host::FakeHost;
+pub use host::{Host, ProgramTime, RealHost};
+pub use instance::{FinishReport, InstanceSpec, MountedFilesystem, Space, SpaceUsage, Step};
+pub use journaled_host::Write;
+pub use missing::Availability;
+pub use monitor_thread::{MonitorThread, monitor_cpu_time};
 pub use options::{ResolvedOptions, resolve_options};
 pub use settings::{
-    SettingChange, Write,
+    SettingChange,
     support::{PlannedValue, Support, planned_values, setting_support, settings},
 };
 pub use storage::{Rig, RigOptions};
+pub use sysfs::DeviceCounters;

@@ -63,7 +63,7 @@ struct Document {
 pub struct ResolvedOptions {
     /// Level without the removed options.
     pub level: FilesystemLevel,
-    /// Removed options: one [`Warning::OptionGone`] each.
+    /// Removed options: one [`Warning::OptionRemoved`] each.
     pub removed: Vec<Warning>,
     /// Options passed on unchanged, with their meaning, as sentences without a full stop.
     pub kept: Vec<String>,

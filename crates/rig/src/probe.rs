@@ -19,8 +19,8 @@ pub(crate) use self::{cleaner::cleaner, device::disks};
 pub use self::{device::device, machine::machine, profiles::profiles};
 use crate::{
     host::{Host, Statistics},
-    mount::{MountEntry, holder as mount_of},
-    undo::selected,
+    mount::holder as mount_of,
+    sysfs::{device_name, selected},
 };
 
 fn put(environment: &mut Environment, name: impl Into<String>, text: &str) {
@@ -59,38 +59,6 @@ pub fn holder(host: &dyn Host, path: &Path) -> Environment {
         facts.merge(device(host, &name));
     }
     facts
-}
-
-/// Kernel name of the block device that contains a path; `None` if there is none or several.
-pub(crate) fn device_of(host: &dyn Host, path: &Path) -> Option<String> {
-    let mounts = host.mounts().ok()?;
-    device_name(host, mount_of(&mounts, path)?)
-}
-
-/// Found by device number if it is that of a block device. Filesystems with generated numbers, such
-/// as btrfs, report their first device as the source, which is sufficient only if there is no
-/// other.
-fn device_name(host: &dyn Host, mount: &MountEntry) -> Option<String> {
-    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let number = Path::new("/sys/dev/block").join(&mount.device);
-    if let Ok(node) = host.follow(&number) {
-        return name(&node);
-    }
-    let node =
-        host.follow(Path::new(&mount.source)).ok().filter(|_| mount.source.starts_with('/'))?;
-    let found = name(&node)?;
-    host.entry(&Path::new("/sys/class/block").join(&found)).ok()?;
-    (mount.fstype != "btrfs" || single_btrfs(host, &found)).then_some(found)
-}
-
-/// True if the btrfs filesystem on this device has no other device: `/sys/fs/btrfs/UUID/devices`
-/// lists them.
-fn single_btrfs(host: &dyn Host, name: &str) -> bool {
-    let btrfs = Path::new("/sys/fs/btrfs");
-    let filesystems = host.list(btrfs).unwrap_or_default();
-    let mut lists =
-        filesystems.iter().filter_map(|uuid| host.list(&btrfs.join(uuid).join("devices")).ok());
-    lists.any(|devices| devices.len() == 1 && devices[0] == name)
 }
 
 #[cfg(test)]

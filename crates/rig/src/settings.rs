@@ -19,7 +19,7 @@ pub(crate) mod queue;
 mod quota;
 pub(crate) mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use model::{Environment, SystemSetting, SystemSettings, Value, Warning};
 
@@ -28,36 +28,10 @@ pub(crate) use self::quota::Quota;
 use crate::{
     error::RigError,
     host::Host,
-    journaled_host::JournaledHost,
-    undo::{Step, selected},
+    journaled_host::{JournaledHost, SavedSettings, Write},
+    sysfs::{queue, selected},
+    undo::Step,
 };
-
-/// Write of one file for a setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Write {
-    /// Description of the setting, such as `read_ahead of sda (KiB)`.
-    pub setting: String,
-    /// File.
-    pub path: PathBuf,
-    /// Text to write, and expected text when read back.
-    pub text: String,
-    /// File that holds the setting now and that the kernel clears when this one is written.
-    pub from: Option<PathBuf>,
-    /// True if the kernel may change the value by itself; undo then restores it regardless of the
-    /// value read.
-    pub moves: bool,
-    /// File of the parent setting, with which this one is restored.
-    pub basis: Option<PathBuf>,
-}
-
-/// Settings that a write may disturb.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SavedSettings {
-    /// Files of the settings.
-    pub files: Vec<PathBuf>,
-    /// File of the parent setting, with which these are restored.
-    pub basis: Option<PathBuf>,
-}
 
 /// Planned writes of a setting on this machine in its current state.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -121,7 +95,7 @@ pub(crate) fn plan_change(
         SystemSetting::DirtyThreshold | SystemSetting::DirtyBackgroundThreshold => {
             memory::dirty(host, setting, value)
         }
-        SystemSetting::TransparentHugepage => memory::huge_pages(value),
+        SystemSetting::TransparentHugepage => memory::transparent_hugepage(value),
         // Determined when the guest was booted.
         SystemSetting::Kernel => SettingChange::default(),
     }
@@ -250,19 +224,6 @@ impl AppliedSettings {
             }),
         }
         Ok(())
-    }
-}
-
-/// sysfs queue directory of a block device; for a partition, that of its disk.
-pub(crate) fn queue(host: &dyn Host, name: &str) -> PathBuf {
-    let node = Path::new("/sys/class/block").join(name);
-    if host.entry(&node.join("queue")).is_ok() {
-        return node.join("queue");
-    }
-    // The directory of a partition is in that of its disk (Documentation/ABI/testing/sysfs-block).
-    match host.follow(&node) {
-        Ok(path) if path.join("partition").exists() => path.parent().unwrap_or(&path).join("queue"),
-        _ => node.join("queue"),
     }
 }
 

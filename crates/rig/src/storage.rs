@@ -6,7 +6,7 @@ mod external;
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -14,9 +14,11 @@ use std::{
 use model::{Allocation, Bytes, Environment, Storage, StorageKind, Warning, record::Action};
 
 use self::external::ExternalDirectory;
+pub use crate::base::RigOptions;
 use crate::{
     activity::MonitorCache,
-    device::{Backing, Image, name_of},
+    base::{Base, Shared},
+    device::{Backing, Image},
     error::RigError,
     guard::{self, ClaimedImage, Permission},
     host::Host,
@@ -24,54 +26,15 @@ use crate::{
     journaled_host::JournaledHost,
     memory::{self, Group},
     probe,
+    sysfs::name_of,
     undo::{self, Journal, NotUndone, PREFIX},
 };
-
-/// Options of a run, in addition to its storage.
-#[derive(Clone, Debug)]
-pub struct RigOptions {
-    /// Directory of journal and mount point; `None` for [`undo::default_state_directory`].
-    pub state_directory: Option<PathBuf>,
-    /// Unique name of the run: lower-case letters, digits, and dashes.
-    pub run_id: String,
-    /// Devices whose data may be overwritten; see [`Permission::overwrite`].
-    pub overwrite: Vec<String>,
-    /// Run file; never on the filesystem under test.
-    pub store_file: PathBuf,
-    /// Directory for images if the plan has no `image_directory`; created if missing.
-    pub default_image_directory: PathBuf,
-    /// Set by the caller, from any thread or signal handler, to interrupt the filling of a
-    /// filesystem.
-    pub interrupt: Arc<AtomicBool>,
-}
-
-/// State shared by the rig and its instance.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) host: Arc<dyn Host>,
-    journaled: Mutex<JournaledHost>,
-    /// True while an instance exists.
-    pub(crate) occupied: AtomicBool,
-    /// Cache of the activity monitor.
-    pub(crate) monitor_cache: MonitorCache,
-}
-
-impl Shared {
-    pub(crate) fn journaled(&self) -> MutexGuard<'_, JournaledHost> {
-        // The journal remains valid if a holder panics: each line is written before its operation.
-        self.journaled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Storage of a run. Dropping it undoes all changes; [`Rig::close`] also reports the changes that
 /// could not be undone.
 #[derive(Debug)]
 pub struct Rig {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) backing: Backing,
-    pub(crate) options: RigOptions,
-    pub(crate) mount_point: PathBuf,
-    storage: Storage,
+    pub(crate) base: Base,
     warnings: Vec<Warning>,
     group: Option<Group>,
     external: Option<ExternalDirectory>,
@@ -115,11 +78,13 @@ impl Rig {
             monitor_cache: MonitorCache::default(),
         };
         let mut rig = Self {
-            shared: Arc::new(shared),
-            backing: Backing::Images(Vec::new()),
-            mount_point: state.join(format!("{PREFIX}{}", options.run_id)),
-            storage: storage.clone(),
-            options,
+            base: Base {
+                shared: Arc::new(shared),
+                backing: Backing::Images(Vec::new()),
+                mount_point: state.join(format!("{PREFIX}{}", options.run_id)),
+                options,
+                storage: storage.clone(),
+            },
             warnings: Vec::new(),
             group: None,
             external: None,
@@ -127,7 +92,7 @@ impl Rig {
         };
         // From here on, dropping `rig` undoes all changes.
         rig.claim()?;
-        rig.warnings.extend(rig.backing.warnings(&*rig.shared.host));
+        rig.warnings.extend(rig.base.backing.warnings(&*rig.base.shared.host));
         if let Some(memory) = storage.memory_limit
             && let Some(warning) = rig.limit_memory(memory)
         {
@@ -137,10 +102,10 @@ impl Rig {
     }
 
     fn claim(&mut self) -> Result<(), RigError> {
-        let host = Arc::clone(&self.shared.host);
-        match self.storage.kind.clone() {
+        let host = Arc::clone(&self.base.shared.host);
+        match self.base.storage.kind.clone() {
             StorageKind::Image { size, count, directory, file, allocation } => {
-                self.shared.journaled().directory(&self.mount_point)?;
+                self.base.shared.journaled().directory(&self.base.mount_point)?;
                 let directory = self.image_directory(directory)?;
                 let total = Bytes(size.0.saturating_mul(count.into()));
                 // A file name may contain a path; the space of an existing file is reused.
@@ -148,19 +113,19 @@ impl Rig {
                 let parent = existing.as_deref().and_then(Path::parent).unwrap_or(&directory);
                 let had = existing.as_deref().map_or(Bytes(0), guard::allocated);
                 guard::space_for_images(parent, total, had, allocation)?;
-                if let Some(limit) = self.storage.memory_limit {
+                if let Some(limit) = self.base.storage.memory_limit {
                     guard::images_within_limit(parent, total, allocation, limit)?;
                 }
                 for index in 0..count {
                     let image = self.image(&directory, index, file.as_deref(), size, allocation)?;
-                    let Backing::Images(images) = &mut self.backing else {
+                    let Backing::Images(images) = &mut self.base.backing else {
                         unreachable!("set above")
                     };
                     images.push(image);
                 }
             }
             StorageKind::Devices { paths } => {
-                self.shared.journaled().directory(&self.mount_point)?;
+                self.base.shared.journaled().directory(&self.base.mount_point)?;
                 let mut claimed: Vec<guard::ClaimedDevice> = Vec::new();
                 for path in &paths {
                     let device = guard::claim_device(
@@ -172,33 +137,33 @@ impl Rig {
                     if claimed.iter().any(|other| other.overlaps(&device)) {
                         return Err(RigError::DuplicateDevice { device: path.into() });
                     }
-                    self.shared.journaled().lock(device.lock());
+                    self.base.shared.journaled().lock(device.lock());
                     claimed.push(device);
                 }
-                self.backing = Backing::Devices(claimed);
+                self.base.backing = Backing::Devices(claimed);
             }
             StorageKind::Directory { path } => {
                 let path = follow(&*host, Path::new(&path))?;
-                guard::store_outside(&self.options.store_file, &path)?;
-                self.backing = Backing::Directory(path);
+                guard::store_outside(&self.base.options.store_file, &path)?;
+                self.base.backing = Backing::Directory(path);
             }
         }
         Ok(())
     }
 
     fn permission(&self) -> Permission {
-        let RigOptions { overwrite, store_file, .. } = &self.options;
+        let RigOptions { overwrite, store_file, .. } = &self.base.options;
         Permission { overwrite: overwrite.clone(), store_file: store_file.clone() }
     }
 
     fn image_directory(&self, named: Option<String>) -> Result<PathBuf, RigError> {
-        let host = &*self.shared.host;
+        let host = &*self.base.shared.host;
         match named {
             Some(named) => follow(host, Path::new(&named)),
             None => {
-                let default = &self.options.default_image_directory;
+                let default = &self.base.options.default_image_directory;
                 if host.entry(default).is_err() {
-                    self.shared.journaled().directory(default)?;
+                    self.base.shared.journaled().directory(default)?;
                 }
                 follow(host, default)
             }
@@ -214,11 +179,11 @@ impl Rig {
         size: Bytes,
         allocation: Allocation,
     ) -> Result<Image, RigError> {
-        let host = Arc::clone(&self.shared.host);
-        let generated = format!("{PREFIX}{}-{index}.img", self.options.run_id);
+        let host = Arc::clone(&self.base.shared.host);
+        let generated = format!("{PREFIX}{}-{index}.img", self.base.options.run_id);
         let mut path = directory.join(file.unwrap_or(&generated));
         let claimed = guard::claim_image(&path, size, &self.permission(), &host.roots())?;
-        let mut journaled = self.shared.journaled();
+        let mut journaled = self.base.shared.journaled();
         let identity = match claimed {
             ClaimedImage::New if file.is_none() => journaled.image(&path)?,
             ClaimedImage::New => journaled.kept_image(&path)?,
@@ -242,23 +207,23 @@ impl Rig {
     /// [`RigError`]: unsuitable storage, failed mkfs or mount; [`RigError::Busy`] while an earlier
     /// instance exists. Earlier changes are undone.
     pub fn instance(&self, spec: &InstanceSpec<'_>) -> Result<MountedFilesystem, RigError> {
-        if self.shared.occupied.swap(true, Ordering::AcqRel) {
+        if self.base.shared.occupied.swap(true, Ordering::AcqRel) {
             return Err(RigError::Busy);
         }
-        let warnings = MountedFilesystem::ready(self, spec).inspect_err(|_| {
-            self.shared.occupied.store(false, Ordering::Release);
+        let warnings = MountedFilesystem::ready(&self.base, spec).inspect_err(|_| {
+            self.base.shared.occupied.store(false, Ordering::Release);
         })?;
         // From here on, the instance releases the storage when it is dropped.
-        MountedFilesystem::make(self, spec, warnings)
+        MountedFilesystem::make(&self.base, spec, warnings)
     }
 
     /// Sets or changes the memory limit of this process; `Some` if that failed.
     pub fn limit_memory(&mut self, limit: Bytes) -> Option<Warning> {
-        let host = Arc::clone(&self.shared.host);
-        let mut journaled = self.shared.journaled();
+        let host = Arc::clone(&self.base.shared.host);
+        let mut journaled = self.base.shared.journaled();
         let done = match &self.group {
             Some(group) => group.change(&mut journaled, limit),
-            None => Group::enter(&mut journaled, &*host, &self.options.run_id, limit)
+            None => Group::enter(&mut journaled, &*host, &self.base.options.run_id, limit)
                 .map(|group| self.group = Some(group)),
         };
         done.err().map(|reason| Warning::MemoryLimitNotSet { reason })
@@ -266,13 +231,7 @@ impl Rig {
 
     /// Description of the storage.
     pub fn describe(&self) -> String {
-        match &self.backing {
-            Backing::Devices(devices) => {
-                let lines: Vec<_> = devices.iter().map(guard::ClaimedDevice::describe).collect();
-                lines.join("\n")
-            }
-            Backing::Images(_) | Backing::Directory(_) => self.storage.to_string(),
-        }
+        self.base.describe()
     }
 
     /// Warnings that apply to all results on this storage.
@@ -282,9 +241,9 @@ impl Rig {
 
     /// Facts about the host and the storage, as of now.
     pub fn environment(&self) -> Environment {
-        let host = &*self.shared.host;
+        let host = &*self.base.shared.host;
         let mut environment = probe::machine(host);
-        let below = match &self.backing {
+        let below = match &self.base.backing {
             Backing::Images(images) => images.first().map(|image| image.path.as_path()),
             Backing::Directory(path) => Some(path.as_path()),
             Backing::Devices(_) => None,
@@ -292,7 +251,7 @@ impl Rig {
         if let Some(path) = below {
             environment.merge(probe::holder(host, path));
         }
-        for device in self.backing.devices() {
+        for device in self.base.backing.devices() {
             environment.merge(probe::device(host, &name_of(&device)));
         }
         if let Some((limit, version)) = memory::limit(host, self.group.as_ref()) {
@@ -307,19 +266,19 @@ impl Rig {
 
     /// Boot ID; `None` if not available.
     pub fn boot_id(&self) -> Option<String> {
-        self.shared.host.boot_id()
+        self.base.shared.host.boot_id()
     }
 
     /// Actions on the machine since the last call, including those of instances.
     pub fn take_actions(&self) -> Vec<Action> {
-        self.shared.journaled().take_actions()
+        self.base.shared.journaled().take_actions()
     }
 
     /// Undoes all changes, newest first, and returns those that could not be undone. Their journal
     /// is kept for `fslab clean`.
     pub fn close(mut self) -> Vec<NotUndone> {
         self.closed = true;
-        self.shared.journaled().close()
+        self.base.shared.journaled().close()
     }
 }
 
@@ -328,7 +287,7 @@ impl Drop for Rig {
         if self.closed {
             return;
         }
-        for not_undone in self.shared.journaled().close() {
+        for not_undone in self.base.shared.journaled().close() {
             tracing::warn!(what = not_undone.what, why = not_undone.why, "not undone");
         }
     }

@@ -19,6 +19,7 @@
 //! creates ([`crate::own`]).
 #![forbid(unsafe_code)]
 
+mod header;
 mod open;
 mod own;
 mod read;
@@ -32,6 +33,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use open::is_database;
 pub use read::{image, read};
 use rusqlite::ErrorCode;
 use rustix::fs::OFlags;

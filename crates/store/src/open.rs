@@ -22,18 +22,31 @@ use std::{
     fs::{self, File},
     io::Read,
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
-use crate::{APPLICATION_ID, SCHEMA, StoreError, own};
+use crate::{
+    StoreError,
+    header::{beside, check_version, version},
+    own,
+};
 
 /// First bytes of every SQLite file (sqlite.org/fileformat2.html, section 1.3).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Offset of the read version in the header: 2 if the file uses a write-ahead log.
 const READ_VERSION: usize = 19;
+
+/// True if the path is a regular file that begins as an SQLite database. Whether it is a run of
+/// this schema version is checked by [`crate::read`].
+pub fn is_database(path: &Path) -> bool {
+    let mut first = [0; MAGIC.len()];
+    let regular = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut read = || File::open(path)?.read_exact(&mut first);
+    regular && read().is_ok() && first == *MAGIC
+}
 
 /// Opens a run for reading.
 ///
@@ -46,7 +59,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let metadata = fs::metadata(&file).map_err(failed)?;
     let other = |what| StoreError::NotARun(path.into(), what);
     if metadata.is_dir() {
-        return Err(other("it is a directory; use the file in it"));
+        return Err(other("it is a directory"));
     }
     if !metadata.is_file() {
         return Err(other("it is a pipe, a socket, or a device"));
@@ -71,36 +84,6 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
         }
         Some(source) => Err(StoreError::database("opening the database", path, source)),
         None => Err(other("it cannot be opened")),
-    }
-}
-
-/// Checks that a connection is open to a run file of this schema version.
-///
-/// # Errors
-/// [`StoreError`] if it is not.
-pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    let schema = version(connection);
-    let schema =
-        schema.map_err(|source| StoreError::database("reading the schema version", path, source));
-    check_version(schema?, path)
-}
-
-/// Schema version of a run file; `None` if the file belongs to another application.
-fn version(connection: &Connection) -> rusqlite::Result<Option<i32>> {
-    let pragma = |name: &str| {
-        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
-    };
-    match pragma("application_id")? {
-        APPLICATION_ID => pragma("user_version").map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn check_version(schema: Option<i32>, path: &Path) -> Result<(), StoreError> {
-    match schema {
-        Some(SCHEMA) => Ok(()),
-        Some(found) => Err(StoreError::Schema { path: path.into(), found }),
-        None => Err(StoreError::NotARun(path.into(), "it is a database of another program")),
     }
 }
 
@@ -176,12 +159,6 @@ impl OpenAttempt {
         }
         Ok(connection)
     }
-}
-
-pub(crate) fn beside(file: &Path, suffix: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// URI filename with parameters: sqlite.org/uri.html.

@@ -15,7 +15,7 @@ use rusqlite::{Connection, config::DbConfig};
 
 use crate::{
     Lock, SCHEMA_SQL, StoreError,
-    open::{beside, check as version},
+    header::{beside, check as version},
 };
 
 /// Suffixes of the files that SQLite creates next to a database: log, index, rollback journal.

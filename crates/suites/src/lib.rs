@@ -18,28 +18,17 @@ mod presets;
 mod shared;
 mod small_files;
 mod stream;
+mod suite;
 mod tasks;
 
-use model::{
-    Bytes, Phase, SuiteSpec, WorkloadParameters,
-    workload::{Kind, ParameterSpec, ValueError},
-};
+#[cfg(test)]
+use model::{Bytes, Phase};
+use model::{SuiteSpec, WorkloadParameters, workload::ValueError};
 
 pub use model::workload::Preset;
 pub use presets::{preset, presets};
-
-/// Suite: parameter table and three pure functions.
-#[derive(Clone, Copy, Debug)]
-pub struct Suite {
-    /// Name, source, and parameters.
-    pub spec: &'static SuiteSpec,
-    /// Checks parameters, and expands them if one selects an automatic sweep.
-    pub refine: fn(WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError>,
-    /// Phases of a trial with refined parameters; the seed is that of the written data.
-    pub phases: fn(&WorkloadParameters, u64) -> Vec<Phase>,
-    /// Maximum space of the files of a trial.
-    pub footprint: fn(&WorkloadParameters) -> Bytes,
-}
+pub use suite::Suite;
+pub(crate) use suite::parameter;
 
 /// All suites.
 pub const ALL: &[Suite] = &[
@@ -62,16 +51,6 @@ pub fn find(name: &str) -> Option<&'static Suite> {
 /// Tables of all suites, for the plan parser.
 pub fn specs() -> Vec<&'static SuiteSpec> {
     ALL.iter().map(|suite| suite.spec).collect()
-}
-
-/// Row of a parameter table.
-const fn parameter(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    doc: &'static str,
-) -> ParameterSpec {
-    ParameterSpec { name, kind, default, doc }
 }
 
 /// Checks and expands parameters with the rules of their suite; see [`Suite::refine`].

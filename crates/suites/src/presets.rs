@@ -64,17 +64,17 @@ fn point(suite: &str, parameters: &toml::Table) -> Result<WorkloadParameters, St
     let mut point = suite.spec.defaults();
     for (name, value) in parameters {
         let parameter = suite.spec.parameter(name).map_err(|error| error.to_string())?;
-        let value = parameter.kind.read(&words(value)).map_err(|error| error.to_string())?;
+        let value = parameter.kind.read(&text(value)).map_err(|error| error.to_string())?;
         point.parameters.insert(name.clone(), value);
     }
     Ok(point)
 }
 
 /// Text of a value, as on the command line.
-fn words(value: &toml::Value) -> String {
+fn text(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),
-        toml::Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(","),
+        toml::Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
         toml::Value::Integer(_)
         | toml::Value::Float(_)
         | toml::Value::Boolean(_)

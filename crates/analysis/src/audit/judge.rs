@@ -43,7 +43,7 @@ pub(super) struct Judge<'a> {
 
 /// Ruling over the parts: the common one, or else in part. Parts that cannot be tested do not
 /// count.
-fn together(rulings: impl Iterator<Item = Ruling>) -> Ruling {
+pub(super) fn together(rulings: impl Iterator<Item = Ruling>) -> Ruling {
     let tested = rulings.filter(|ruling| *ruling != Ruling::NotTestable);
     tested
         .reduce(|one, other| if one == other { one } else { Ruling::InPart })

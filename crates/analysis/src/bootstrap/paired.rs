@@ -19,7 +19,7 @@ use super::{
 use crate::{
     NotEstimable, count,
     summary::{LEVEL, needed},
-    trend::Repetition,
+    sweep::Repetition,
 };
 
 /// Resamples per step: their counters fit into two registers of any 64-bit processor.

@@ -8,9 +8,9 @@
 use model::{Ratio, Warning};
 use statrs::function::beta::checked_beta_reg;
 
-use super::sample::{Sample, sum};
 use crate::{
     bounded, count,
+    sample::{Sample, sum},
     summary::{LEVEL, needed},
 };
 

@@ -97,7 +97,7 @@ const IF_RECORDED: [(&str, Aspect); 28] = [
     ("cpu.governor", Aspect::Settings),
     ("cpu.turbo_off", Aspect::Settings),
     ("cpu.smt", Aspect::Settings),
-    ("memory.huge_pages", Aspect::Settings),
+    ("memory.transparent_hugepage", Aspect::Settings),
     ("vm.dirty_ratio", Aspect::Settings),
     ("vm.dirty_bytes", Aspect::Settings),
     ("vm.dirty_background_ratio", Aspect::Settings),

@@ -29,7 +29,7 @@ impl Within {
         let mut blocks: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
         for (at, level) in sweep.levels.iter().enumerate() {
             for repetition in &level.repetitions {
-                let block = repetition.block.filter(|_| sweep.blocked);
+                let block = repetition.block.filter(|_| sweep.blocked());
                 blocks.entry(block).or_default().push(values.len());
                 values.push(of(at, repetition.value));
             }

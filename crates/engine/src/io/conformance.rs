@@ -132,7 +132,7 @@ pub(crate) fn with<S: Subject, T>(
     mode: AccessMode,
     then: impl for<'p> FnOnce(Result<S::Engine<'p>, Fault>, Slots<'p>) -> T,
 ) -> T {
-    let depth = crate::worker::depth(subject.interface());
+    let depth = crate::io::depth(subject.interface());
     let mut pool = Pool::new(stream, mode, depth).unwrap();
     let (base, len) = pool.region();
     let slots = pool.slots();
@@ -518,7 +518,9 @@ fn direct_transfers_follow_the_alignment_rules_of_the_kernel() {
         );
         let refusal = match moved {
             Ok(Ok(())) => None,
-            Ok(Err(fault)) | Err(fault) => Some(fault.into_error(&plan, Path::new(name))),
+            Ok(Err(fault)) | Err(fault) => {
+                Some(EngineError::from(fault.of_stream(&plan, Path::new(name))))
+            }
         };
         assert_eq!(refusal.is_none(), allowed, "{name}: {refusal:?}");
         if let Some(error) = refusal {

@@ -218,7 +218,8 @@ mod tests {
             assert_eq!(open().err(), refused(0));
             std::fs::write(source_of(&path), [0; 100]).unwrap();
             assert_eq!(open().err(), refused(100));
-            let text = open().err().unwrap().into_error(&plan, &path).to_string();
+            let text =
+                crate::EngineError::from(open().err().unwrap().of_stream(&plan, &path)).to_string();
             assert!(text.contains("/f.source has 100B, 8KiB needed"), "{text}");
             assert!(!path.exists(), "no file was created for an invalid copy");
             std::fs::remove_file(source_of(&path)).unwrap();

@@ -14,6 +14,7 @@
 
 mod bytewise;
 mod copy;
+mod failure;
 mod mmap;
 mod null;
 mod open;
@@ -28,7 +29,7 @@ pub(crate) mod conformance;
 
 use model::{
     Nanos,
-    phase::{IoEngineKind, SyncCall},
+    phase::{Direction, IoEngineKind, Stream, SyncCall},
 };
 use rustix::io::Errno;
 
@@ -44,6 +45,26 @@ pub(crate) use stdio::Stdio;
 pub(crate) use sync::{Offset, Position, close};
 pub(crate) use update::Update;
 pub(crate) use vector::Vector;
+
+/// Maximum number of operations in flight per worker.
+pub(crate) fn depth(interface: IoEngineKind) -> u32 {
+    match interface {
+        IoEngineKind::Ring(ring) => ring.depth,
+        IoEngineKind::Offset
+        | IoEngineKind::Position
+        | IoEngineKind::Bytewise
+        | IoEngineKind::Stdio
+        | IoEngineKind::Vector(_)
+        | IoEngineKind::Mmap(_)
+        | IoEngineKind::Copy(_)
+        | IoEngineKind::Null => 1,
+    }
+}
+
+/// True if operations read their block and may write it back.
+pub(crate) fn updates(stream: &Stream) -> bool {
+    matches!(stream.direction, Direction::Update(_))
+}
 
 /// Direction of a transfer.
 ///

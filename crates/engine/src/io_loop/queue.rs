@@ -6,9 +6,10 @@
 
 use model::Nanos;
 
-use super::{IoLoop, NEVER, Run, SyncSchedule};
+use super::{IoLoop, Run, SyncSchedule};
 use crate::{
     clock::now,
+    counter::{Counter, NEVER},
     error::Fault,
     io::{IoEngine, Kind, Op, Submitted, Wait},
     patterns::{Order, PlannedOp},
@@ -24,7 +25,7 @@ struct InFlight {
 }
 
 /// Operations in flight or about to be.
-pub(super) struct Queue<'p> {
+pub(crate) struct Queue<'p> {
     flights: Box<[InFlight]>,
     // Instants at which an open loop issued the operations; otherwise their latency starts there.
     issued: Box<[Nanos]>,
@@ -49,7 +50,7 @@ pub(super) struct Queue<'p> {
 
 impl Queue<'_> {
     /// Creates a queue for this number of slots.
-    pub(super) fn new(slots: usize) -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         Self {
             flights: vec![InFlight::default(); slots].into(),
             issued: vec![Nanos(0); slots].into(),
@@ -103,64 +104,69 @@ impl Queue<'_> {
     }
 }
 
-impl<'p> IoLoop<'_, 'p> {
-    /// Runs until the order is complete, or the loop has ended and nothing is in flight.
-    pub(super) fn queued<E>(
+impl<'p> IoLoop<'p> {
+    /// Fills the queue, submits it, and processes completions. Returns false if the order is
+    /// complete, or the loop has ended, and nothing is in flight.
+    #[inline(always)]
+    pub(crate) fn turn<E: IoEngine<'p>>(
         &mut self,
-        mut queue: Queue<'p>,
+        counter: &mut Counter<'_>,
+        queue: &mut Queue<'p>,
         engine: &mut E,
         order: &mut Order<'_>,
-    ) -> Result<(), Fault>
-    where
-        E: IoEngine<'p>,
-    {
-        loop {
-            if self.over {
-                queue.exhausted = true;
-                queue.next = None;
-                if let Some(op) = queue.refused.take() {
-                    self.slots.give(op.slot, op.buffer);
-                }
+    ) -> Result<bool, Fault> {
+        if counter.over {
+            queue.exhausted = true;
+            queue.next = None;
+            if let Some(op) = queue.refused.take() {
+                self.slots.give(op.slot, op.buffer);
             }
-            // With all slots in flight, nothing can be submitted. Only a pause or a schedule needs
-            // the next operation in advance, because its time may start before a slot is free.
-            if queue.in_flight < self.slots.len() || !self.config.pacer.free() {
-                self.fill(&mut queue, engine, order);
+        }
+        // With all slots in flight, nothing can be submitted. Only a pause or a schedule needs the
+        // next operation in advance, because its time may start before a slot is free.
+        if queue.in_flight < self.slots.len() || !self.config.pacer.free() {
+            self.fill(counter, queue, engine, order);
+        }
+        if queue.in_flight > 0 {
+            self.exchange(counter, queue, engine, order)?;
+            return Ok(true);
+        }
+        if self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
+            self.sync_now(counter, engine)?;
+            return Ok(true);
+        }
+        match queue.next {
+            Some((_, due)) => {
+                counter.wait(due)?;
+                Ok(true)
             }
-            if queue.in_flight > 0 {
-                self.exchange(&mut queue, engine, order)?;
-                continue;
-            }
-            if self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
-                self.sync_now(engine)?;
-                continue;
-            }
-            match queue.next {
-                Some((_, due)) => {
-                    self.wait(due)?;
-                }
-                None if queue.exhausted => return Ok(()),
-                None => unreachable!("an idle queue takes the next operation"),
-            }
+            None if queue.exhausted => Ok(false),
+            None => unreachable!("an idle queue takes the next operation"),
         }
     }
 
     /// Submits due operations while slots are free. Not inlined: a full queue rarely calls it, and
     /// the code of the caller should stay in the cache.
     #[inline(never)]
-    fn fill<E>(&mut self, queue: &mut Queue<'p>, engine: &mut E, order: &mut Order<'_>)
-    where
-        E: IoEngine<'p>,
-    {
-        while self.feed(queue, engine, order) {}
+    fn fill<E: IoEngine<'p>>(
+        &mut self,
+        counter: &Counter<'_>,
+        queue: &mut Queue<'p>,
+        engine: &mut E,
+        order: &mut Order<'_>,
+    ) {
+        while self.feed(counter, queue, engine, order) {}
     }
 
     /// Submits one operation if one is due and a slot is free.
     #[inline(always)]
-    fn feed<E>(&mut self, queue: &mut Queue<'p>, engine: &mut E, order: &mut Order<'_>) -> bool
-    where
-        E: IoEngine<'p>,
-    {
+    fn feed<E: IoEngine<'p>>(
+        &mut self,
+        counter: &Counter<'_>,
+        queue: &mut Queue<'p>,
+        engine: &mut E,
+        order: &mut Order<'_>,
+    ) -> bool {
         let op = match queue.refused.take() {
             Some(op) => op,
             None => {
@@ -168,7 +174,7 @@ impl<'p> IoLoop<'_, 'p> {
                 if self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
                     return false;
                 }
-                let Some(op) = self.next_op(queue, order) else { return false };
+                let Some(op) = self.next_op(counter, queue, order) else { return false };
                 op
             }
         };
@@ -189,20 +195,25 @@ impl<'p> IoLoop<'_, 'p> {
     }
 
     #[inline(always)]
-    fn next_op(&mut self, queue: &mut Queue<'p>, order: &mut Order<'_>) -> Option<Op<'p>> {
+    fn next_op(
+        &mut self,
+        counter: &Counter<'_>,
+        queue: &mut Queue<'p>,
+        order: &mut Order<'_>,
+    ) -> Option<Op<'p>> {
         let (planned, due) = match queue.next.take() {
             Some(next) => next,
             None if queue.exhausted => return None,
             None => match order.next() {
-                Some(planned) => (planned, self.config.pacer.due(self.clock, planned.len)),
+                Some(planned) => (planned, self.config.pacer.due(counter.clock, planned.len)),
                 None => {
                     queue.exhausted = true;
                     return None;
                 }
             },
         };
-        if due > self.clock {
-            if self.after_time_limit(due) {
+        if due > counter.clock {
+            if counter.after_time_limit(due) {
                 queue.exhausted = true;
                 return None;
             }
@@ -213,10 +224,10 @@ impl<'p> IoLoop<'_, 'p> {
             queue.next = Some((planned, due));
             return None;
         };
-        let (slot, mut begun) = (op.slot as usize, self.clock);
+        let (slot, mut begun) = (op.slot as usize, counter.clock);
         if self.config.pacer.open() {
             begun = due;
-            queue.issued[slot] = self.clock;
+            queue.issued[slot] = counter.clock;
         }
         queue.flights[slot].begun = begun;
         Some(op)
@@ -227,6 +238,7 @@ impl<'p> IoLoop<'_, 'p> {
     #[inline]
     fn exchange<E>(
         &mut self,
+        counter: &mut Counter<'_>,
         queue: &mut Queue<'p>,
         engine: &mut E,
         order: &mut Order<'_>,
@@ -238,26 +250,26 @@ impl<'p> IoLoop<'_, 'p> {
         let mut answered = false;
         if !queue.batch.is_empty() {
             engine.commit().map_err(fault)?;
-            self.committed(queue);
+            committed(counter, queue);
             answered = engine.reap(Wait::No).map_err(fault)?;
             if !answered && queue.refused.is_some() {
                 // Perhaps only the batch was full, not the queue: the next one is tried before
                 // waiting.
-                return self.poll();
+                return counter.poll();
             }
         }
         if !answered {
             let wait = match queue.next {
-                Some((_, due)) if due > self.clock => Wait::Until(due.min(self.border)),
+                Some((_, due)) if due > counter.clock => Wait::Until(due.min(counter.border)),
                 _ => Wait::One,
             };
             engine.reap(wait).map_err(fault)?;
-            self.clock = now();
+            counter.clock = now();
         }
-        self.poll()?;
-        self.take_done(queue, engine, order)?;
-        self.publish();
-        self.ramp();
+        counter.poll()?;
+        self.take_done(counter, queue, engine, order)?;
+        counter.publish();
+        counter.ramp();
         Ok(())
     }
 
@@ -265,6 +277,7 @@ impl<'p> IoLoop<'_, 'p> {
     #[inline(always)]
     fn take_done<E>(
         &mut self,
+        counter: &mut Counter<'_>,
         queue: &mut Queue<'p>,
         engine: &mut E,
         order: &mut Order<'_>,
@@ -284,39 +297,39 @@ impl<'p> IoLoop<'_, 'p> {
             let (kind, bytes) = self.drain(completion)?;
             let times = (run.begun, run.issued, run_committed);
             if kind != run.kind || (begun, issued, committed) != times {
-                self.count_run(run, run_committed);
+                self.count_run(counter, run, run_committed);
                 run = Run { kind, ops: 0, bytes: 0, begun, issued };
                 run_committed = committed;
             }
             run.ops += 1;
             run.bytes += bytes;
-            if !self.over {
-                self.feed(queue, engine, order);
+            if !counter.over {
+                self.feed(counter, queue, engine, order);
             }
         }
-        self.count_run(run, run_committed);
+        self.count_run(counter, run, run_committed);
         Ok(())
     }
 
     /// Counts completed operations, if any, that the kernel had accepted at `committed`.
-    fn count_run(&mut self, run: Run, committed: Nanos) {
+    fn count_run(&mut self, counter: &mut Counter<'_>, run: Run, committed: Nanos) {
         if run.ops == 0 {
             return;
         }
-        if self.counting {
-            self.result.latencies.complete.record_n(self.clock.0 - committed.0, run.ops);
+        if counter.counting {
+            counter.latencies.complete.record_n(counter.clock.0 - committed.0, run.ops);
         }
-        self.count(run);
+        self.count(counter, run);
     }
+}
 
-    /// Records that the kernel has accepted the batch.
-    fn committed(&mut self, queue: &mut Queue<'p>) {
-        let issued = self.clock;
-        self.clock = now();
-        if self.counting {
-            let n = queue.batch.len() as u64;
-            self.result.latencies.submit.record_n(self.clock.0 - issued.0, n);
-        }
-        queue.committed(self.clock);
+/// Records that the kernel has accepted the batch.
+fn committed(counter: &mut Counter<'_>, queue: &mut Queue<'_>) {
+    let issued = counter.clock;
+    counter.clock = now();
+    if counter.counting {
+        let n = queue.batch.len() as u64;
+        counter.latencies.submit.record_n(counter.clock.0 - issued.0, n);
     }
+    queue.committed(counter.clock);
 }

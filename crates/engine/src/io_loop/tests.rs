@@ -4,14 +4,19 @@ use model::phase::{Arrivals, Direction, IoEngineKind, Pace, Rate, SyncEvery, Syn
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::phase::Stonewall;
+use model::{
+    Bytes,
+    phase::{Stonewall, WorkerResult},
+};
 
 use super::*;
 use crate::{
     EngineError, Operation,
+    barrier::{ABORT, ControlBlock, STOP},
     buffer::Pool,
+    clock::Usage,
     io::{
         Completion, IoFault, Null, Offset,
         conformance::{FailAt, Late, stream},
@@ -23,33 +28,26 @@ use crate::{
 
 const RECORD: Bytes = Bytes(4096);
 
-/// State shared by the loops of a test.
-#[derive(Default)]
-struct Shared {
-    signal: AtomicU32,
-    moved: AtomicU64,
-    done: AtomicU64,
-    durable: AtomicU64,
+/// Loop that has ended.
+#[derive(Debug)]
+struct Looped {
+    started: Nanos,
+    ended: Nanos,
+    complete: bool,
+    result: WorkerResult,
 }
 
-impl Shared {
-    fn shared(&self, finish: bool) -> LoopShared<'_> {
-        let Self { signal, moved, done, durable } = self;
-        LoopShared { signal, moved, done, durable, control: None, finish }
-    }
-}
-
-/// Runs the loop of worker 0 of a stream with a new pool.
+/// Runs the loop of worker 0 of a stream with a new pool; `finish` as in [`Limits`].
 fn run_loop<'p, E: IoEngine<'p>>(
     plan: &Stream,
-    shared: &Shared,
+    control: &ControlBlock,
     finish: bool,
     engine: &mut E,
     pool: &'p mut Pool,
-) -> Result<LoopResult, Fault> {
+) -> Result<Looped, Fault> {
     let mode = AccessMode::of(plan, 0);
     let prepared = Prepared::new(plan).unwrap();
-    let order = Order::new(plan, 0, 0, &prepared).unwrap();
+    let mut order = Order::new(plan, 0, 0, &prepared).unwrap();
     let mut slots = pool.slots();
     let config = LoopConfig {
         writer: PayloadWriter::new(plan, 0, &mut slots).filter(|_| mode.writes()),
@@ -58,7 +56,38 @@ fn run_loop<'p, E: IoEngine<'p>>(
         worker: (0, 1),
         generation: 0,
     };
-    IoLoop::new(plan, mode, shared.shared(finish), slots, config, E::QUEUES).run(engine, order)
+    let open = config.pacer.open();
+    let limits = Limits { finish, ..limits(plan, mode, open) };
+    let latencies = latencies(plan, mode, open, E::QUEUES);
+    let mut counter = Counter::new(control, 0, limits, latencies);
+    let mut io = IoLoop::new(plan, mode, slots, config);
+    let mut queue = Queue::new(io.depth());
+    counter.start(io.start());
+    while match E::QUEUES {
+        true => io.turn(&mut counter, &mut queue, engine, &mut order)?,
+        false => io.one(&mut counter, engine, &mut order)?,
+    } {}
+    let (ended, complete) = (counter.clock, counter.complete);
+    let result = counter.finish(0, Usage::default());
+    Ok(Looped { started: result.started, ended, complete, result })
+}
+
+impl std::ops::Deref for Looped {
+    type Target = WorkerResult;
+
+    fn deref(&self) -> &WorkerResult {
+        &self.result
+    }
+}
+
+impl Looped {
+    fn counted_until(&self) -> Nanos {
+        self.started + self.loop_time
+    }
+}
+
+fn control() -> ControlBlock {
+    ControlBlock::new(1).unwrap()
 }
 
 fn pool(plan: &Stream, depth: usize) -> Pool {
@@ -106,10 +135,10 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for SignalAt<'_, E> {
     }
 }
 
-fn signaled(bits: u32, finish: bool, depth: Option<usize>) -> Result<LoopResult, Fault> {
-    let (shared, plan) = (Shared::default(), writes(100));
+fn signaled(bits: u32, finish: bool, depth: Option<usize>) -> Result<Looped, Fault> {
+    let (shared, plan) = (control(), writes(100));
     let mut pool = pool(&plan, depth.unwrap_or(1));
-    let signal = &shared.signal;
+    let signal = shared.signal();
     match depth {
         None => {
             let mut engine = SignalAt { inner: Null, at: 40, signal, bits, seen: 0 };
@@ -123,7 +152,7 @@ fn signaled(bits: u32, finish: bool, depth: Option<usize>) -> Result<LoopResult,
     }
 }
 
-fn ops(result: &LoopResult) -> u64 {
+fn ops(result: &Looped) -> u64 {
     result.read.ops.0 + result.written.ops.0
 }
 
@@ -134,7 +163,7 @@ fn an_undisturbed_loop_counts_everything() {
     assert_eq!((result.uncounted, result.complete), (Bytes(0), true));
     assert_eq!(result.latencies.write.count(), 100);
     assert_eq!(result.series.ops.iter().sum::<u64>(), 100);
-    assert!(result.started <= result.counted_until && result.counted_until == result.ended);
+    assert!(result.started <= result.counted_until() && result.counted_until() == result.ended);
 }
 
 #[test]
@@ -151,14 +180,14 @@ fn an_operation_in_flight_at_a_stop_does_not_count() {
     let result = signaled(STOP, false, None).unwrap();
     assert_eq!((ops(&result), result.uncounted), (40, RECORD));
     assert_eq!((result.latencies.write.count(), result.complete), (40, false));
-    assert_eq!(result.counted_until, result.ended);
+    assert_eq!(result.counted_until(), result.ended);
 }
 
 #[test]
 fn a_worker_that_finishes_after_a_stop_is_not_counted() {
     let result = signaled(STOP, true, None).unwrap();
     assert_eq!((ops(&result), result.uncounted), (40, Bytes(60 * 4096)));
-    assert!(result.counted_until <= result.ended);
+    assert!(result.counted_until() <= result.ended);
 }
 
 #[test]
@@ -179,15 +208,20 @@ fn an_abort_ends_the_loop() {
 
 #[test]
 fn only_writers_continue_after_a_stop() {
-    assert!(LoopShared::finishes(Stonewall::Finish, AccessMode::Write));
-    assert!(!LoopShared::finishes(Stonewall::Finish, AccessMode::Read));
-    assert!(!LoopShared::finishes(Stonewall::Finish, AccessMode::Both));
-    assert!(!LoopShared::finishes(Stonewall::Stop, AccessMode::Write));
+    let continues = |stonewall, mode| {
+        let mut plan = writes(1);
+        plan.workers.stonewall = stonewall;
+        limits(&plan, mode, false).finish
+    };
+    assert!(continues(Stonewall::Finish, AccessMode::Write));
+    assert!(!continues(Stonewall::Finish, AccessMode::Read));
+    assert!(!continues(Stonewall::Finish, AccessMode::Both));
+    assert!(!continues(Stonewall::Stop, AccessMode::Write));
 }
 
 /// Writes blocks with headers through a delayed engine, reads them back, and verifies them.
 fn late_round_trip(directory: &Path, depth: usize, records: u64) {
-    let shared = Shared::default();
+    let shared = control();
     let mut plan = stream(IoEngineKind::Offset, Direction::Write, records);
     plan.access_pattern = model::phase::AccessPattern::Backward;
     let path = directory.join("f");
@@ -198,8 +232,8 @@ fn late_round_trip(directory: &Path, depth: usize, records: u64) {
     assert_eq!(result.latencies.submit.count(), records);
     assert_eq!(result.latencies.complete.count(), records);
     assert_eq!(engine.deepest as u64, records.min(depth as u64), "the queue was filled");
-    assert_eq!(shared.moved.load(Relaxed), records * 4096);
-    assert_eq!(shared.done.load(Relaxed), records);
+    assert_eq!(shared.bytes().0, records * 4096);
+    assert_eq!(shared.done().0, records);
 
     (plan.direction, plan.verify) = (Direction::Read, true);
     let mut memory = pool(&plan, depth);
@@ -211,7 +245,7 @@ fn late_round_trip(directory: &Path, depth: usize, records: u64) {
 /// A full batch does not cause waiting: the queue is filled batch by batch.
 #[test]
 fn small_batches_fill_a_deep_queue() {
-    let (shared, plan) = (Shared::default(), writes(300));
+    let (shared, plan) = (control(), writes(300));
     for (depth, batch) in [(7, 1), (8, 3), (32, 16)] {
         let mut memory = pool(&plan, depth);
         let mut engine = Late { batch, ..Late::new(Null, depth) };
@@ -258,7 +292,7 @@ fn a_sync_covers_all_earlier_writes() {
             Ok(())
         }
     }
-    let shared = Shared::default();
+    let shared = control();
     let mut plan = writes(10);
     let after = SyncInterval::Bytes(Bytes(3 * 4096));
     plan.sync_every = Some(SyncEvery { after, call: SyncCall::Fdatasync });
@@ -268,12 +302,12 @@ fn a_sync_covers_all_earlier_writes() {
     let range = |records: u64| (records * 4096, 3 * 4096);
     assert_eq!(engine.syncs, [(3, range(0)), (6, range(3)), (9, range(6))]);
     assert_eq!(result.latencies.flush.count(), 3);
-    assert_eq!(shared.durable.load(Relaxed), 9);
+    assert_eq!(shared.slot(0).counts().1, 9);
 }
 
 #[test]
 fn the_runtime_counts_from_the_end_of_the_ramp_time() {
-    let shared = Shared::default();
+    let shared = control();
     let mut plan = writes(4);
     plan.bound = Bound::Time { ramp: Nanos(20_000_000), run: Nanos(60_000_000) };
     plan.pace = Pace::Limit(Rate::Ops(1000));
@@ -284,7 +318,7 @@ fn the_runtime_counts_from_the_end_of_the_ramp_time() {
     // fewer.
     assert!(ops(&result) <= 61, "{result:?}");
     assert_eq!(result.latencies.write.count(), ops(&result));
-    assert!(shared.done.load(Relaxed) > ops(&result));
+    assert!(shared.done().0 > ops(&result));
     assert!(result.started >= before + Nanos(20_000_000));
     assert!(result.ended >= before + Nanos(80_000_000) && result.complete);
     assert_eq!(result.uncounted, Bytes(0));
@@ -322,7 +356,7 @@ fn stalled() -> [f64; 3] {
     let result = |pace| {
         let plan = Stream { pace, ..writes(3000) };
         let mut stall = Stall { at: 1000, length: Duration::from_millis(500), seen: 0 };
-        run_loop(&plan, &Shared::default(), false, &mut stall, &mut pool(&plan, 1)).unwrap()
+        run_loop(&plan, &control(), false, &mut stall, &mut pool(&plan, 1)).unwrap()
     };
     let open = result(Pace::Open { rate, arrivals: Arrivals::Constant });
     let closed = result(Pace::Limit(rate));
@@ -341,13 +375,13 @@ fn an_open_loop_includes_a_stall_that_a_closed_loop_omits() {
 
 #[test]
 fn an_injected_error_reports_operation_offset_file_and_cause() {
-    let (shared, plan) = (Shared::default(), writes(9));
+    let (shared, plan) = (control(), writes(9));
     let mut memory = pool(&plan, 1);
     let mut engine = FailAt { inner: Null, at: 3, errno: Errno::IO, seen: 0 };
     let fault = run_loop(&plan, &shared, false, &mut engine, &mut memory).unwrap_err();
     let offset = Some(3 * 4096 + 512);
     assert_eq!(fault, Fault::Os { operation: Operation::Write, offset, errno: libc::EIO });
-    let error = fault.into_error(&plan, Path::new("/mnt/f.0"));
+    let error = EngineError::from(fault.of_stream(&plan, Path::new("/mnt/f.0")));
     assert_eq!(
         error.to_string(),
         "writing /mnt/f.0 at offset 12800: the device below the filesystem failed; check the \
@@ -360,12 +394,12 @@ fn an_injected_error_reports_operation_offset_file_and_cause() {
 /// A stop at the end of the time limit, followed by a sync, ends the loop.
 #[test]
 fn a_worker_that_finishes_after_a_stop_ends_with_its_runtime() {
-    let shared = Shared::default();
+    let shared = control();
     let mut plan = writes(4);
     plan.bound = Bound::Time { ramp: Nanos(0), run: Nanos(20_000_000) };
     plan.sync_every = Some(SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync });
     let stall = Stall { at: 5, length: Duration::from_millis(30), seen: 0 };
-    let signal = &shared.signal;
+    let signal = shared.signal();
     let mut engine = SignalAt { inner: stall, at: 2, signal, bits: STOP, seen: 0 };
     let result = run_loop(&plan, &shared, true, &mut engine, &mut pool(&plan, 1)).unwrap();
     assert_eq!((ops(&result), result.uncounted), (2, Bytes(4 * 4096)));
@@ -380,13 +414,11 @@ fn an_open_loop_runs_operations_scheduled_before_its_end() {
     plan.bound = Bound::Time { ramp: Nanos(0), run: Nanos(100_000_000) };
     // The 50th operation ends 150 ms after the end of the runtime.
     let mut stall = Stall { at: 49, length: Duration::from_millis(150), seen: 0 };
-    let result =
-        run_loop(&plan, &Shared::default(), false, &mut stall, &mut pool(&plan, 1)).unwrap();
+    let result = run_loop(&plan, &control(), false, &mut stall, &mut pool(&plan, 1)).unwrap();
     assert_eq!(ops(&result), 100, "one per millisecond");
     assert!(result.latencies.write.quantile(0.75).unwrap() > Nanos(90_000_000));
     let late = Stall { at: 0, length: Duration::from_millis(250), seen: 0 };
-    let result =
-        run_loop(&plan, &Shared::default(), false, &mut { late }, &mut pool(&plan, 1)).unwrap();
+    let result = run_loop(&plan, &control(), false, &mut { late }, &mut pool(&plan, 1)).unwrap();
     assert_eq!(ops(&result), 1, "at most the runtime again");
 }
 
@@ -396,9 +428,8 @@ fn a_ramp_time_without_completed_operations_is_not_counted() {
     plan.pace = Pace::Open { rate: Rate::Ops(10), arrivals: Arrivals::Constant };
     plan.bound = Bound::Time { ramp: Nanos(30_000_000), run: Nanos(40_000_000) };
     let before = now();
-    let result =
-        run_loop(&plan, &Shared::default(), false, &mut Null, &mut pool(&plan, 1)).unwrap();
+    let result = run_loop(&plan, &control(), false, &mut Null, &mut pool(&plan, 1)).unwrap();
     assert_eq!(ops(&result), 0, "the first is due at the start, the second after the end");
     assert!(result.started >= before + Nanos(30_000_000));
-    assert!(result.counted_until >= result.started && result.ended >= before + Nanos(70_000_000));
+    assert!(result.counted_until() >= result.started && result.ended >= before + Nanos(70_000_000));
 }

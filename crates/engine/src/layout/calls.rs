@@ -10,19 +10,14 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use model::{
-    Bytes,
-    phase::{FileSharing, Stream},
-};
 use rustix::{
     fs::{Mode, OFlags, mkdir, mkdirat, open, openat},
     io::{Errno, write},
 };
 
 use crate::{
-    EngineError,
     barrier::ABORT,
-    error::{Fault, Operation},
+    error::{Failure, Fault, Memory, Operation},
     set::Data,
 };
 
@@ -33,8 +28,10 @@ pub(crate) const FILE: Mode = Mode::from_raw_mode(0o600);
 const HOLDER: Mode = Mode::from_raw_mode(0o700);
 
 /// Creates the directory of a file set if it does not exist, and opens it.
-pub(crate) fn root(path: &Path) -> Result<OwnedFd, EngineError> {
-    let at = |operation| move |errno| error(Fault::whole(operation, errno), path.to_path_buf());
+pub(crate) fn root(path: &Path) -> Result<OwnedFd, Failure> {
+    let at = |operation| {
+        move |errno| Failure { fault: Fault::whole(operation, errno), path: path.to_path_buf() }
+    };
     made(mkdir(path, HOLDER)).map_err(at(Operation::MakeDirectory))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open(path, flags, Mode::empty()).map_err(at(Operation::Open))
@@ -101,16 +98,7 @@ pub(crate) fn failed(operation: Operation, offset: u64, errno: Errno) -> Fault {
     Fault::Os { operation, offset: Some(offset), errno: errno.raw_os_error() }
 }
 
-/// Error for memory that is not available.
-pub(crate) fn memory(bytes: u64) -> EngineError {
-    let source = std::io::ErrorKind::OutOfMemory.into();
-    EngineError::Memory { what: "buffers", bytes: Bytes(bytes), source }
-}
-
-/// Public error of a fault on `path`.
-pub(crate) fn error(fault: Fault, path: PathBuf) -> EngineError {
-    // Files of a set are never opened for direct I/O, the only property of a stream that an error
-    // uses.
-    let stream = Stream::new(FileSharing::One(String::new()), Bytes(0), Bytes(0));
-    fault.into_error(&stream, &path)
+/// Fault for memory that is not available.
+pub(crate) fn memory(bytes: u64) -> Fault {
+    Fault::Memory { what: Memory::Buffers, bytes, errno: libc::ENOMEM }
 }

@@ -6,20 +6,19 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use model::phase::{Item, Set, Sharing, Spread, WorkerResult};
+use model::phase::{Item, Latencies, Set, Sharing, Spread, WorkerResult};
 use rustix::fs::{FileType, Mode, OFlags, mkdirat, mknodat, openat, symlinkat};
 
 use super::{
     Work,
-    calls::{self, again, error, joined},
+    calls::{self, again, joined},
 };
 use crate::{
-    EngineError, affinity,
-    barrier::{ABORT, ControlBlock},
-    clock::{Usage, now},
-    counters::{Counts, OpCounters},
-    error::{Fault, Operation},
-    io::close,
+    clock::now,
+    counter::{Counter, Limits},
+    driver::{Seat, WorkerLoop},
+    error::{Failure, Fault, Operation},
+    io::{Kind, close},
     set::{Data, Lengths, Names, Uses, WorkerEntries, each, tag},
 };
 
@@ -29,76 +28,36 @@ const BATCH: u64 = 64;
 /// Mode of entries that are directories, see [`model::phase::TreeStep::Mkdir`].
 const DIRECTORY: Mode = Mode::from_raw_mode(0o700);
 
-/// Does the work of one thread in the calling thread.
-pub(super) fn perform(
-    work: &Work<'_>,
-    worker: u32,
-    control: &ControlBlock,
-) -> Result<WorkerResult, EngineError> {
-    affinity::own_descriptors();
-    let mut maker = EntryWriter::new(work, worker, control)?;
-    control.arrive().map_err(|fault| error(fault, work.directory.to_path_buf()))?;
-
-    let before = Usage::of_this_thread();
-    maker.counters.start(now());
-    loop {
-        let unit = work.next.fetch_add(1, Relaxed);
-        if unit >= work.units {
-            break;
-        }
-        maker.make(unit)?;
-    }
-    let usage = Usage::of_this_thread().since(before);
-    control.slot(worker).end(maker.counters.clock());
-    Ok(maker.counters.finish(worker, usage))
+/// Creates directories and entries in the calling thread.
+pub(super) fn perform(work: &Work<'_>, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
+    let writer = EntryWriter::new(work, seat)?;
+    // Single operations are not timed.
+    let latencies = Latencies::default();
+    seat.run(writer, Counter::new(seat.control, seat.worker, Limits::default(), latencies))
 }
 
 /// Writer of entries: the open directories, and memory for all of them.
 struct EntryWriter<'a> {
     work: &'a Work<'a>,
-    worker: u32,
-    control: &'a ControlBlock,
+    seat: &'a Seat<'a>,
     // Directory of the set of the current owner.
     root: Option<(WorkerEntries, OwnedFd)>,
     names: Names,
     lengths: Lengths,
     data: Data,
-    counters: OpCounters,
     // Entries and bytes since the last clock read.
     pending: (u64, u64),
-    // Entries and bytes before it.
-    done: (u64, u64),
 }
 
-impl<'a> EntryWriter<'a> {
-    fn new(
-        work: &'a Work<'a>,
-        worker: u32,
-        control: &'a ControlBlock,
-    ) -> Result<Self, EngineError> {
-        let set = &work.layout.set;
-        let lengths = Lengths::new(set, 0);
-        let block_size = set.block_size.0.min(lengths.most());
-        let writes = work.layout.item == Item::File && !set.sizes.are_empty();
-        let uses = Uses { block_size, reads: false, writes, tag: tag("layout") };
-        let data = Data::new(set, worker, uses).ok_or_else(|| calls::memory(block_size))?;
-        let (names, counters) = (Names::new(set, 0), OpCounters::new());
-        Ok(Self {
-            work,
-            worker,
-            control,
-            root: None,
-            names,
-            lengths,
-            data,
-            counters,
-            pending: (0, 0),
-            done: (0, 0),
-        })
-    }
+impl WorkerLoop for EntryWriter<'_> {
+    type Error = Failure;
 
     /// Creates one unit of work: the entries of one owner, or of all owners, in one directory.
-    fn make(&mut self, unit: u64) -> Result<(), EngineError> {
+    fn advance(&mut self, counter: &mut Counter<'_>) -> Result<bool, Failure> {
+        let unit = self.work.next.fetch_add(1, Relaxed);
+        if unit >= self.work.units {
+            return Ok(false);
+        }
         let directory = unit % self.work.directories;
         let owners = match self.work.layout.set.sharing {
             Sharing::Private | Sharing::File => {
@@ -110,13 +69,27 @@ impl<'a> EntryWriter<'a> {
         };
         for owner in owners {
             self.select(owner)?;
-            self.fill(directory)?;
+            self.fill(counter, directory)?;
         }
-        Ok(())
+        Ok(true)
+    }
+}
+
+impl<'a> EntryWriter<'a> {
+    fn new(work: &'a Work<'a>, seat: &'a Seat<'a>) -> Result<Self, Failure> {
+        let set = &work.layout.set;
+        let lengths = Lengths::new(set, 0);
+        let block_size = set.block_size.0.min(lengths.most());
+        let writes = work.layout.item == Item::File && !set.sizes.are_empty();
+        let uses = Uses { block_size, reads: false, writes, tag: tag("layout") };
+        let data = Data::new(set, seat.worker, uses)
+            .ok_or_else(|| seat.failure(calls::memory(block_size)))?;
+        let names = Names::new(set, 0);
+        Ok(Self { work, seat, root: None, names, lengths, data, pending: (0, 0) })
     }
 
     /// Selects the names, sizes, and the directory of the set of this owner.
-    fn select(&mut self, owner: u32) -> Result<(), EngineError> {
+    fn select(&mut self, owner: u32) -> Result<(), Failure> {
         let set = &self.work.layout.set;
         let place = WorkerEntries::new(set, owner, self.work.directory);
         if self.root.as_ref().is_some_and(|(at, _)| *at == place) {
@@ -133,23 +106,30 @@ impl<'a> EntryWriter<'a> {
     }
 
     /// Creates a directory of the current owner, and its entries.
-    fn fill(&mut self, directory: u64) -> Result<(), EngineError> {
+    fn fill(&mut self, counter: &mut Counter<'_>, directory: u64) -> Result<(), Failure> {
         let set = &self.work.layout.set;
         let (place, root) = self.root.take().expect("an owner is selected");
         let first = directory.saturating_mul(each(set));
         let last = first.saturating_add(each(set)).min(set.files);
         self.names.set(first);
-        let holder = holder(root.as_fd(), set, &mut self.names)
-            .map_err(|fault| error(fault, joined(&place.root, self.names.directory())))?;
+        let holder = holder(root.as_fd(), set, &mut self.names).map_err(|fault| Failure {
+            fault,
+            path: joined(&place.root, self.names.directory()),
+        })?;
         let at = holder.as_ref().map_or(root.as_fd(), AsFd::as_fd);
         // Names are relative to the directory of the set, but the directory of the entry is open.
         let skip = holder.as_ref().map_or(0, |_| self.names.directory().to_bytes().len() + 1);
         for entry in first..last {
             self.names.set(entry);
             self.entry(at, skip, entry)
-                .map_err(|fault| error(fault, joined(&place.root, self.names.entry_name())))?;
+                .and_then(|()| if self.pending.0 == BATCH { self.count(counter) } else { Ok(()) })
+                .and_then(|()| counter.check())
+                .map_err(|fault| {
+                    let path = joined(&place.root, self.names.entry_name());
+                    Failure { fault, path }
+                })?;
         }
-        self.count();
+        self.count(counter).map_err(|fault| self.seat.failure(fault))?;
         self.root = Some((place, root));
         Ok(())
     }
@@ -159,7 +139,7 @@ impl<'a> EntryWriter<'a> {
         let name = self.names.entry_name().to_bytes_with_nul().get(skip..);
         let name = name.and_then(|name| CStr::from_bytes_with_nul(name).ok());
         let name = name.expect("the name follows a directory and a slash");
-        let signal = self.control.signal();
+        let signal = self.seat.control.signal();
         let bytes = match self.work.layout.item {
             Item::File => {
                 let size = self.lengths.of(entry);
@@ -183,21 +163,16 @@ impl<'a> EntryWriter<'a> {
         };
         self.pending.0 += 1;
         self.pending.1 += bytes;
-        if self.pending.0 == BATCH {
-            self.count();
-        }
-        if signal.load(Relaxed) & ABORT != 0 { Err(Fault::Aborted) } else { Ok(()) }
+        Ok(())
     }
 
-    /// Reads the clock, and publishes the work since the last read.
-    fn count(&mut self) {
+    /// Reads the clock, and counts and publishes the work since the last read.
+    fn count(&mut self, counter: &mut Counter<'_>) -> Result<(), Fault> {
         let (ops, bytes) = std::mem::take(&mut self.pending);
-        self.counters.add_many(now(), Counts::Write, ops, bytes);
-        self.done.0 += ops;
-        self.done.1 += bytes;
-        let slot = self.control.slot(self.worker);
-        slot.done.store(self.done.0, Relaxed);
-        slot.bytes.store(self.done.1, Relaxed);
+        counter.at(now())?;
+        counter.tally(Kind::Write, ops, bytes);
+        counter.publish();
+        Ok(())
     }
 }
 

@@ -1,4 +1,9 @@
-use std::{collections::BTreeMap, fs, path::Path, sync::atomic::AtomicBool};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use model::{
     Ops,
@@ -131,9 +136,9 @@ fn files_are_the_same_with_mknod_and_open() {
     let layout = layout();
     let work = Work::new(&layout, nodes.directory.path());
     assert!(work.nodes, "all filesystems used for tests support mknod");
-    make(&work, &nodes.context()).unwrap();
+    driver::run(&work, &nodes.context()).unwrap();
     let work = Work { nodes: false, ..Work::new(&layout, opens.directory.path()) };
-    make(&work, &opens.context()).unwrap();
+    driver::run(&work, &opens.context()).unwrap();
     assert_eq!(nodes.entries(), opens.entries());
     for bench in [nodes, opens] {
         use std::os::unix::fs::PermissionsExt;

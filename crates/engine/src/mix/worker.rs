@@ -4,10 +4,12 @@ use std::{
     ffi::CStr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
-    sync::atomic::Ordering::Relaxed,
 };
 
-use model::phase::{Mix, MixOp, Spread, Stonewall, WorkerKind, WorkerResult};
+use model::{
+    Histogram, Nanos,
+    phase::{Latencies, Mix, MixOp, Spread, Stonewall, WorkerResult},
+};
 use rustix::{
     fs::{AtFlags, Mode, OFlags, chmodat, openat, renameat, statat, unlinkat},
     io::read,
@@ -15,84 +17,64 @@ use rustix::{
 
 use super::{draw::Draw, has};
 use crate::{
-    EngineError, affinity,
-    barrier::{ABORT, ControlBlock},
-    clock::{Clock, Usage},
-    counters::{Counts, OpCounters},
-    error::{Fault, Operation},
-    io::close,
-    layout::calls::{self, again, error, failed, joined},
-    set::{Data, Lengths, Names, Uses, WorkerEntries, tag},
+    barrier::ControlBlock,
+    clock::Clock,
+    counter::{Counter, Limits},
+    driver::{Seat, WorkerLoop},
+    error::{Failure, Fault, Operation},
+    io::{Kind, close},
+    layout::calls::{self, again, failed, joined},
+    set::{Data, Lengths, Names, Uses, tag},
 };
 
 /// Mode that `chmod` sets, as [`model::phase::TreeStep::Chmod`].
 const CHANGED: Mode = Mode::from_raw_mode(0o640);
 
-/// Does the work of one worker in the calling thread.
-pub(super) fn perform(
-    mix: &Mix,
-    worker: u32,
-    directory: &Path,
-    control: &ControlBlock,
-) -> Result<WorkerResult, EngineError> {
-    let WorkerEntries { root: path, owner } = WorkerEntries::new(&mix.set, worker, directory);
-    affinity::apply(mix.workers, worker).map_err(|fault| error(fault, path.clone()))?;
-    if mix.workers.kind == WorkerKind::Thread {
-        affinity::own_descriptors();
-    }
-    let mut time = Clock::new();
-    let mut context = MixContext::new(mix, worker, owner, &path, control)?;
-    let mut draw = Draw::new(mix, worker);
-    let mut counters = OpCounters::new();
-    control.arrive().map_err(|fault| error(fault, path.clone()))?;
-
-    let before = Usage::of_this_thread();
-    counters.start(time.now());
-    run(mix, worker, &mut context, &mut draw, &mut time, &mut counters)?;
-    if !counters.stopped() && mix.workers.stonewall != Stonewall::Off {
-        control.stop();
-    }
-    let usage = Usage::of_this_thread().since(before);
-    control.slot(worker).end(counters.clock());
-    Ok(counters.finish(worker, usage))
+/// Opens the directory of the set and runs the loop in the calling thread.
+pub(super) fn perform(mix: &Mix, owner: u32, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
+    let time = Clock::new();
+    let context = MixContext::new(mix, owner, seat)?;
+    let draw = Draw::new(mix, seat.worker);
+    let finish = mix.workers.stonewall == Stonewall::Finish;
+    let limits = Limits { finish, ..Limits::default() };
+    let latencies =
+        Latencies { read: Histogram::new(), write: Histogram::new(), ..Latencies::default() };
+    let counter = Counter::new(seat.control, seat.worker, limits, latencies);
+    seat.run(MixLoop { seat, context, draw, time, left: mix.ops }, counter)
 }
 
-fn run(
-    mix: &Mix,
-    worker: u32,
-    context: &mut MixContext<'_>,
-    draw: &mut Draw,
-    time: &mut Clock,
-    counters: &mut OpCounters,
-) -> Result<(), EngineError> {
-    let (slot, signal) = (context.control.slot(worker), context.control.signal());
-    let mut moved = 0;
-    for done in 1..=mix.ops {
-        let (op, entry) = draw.next();
-        let bytes = context.execute(op, entry, draw.window.end)?;
-        let clock = time.now();
-        moved += bytes;
-        slot.bytes.store(moved, Relaxed);
-        slot.done.store(done, Relaxed);
-        let signal = signal.load(Relaxed);
-        if signal & ABORT != 0 {
-            return Err(EngineError::Interrupted);
-        }
-        if signal != 0 {
-            counters.stop(clock);
-        }
-        counters.add(clock, counts(op), bytes);
-        if counters.stopped() && mix.workers.stonewall != Stonewall::Finish {
-            break;
-        }
-    }
-    Ok(())
+/// Prepared worker.
+struct MixLoop<'a> {
+    seat: &'a Seat<'a>,
+    context: MixContext<'a>,
+    draw: Draw,
+    time: Clock,
+    left: u64,
 }
 
-fn counts(op: MixOp) -> Counts {
+impl WorkerLoop for MixLoop<'_> {
+    type Error = Failure;
+
+    fn start(&mut self) -> Nanos {
+        self.time.now()
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, counter: &mut Counter<'_>) -> Result<bool, Failure> {
+        let (op, entry) = self.draw.next();
+        let bytes = self.context.execute(op, entry, self.draw.window.end)?;
+        counter
+            .one(self.time.now(), kind(op), bytes, counter.clock)
+            .map_err(|fault| self.seat.failure(fault))?;
+        self.left -= 1;
+        Ok(self.left > 0 && !counter.over)
+    }
+}
+
+fn kind(op: MixOp) -> Kind {
     match op {
-        MixOp::Stat | MixOp::Open | MixOp::Read => Counts::Read,
-        MixOp::Chmod | MixOp::Create | MixOp::Unlink | MixOp::Rename => Counts::Write,
+        MixOp::Stat | MixOp::Open | MixOp::Read => Kind::Read,
+        MixOp::Chmod | MixOp::Create | MixOp::Unlink | MixOp::Rename => Kind::Write,
     }
 }
 
@@ -111,14 +93,8 @@ struct MixContext<'a> {
 }
 
 impl<'a> MixContext<'a> {
-    fn new(
-        mix: &Mix,
-        worker: u32,
-        owner: u32,
-        path: &'a Path,
-        control: &'a ControlBlock,
-    ) -> Result<Self, EngineError> {
-        let set = &mix.set;
+    fn new(mix: &Mix, owner: u32, seat: &'a Seat<'_>) -> Result<Self, Failure> {
+        let (set, path, control) = (&mix.set, &*seat.path, seat.control);
         let root = calls::root(path)?;
         let lengths = Lengths::new(set, owner);
         let (reads, creates) = (has(mix, MixOp::Read), !set.sizes.are_empty());
@@ -126,7 +102,8 @@ impl<'a> MixContext<'a> {
         let least = u64::from(reads);
         let block_size = set.block_size.0.min(lengths.most().max(least));
         let uses = Uses { block_size, reads, writes: creates, tag: tag("mix") };
-        let data = Data::new(set, worker, uses).ok_or_else(|| calls::memory(block_size))?;
+        let data = Data::new(set, seat.worker, uses)
+            .ok_or_else(|| seat.failure(calls::memory(block_size)))?;
         let each = match set.spread {
             Spread::Flat => 0,
             Spread::Directories { each } => each.max(1),
@@ -137,7 +114,7 @@ impl<'a> MixContext<'a> {
 
     /// Runs an operation on the file of this number, and returns the number of bytes moved; `end`
     /// is the end of the window.
-    fn execute(&mut self, op: MixOp, entry: u64, end: u64) -> Result<u64, EngineError> {
+    fn execute(&mut self, op: MixOp, entry: u64, end: u64) -> Result<u64, Failure> {
         self.names.set(entry);
         let done = match op {
             MixOp::Stat => statat(&self.root, self.names.entry_name(), AtFlags::empty())
@@ -154,7 +131,7 @@ impl<'a> MixContext<'a> {
                 .map_err(|errno| Fault::whole(Operation::Unlink, errno)),
             MixOp::Rename => self.rename(end - 1),
         };
-        done.map_err(|fault| error(fault, self.about()))
+        done.map_err(|fault| Failure { fault, path: self.about() })
     }
 
     /// Path of an operation, for errors.

@@ -31,12 +31,12 @@ use super::{
     names::Names,
     program::{Expected, NO_NAME, Op},
     remove::{RemoveError, RemoveWalk, What},
-    root::{self, Identity},
+    root,
 };
 use crate::{
-    error::{Fault, Memory, Operation},
+    error::{Failure, Fault, Memory, Operation},
     io::close,
-    tree::Failure,
+    process::Identity,
 };
 
 /// Modes of files, of opened directories, and of created directories.
@@ -131,11 +131,6 @@ impl Client {
             path,
             below: PathBuf::new(),
         })
-    }
-
-    /// Directory in which the client works.
-    pub(super) fn root(&self) -> &Path {
-        &self.path
     }
 
     /// Path of an operation, for errors.

@@ -14,15 +14,14 @@ use rustix::{
     io::{Errno, fcntl_dupfd_cloexec},
     process::geteuid,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{
     calls::{Refused, again},
     remove::{RemoveError, RemoveWalk, WALKED, WalkEnd, What},
 };
 use crate::{
-    error::{Fault, Operation},
-    tree::Failure,
+    error::{Failure, Fault, Operation},
+    process::Identity,
 };
 
 /// Name in the directory under test.
@@ -39,20 +38,6 @@ const TIMES: u32 = 32;
 
 /// Mode bits that let other users create entries.
 const OTHERS_WRITE: u32 = 0o022;
-
-/// Identity of the created directory. Another directory at its path could contain links that a
-/// client would follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    fn of(status: &Stat) -> Self {
-        Self { device: status.st_dev, inode: status.st_ino }
-    }
-}
 
 /// Path of the root.
 pub(super) fn path(directory: &Path) -> PathBuf {

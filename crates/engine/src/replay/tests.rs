@@ -2,12 +2,12 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use model::{
     Nanos, Ops,
-    phase::{Durability, Load, Stonewall, Workers},
+    phase::{Durability, Load, Stonewall, WorkerKind, Workers},
 };
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use tempfile::TempDir;

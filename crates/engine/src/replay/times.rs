@@ -129,9 +129,9 @@ mod tests {
         times.blocks[0][7] = u32::MAX;
         times.exact[ReplayOp::Find as usize].count = u64::from(u32::MAX);
         times.record(ReplayOp::Find, 7);
-        let told = times.merged(|kind| kind == ReplayOp::Find);
-        assert_eq!(told.count(), 1 << 32);
-        assert_eq!(told.buckets().collect::<Vec<_>>(), [(model::Nanos(7), 1 << 32)]);
+        let merged = times.merged(|kind| kind == ReplayOp::Find);
+        assert_eq!(merged.count(), 1 << 32);
+        assert_eq!(merged.buckets().collect::<Vec<_>>(), [(model::Nanos(7), 1 << 32)]);
     }
 
     proptest! {
@@ -147,10 +147,10 @@ mod tests {
             }
             let room = times.blocks.capacity();
             prop_assert_eq!(room, OCTAVES * KINDS, "nothing was allocated");
-            let told = times.by_kind();
+            let by_kind = times.by_kind();
             let expected: Vec<_> = ReplayOp::ALL.into_iter().zip(own.clone())
                 .filter(|(_, histogram)| histogram.count() > 0).collect();
-            prop_assert_eq!(told, expected);
+            prop_assert_eq!(by_kind, expected);
             let mut all = Histogram::default();
             own.iter().for_each(|histogram| all.merge(histogram));
             prop_assert_eq!(times.merged(|_| true), all);

@@ -1,150 +1,143 @@
 //! Client of a replay: from names and memory to the end.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicU32, Ordering::Relaxed},
-};
-
 use model::{
-    Nanos,
-    phase::{Replay, ReplayOp, Until, WorkerKind, WorkerResult},
+    Nanos, Ops,
+    phase::{Latencies, ReplayOp, Until, WorkerResult},
 };
 use rustix::process::{Pid, getppid, test_kill_process};
 
 use super::{
-    Program,
+    Program, ReplayPhase,
     calls::Refused,
     client::{Client, Outcome},
-    count::{Count, Done},
-    pace::{Pacer, micros, wait},
     program::Op,
-    root::{self, Identity},
+    times::Times,
 };
 use crate::{
-    affinity,
-    barrier::{ABORT, ControlBlock, WorkerSlot},
-    clock::{Usage, now},
-    error::Fault,
-    tree::Failure,
+    clock::now,
+    counter::{Counter, Limits},
+    driver::{Seat, WorkerLoop},
+    error::{Failure, Fault},
+    io::Kind,
+    pace::Pacer,
 };
 
-/// Does the work of one client in the calling thread, and aborts the others if it fails.
-pub(crate) fn perform(
-    replay: &Replay,
-    program: &Program,
-    worker: u32,
-    directory: &Path,
-    made: Identity,
-    control: &ControlBlock,
-) -> Result<WorkerResult, Failure> {
-    let result = timeline(replay, program, worker, directory, made, control);
-    match &result {
-        Ok(_) | Err(Failure { fault: Fault::Aborted, .. }) => {}
-        Err(_) => control.fail(worker),
-    }
-    result
-}
-
-/// names, memory │ barrier │ loop.
-fn timeline(
-    replay: &Replay,
-    program: &Program,
-    worker: u32,
-    directory: &Path,
-    made: Identity,
-    control: &ControlBlock,
-) -> Result<WorkerResult, Failure> {
-    let path = root::path(directory);
-    let at_root = |fault| Failure { fault, path: path.clone() };
-    affinity::apply(replay.workers, worker).map_err(at_root)?;
-    if replay.workers.kind == WorkerKind::Thread {
-        affinity::own_descriptors();
-    }
-    let mut run = Run {
-        program,
-        client: Client::new(replay, program, worker, directory, made)?,
-        pacer: Pacer::new(replay, program),
-        count: Count::new(replay.until),
-        parent: if replay.parent_check { getppid() } else { None },
-        slot: control.slot(worker),
-        signal: control.signal(),
-        moved: 0,
-        done: 0,
+/// Prepares names and memory, and runs the loop in the calling thread.
+pub(super) fn perform(phase: &ReplayPhase<'_>, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
+    let ReplayPhase { replay, program, directory, made } = *phase;
+    let (time, left) = match replay.until {
+        Until::Replayed(times) => (None, times),
+        Until::Time { ramp, run } => (Some((ramp, run)), u64::MAX),
     };
-    control.arrive().map_err(at_root)?;
-
-    let before = Usage::of_this_thread();
-    run.all(replay.until)?;
-    let usage = Usage::of_this_thread().since(before);
-    control.slot(worker).end(run.count.clock);
-    Ok(run.count.finish(worker, usage))
+    let limits = Limits { time, ticks: true, ..Limits::default() };
+    let counter = Counter::new(seat.control, seat.worker, limits, Latencies::default());
+    let run = Run {
+        program,
+        client: Client::new(replay, program, seat.worker, directory, made)?,
+        pacer: pacer(phase),
+        left,
+        unexpected: 0,
+        times: Times::new(),
+        parent: if replay.parent_check { getppid() } else { None },
+        seat,
+    };
+    seat.run(run, counter)
 }
 
-/// Loop of a client.
+/// Start times of a client's operations.
+fn pacer(ReplayPhase { replay, program, .. }: &ReplayPhase<'_>) -> Pacer {
+    match replay.rate {
+        Some(rate) => Pacer::limit(rate),
+        None if replay.use_timestamps => {
+            let last = program.ops().iter().filter_map(Op::due).max().unwrap_or(0);
+            Pacer::timestamps(micros(last))
+        }
+        None => Pacer::Free,
+    }
+}
+
+/// Converts microseconds.
+fn micros(micros: u64) -> Nanos {
+    Nanos(micros.saturating_mul(1000).min(u64::MAX / 2))
+}
+
+/// Prepared client; a batch is the loadfile once.
 struct Run<'a> {
     program: &'a Program,
     client: Client,
     pacer: Pacer,
-    count: Count,
+    // Repetitions of the loadfile.
+    left: u64,
+    unexpected: u64,
+    times: Times,
     // Process to check before each operation, if any.
     parent: Option<Pid>,
-    slot: &'a WorkerSlot,
-    signal: &'a AtomicU32,
-    moved: u64,
-    done: u64,
+    seat: &'a Seat<'a>,
+}
+
+impl WorkerLoop for Run<'_> {
+    type Error = Failure;
+
+    fn start(&mut self) -> Nanos {
+        let clock = now();
+        self.pacer.start(clock, 0, 1);
+        clock
+    }
+
+    fn advance(&mut self, counter: &mut Counter<'_>) -> Result<bool, Failure> {
+        self.left -= 1;
+        if !self.once(counter)? || self.left == 0 {
+            return Ok(false);
+        }
+        self.client.rewind();
+        self.pacer.rewind();
+        Ok(true)
+    }
+
+    fn report(self, result: &mut WorkerResult) -> Result<(), Failure> {
+        result.unexpected = Ops(self.unexpected);
+        result.latencies = Latencies {
+            read: self.times.merged(|kind| !kind.changes()),
+            write: self.times.merged(ReplayOp::changes),
+            by_kind: self.times.by_kind(),
+            ..Latencies::default()
+        };
+        Ok(())
+    }
 }
 
 impl Run<'_> {
-    /// Runs the loadfile as many times as the replay requests.
-    fn all(&mut self, until: Until) -> Result<(), Failure> {
-        let mut left = match until {
-            Until::Replayed(times) => times,
-            Until::Time { .. } => u64::MAX,
-        };
-        let clock = now();
-        self.count.start(clock);
-        self.pacer.start(clock);
-        while self.once()? {
-            left -= 1;
-            if left == 0 {
-                break;
-            }
-            self.client.rewind();
-            self.pacer.rewind();
-        }
-        Ok(())
-    }
-
     /// Runs the loadfile once. Returns false if the time has elapsed.
-    fn once(&mut self) -> Result<bool, Failure> {
+    fn once(&mut self, counter: &mut Counter<'_>) -> Result<bool, Failure> {
         let program = self.program;
         let free = self.pacer.free() && self.parent.is_none();
         for (index, op) in program.ops().iter().enumerate() {
-            let mut begun = self.count.clock;
+            let mut begun = counter.clock;
             if !free {
-                match self.begin(op)? {
+                match self.begin(counter, op)? {
                     Some(instant) => begun = instant,
                     None => return Ok(false),
                 }
             }
             let kind = op.kind();
             let Outcome { expected, bytes } = if kind == ReplayOp::Sleep {
-                Outcome { expected: self.sleep(op)?, bytes: 0 }
+                counter.nap(now() + micros(op.offset)).map_err(|fault| self.failure(fault))?;
+                Outcome { expected: true, bytes: 0 }
             } else {
                 match self.client.execute(kind, op) {
                     Ok(outcome) => outcome,
-                    Err(refused) => return Err(self.failed(refused, index)),
+                    Err(refused) => return Err(self.refused(refused, index)),
                 }
             };
-            let clock = now();
-            self.moved += bytes;
-            self.done += 1;
-            self.slot.bytes.store(self.moved, Relaxed);
-            self.slot.done.store(self.done, Relaxed);
-            if self.signal.load(Relaxed) & ABORT != 0 {
-                return Err(self.aborted());
+            counter.at(now()).map_err(|fault| self.failure(fault))?;
+            let class = if kind.changes() { Kind::Write } else { Kind::Read };
+            if counter.tally(class, 1, bytes) {
+                self.unexpected += u64::from(!expected);
+                self.times.record(kind, counter.clock.0.saturating_sub(begun.0));
             }
-            if !self.count.add(Done { kind, begun, clock, bytes, expected }) {
+            counter.publish();
+            counter.ramp();
+            if counter.over {
                 return Ok(false);
             }
         }
@@ -153,47 +146,35 @@ impl Run<'_> {
 
     /// Waits for the scheduled start of an operation, and returns the start of its latency; `None`
     /// if the time elapses before.
-    fn begin(&mut self, op: &Op) -> Result<Option<Nanos>, Failure> {
-        let due = self.pacer.due(op, self.count.clock);
-        if due > self.count.clock {
-            if !wait(due.min(self.count.deadline()), self.signal) {
-                return Err(self.aborted());
-            }
-            if !self.count.idle(now()) {
-                return Ok(None);
-            }
+    fn begin(&mut self, counter: &mut Counter<'_>, op: &Op) -> Result<Option<Nanos>, Failure> {
+        let stamp = op.due().map(micros);
+        let due = self.pacer.due_stamped(counter.clock, moves(op), stamp);
+        if due > counter.clock && !counter.wait(due).map_err(|fault| self.failure(fault))? {
+            return Ok(None);
         }
         if let Some(parent) = self.parent {
             // The result is irrelevant; the call is made for its cost.
             let _ = test_kill_process(parent);
         }
         let begun = now();
-        self.pacer.begun(begun, moves(op.kind(), op));
-        Ok(Some(self.pacer.counts_from(due, begun)))
-    }
-
-    fn sleep(&mut self, op: &Op) -> Result<bool, Failure> {
-        let until = now() + micros(op.offset);
-        if wait(until.min(self.count.deadline()), self.signal) {
-            return Ok(true);
-        }
-        Err(self.aborted())
+        Ok(Some(if self.pacer.open() { due.min(begun) } else { begun }))
     }
 
     #[cold]
-    fn failed(&self, Refused { operation, errno }: Refused, index: usize) -> Failure {
+    fn refused(&self, Refused { operation, errno }: Refused, index: usize) -> Failure {
         let line = self.program.line(index);
         let fault = Fault::Line { operation, line, errno: errno.raw_os_error() };
         Failure { fault, path: self.client.path(&self.program.ops()[index]) }
     }
 
     #[cold]
-    fn aborted(&self) -> Failure {
-        Failure { fault: Fault::Aborted, path: self.client.root().to_path_buf() }
+    fn failure(&self, fault: Fault) -> Failure {
+        self.seat.failure(fault)
     }
 }
 
 /// Bytes that an operation requests to read or write.
-fn moves(kind: ReplayOp, op: &Op) -> u64 {
-    if matches!(kind, ReplayOp::ReadX | ReplayOp::WriteX) { u64::from(op.size) } else { 0 }
+fn moves(op: &Op) -> usize {
+    let moves = matches!(op.kind(), ReplayOp::ReadX | ReplayOp::WriteX);
+    if moves { op.size as usize } else { 0 }
 }

@@ -5,7 +5,11 @@ use model::phase::{
     Rate, Stream, WorkerKind,
 };
 
-use crate::{Context, EngineError, io::touches_files, payload, worker::updates};
+use crate::{
+    Context, EngineError,
+    io::{touches_files, updates},
+    payload,
+};
 
 /// Problem and hint.
 type Problem = (&'static str, &'static str);

@@ -3,6 +3,8 @@ mod bonnie;
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
 };
 
 use model::{
@@ -16,7 +18,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    Difference,
+    Difference, Progress,
     io::conformance::{kernel_allows_direct, stream, uring_is_available},
     payload::Verifier,
 };

@@ -11,10 +11,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use model::{
-    Bytes,
-    phase::{FileSharing, Stream, TaskRoot},
-};
+use model::{Bytes, phase::TaskRoot};
 use rustix::{
     fs::{FileType, Mode, OFlags, RawDir, openat},
     io::Errno,
@@ -25,7 +22,7 @@ use crate::{
     EngineError,
     barrier::{ABORT, ControlBlock, WorkerSlot},
     clock::Usage,
-    error::{Fault, Operation},
+    error::{Failure, Operation},
 };
 
 /// Buffer size for getdents64(2), as used by readdir(3) of the C library.
@@ -190,19 +187,12 @@ pub(super) fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, 
 
 /// Closes a file, which may report that written data was lost.
 pub(super) fn close(file: OwnedFd, path: &Path) -> Result<(), EngineError> {
-    crate::io::close(file).map_err(|answer| fault(answer, path))
+    let closed = crate::io::close(file);
+    closed.map_err(|fault| Failure { fault, path: path.to_path_buf() }.into())
 }
 
 /// Error of a failed system call.
 pub(super) fn failed(operation: Operation, path: &Path, errno: Errno) -> EngineError {
     let (path, source) = (path.to_path_buf(), errno.into());
     EngineError::Io { operation, path, offset: None, source }
-}
-
-/// Public error of a fault on `path`.
-pub(super) fn fault(fault: Fault, path: &Path) -> EngineError {
-    // Files of tasks are never opened for direct I/O, the only property of a stream that an error
-    // uses.
-    let stand_in = Stream::new(FileSharing::One(String::new()), Bytes(0), Bytes(0));
-    fault.into_error(&stand_in, path)
 }

@@ -2,14 +2,14 @@ use std::{
     collections::BTreeMap,
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use model::phase::Compression;
 use tempfile::TempDir;
 
 use super::*;
-use crate::Progress;
+use crate::{Progress, barrier::ControlBlock};
 
 /// Directories of a trial, and context of a task.
 pub(super) struct Bench {

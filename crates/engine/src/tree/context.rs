@@ -23,12 +23,9 @@ use rustix::{
     process::{getegid, geteuid},
 };
 
-use super::{
-    Failure,
-    walk::{LISTING, adds},
-};
+use super::walk::{LISTING, adds};
 use crate::{
-    error::{Fault, Memory, Operation},
+    error::{Failure, Fault, Memory, Operation},
     io::close,
     set::{ACROSS, Data, Lengths, Names, Uses, directories, each, tag},
 };

@@ -8,10 +8,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Failure, context::TreeContext};
+use super::context::TreeContext;
 use crate::{
     barrier::ABORT,
-    error::{Fault, Operation},
+    error::{Failure, Fault, Operation},
     set::{directories, each},
 };
 

@@ -35,14 +35,11 @@ use model::{
 use rustix::io::Errno;
 
 use self::{call::Call, memory::Memory};
-use super::{
-    Failure,
-    context::{TreeContext, short, uses},
-};
+use super::context::{TreeContext, short, uses};
 use crate::{
     EngineError,
     clock::Clock,
-    error::{Fault, Operation},
+    error::{Failure, Fault, Operation},
     io::{newest_ring, ring_fault},
     set::{Data, Lengths},
 };
@@ -108,7 +105,7 @@ pub(super) fn supported(tree: &Tree, directory: &Path) -> Result<(), EngineError
     if !matches!(tree.calls, Calls::Ring { .. }) {
         return Ok(());
     }
-    let refused = |fault| Failure { fault, path: directory.to_path_buf() }.into_error();
+    let refused = |fault| Failure { fault, path: directory.to_path_buf() };
     let uring = newest_ring(1, false, |_| {}).map_err(refused)?;
     let mut probe = Probe::new();
     uring

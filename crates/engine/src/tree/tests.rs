@@ -2,7 +2,7 @@ use std::{
     collections::BTreeSet,
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use model::{

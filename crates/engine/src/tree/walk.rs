@@ -11,9 +11,10 @@ use fastrand::Rng;
 use model::phase::{Tree, TreeOrder, TreeStep};
 use rustix::fs::RawDir;
 
-use super::{Failure, worker::Run};
+use super::worker::Run;
 use crate::{
-    error::{Fault, Memory, Operation},
+    counter::Counter,
+    error::{Failure, Fault, Memory, Operation},
     io::close,
     patterns::Bijection,
     set::{directories, each},
@@ -77,27 +78,27 @@ impl Room {
     }
 }
 
-/// Runs all passes over all entries. Returns true if all operations counted.
-pub(super) fn walk(run: &mut Run<'_>, room: &mut Room) -> Result<bool, Failure> {
-    for pass in 0..run.tree.passes {
-        let on = match run.tree.order {
-            TreeOrder::Creation => created(run)?,
-            TreeOrder::Random => shuffled(run, pass)?,
-            TreeOrder::Listed => listed(run, room)?,
-        };
-        // The next pass uses the same entries as this one.
-        run.drain()?;
-        if !on {
-            break;
-        }
-    }
-    Ok(!run.count.stopped)
+/// Runs a pass over all entries. Returns true if the loop continues.
+pub(super) fn walk(
+    run: &mut Run<'_>,
+    counter: &mut Counter<'_>,
+    room: &mut Room,
+    pass: u64,
+) -> Result<bool, Failure> {
+    let on = match run.tree.order {
+        TreeOrder::Creation => created(run, counter)?,
+        TreeOrder::Random => shuffled(run, counter, pass)?,
+        TreeOrder::Listed => listed(run, counter, room)?,
+    };
+    // The next pass uses the same entries as this one.
+    run.drain(counter)?;
+    Ok(on)
 }
 
-fn created(run: &mut Run<'_>) -> Result<bool, Failure> {
+fn created(run: &mut Run<'_>, counter: &mut Counter<'_>) -> Result<bool, Failure> {
     for entry in 0..run.tree.set.files {
         run.context.select(entry);
-        if !run.entry()? {
+        if !run.entry(counter)? {
             return Ok(false);
         }
     }
@@ -106,25 +107,25 @@ fn created(run: &mut Run<'_>) -> Result<bool, Failure> {
 
 /// The order depends on worker, pass, and steps, so that two phases on the same set have different
 /// orders, as in bonnie++, which shuffles for each phase.
-fn shuffled(run: &mut Run<'_>, pass: u64) -> Result<bool, Failure> {
+fn shuffled(run: &mut Run<'_>, counter: &mut Counter<'_>, pass: u64) -> Result<bool, Failure> {
     let tree = run.tree;
     let steps = tree.steps.iter().fold(0x7265_6530, |sum: u64, step| {
         let place = TreeStep::ALL.iter().position(|other| other == step).unwrap_or(0);
         sum.wrapping_mul(0x0000_0100_0000_01B3).wrapping_add(place as u64)
     });
-    let turn = (u64::from(run.worker) << 32).wrapping_add(pass);
+    let turn = (u64::from(run.seat.worker) << 32).wrapping_add(pass);
     let seed = tree.set.seed ^ steps ^ turn.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let order = Bijection::new(tree.set.files, &mut Rng::with_seed(seed));
     for place in 0..tree.set.files {
         run.context.select(order.at(place));
-        if !run.entry()? {
+        if !run.entry(counter)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn listed(run: &mut Run<'_>, room: &mut Room) -> Result<bool, Failure> {
+fn listed(run: &mut Run<'_>, counter: &mut Counter<'_>, room: &mut Room) -> Result<bool, Failure> {
     let tree = run.tree;
     let (count, each) = (directories(&tree.set).max(1), each(&tree.set));
     let whole = lists_whole(tree);
@@ -133,8 +134,8 @@ fn listed(run: &mut Run<'_>, room: &mut Room) -> Result<bool, Failure> {
         let span = Span { first, entries: each.min(tree.set.files - first) };
         run.context.names.enter(first);
         let on = match whole {
-            true => list_whole(run, room, span)?,
-            false => list_along(run, room, span)?,
+            true => list_whole(run, counter, room, span)?,
+            false => list_along(run, counter, room, span)?,
         };
         if !on {
             return Ok(false);
@@ -166,7 +167,12 @@ impl Span {
 }
 
 /// Processes each entry as it is listed.
-fn list_along(run: &mut Run<'_>, room: &mut Room, span: Span) -> Result<bool, Failure> {
+fn list_along(
+    run: &mut Run<'_>,
+    counter: &mut Counter<'_>,
+    room: &mut Room,
+    span: Span,
+) -> Result<bool, Failure> {
     let directory =
         run.context.open_directory().map_err(|fault| run.context.at_directory(fault))?;
     let mut names = RawDir::new(&directory, &mut room.names);
@@ -184,7 +190,7 @@ fn list_along(run: &mut Run<'_>, room: &mut Room, span: Span) -> Result<bool, Fa
         let Some(entry) = entry else { continue };
         run.context.select_found(entry, name, found == 0);
         found += 1;
-        if !run.entry()? {
+        if !run.entry(counter)? {
             return Ok(false);
         }
     }
@@ -194,7 +200,12 @@ fn list_along(run: &mut Run<'_>, room: &mut Room, span: Span) -> Result<bool, Fa
 }
 
 /// Lists all entries, and then processes them in that order.
-fn list_whole(run: &mut Run<'_>, room: &mut Room, span: Span) -> Result<bool, Failure> {
+fn list_whole(
+    run: &mut Run<'_>,
+    counter: &mut Counter<'_>,
+    room: &mut Room,
+    span: Span,
+) -> Result<bool, Failure> {
     let directory =
         run.context.open_directory().map_err(|fault| run.context.at_directory(fault))?;
     let mut names = RawDir::new(&directory, &mut room.names);
@@ -216,7 +227,7 @@ fn list_whole(run: &mut Run<'_>, room: &mut Room, span: Span) -> Result<bool, Fa
     span.complete(found, run)?;
     for (index, entry) in room.numbers.iter().enumerate() {
         run.context.select_listed(*entry, index == 0);
-        if !run.entry()? {
+        if !run.entry(counter)? {
             return Ok(false);
         }
     }

@@ -61,7 +61,7 @@ pub(crate) struct Build {
     #[arg(long, value_name = "FILE|DIRECTORY|VERSION")]
     pub(crate) source: Option<OsString>,
     /// Parallel compile jobs [default: number of CPUs].
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = super::parse::jobs)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) jobs: Option<u16>,
 }

@@ -4,10 +4,27 @@ use analysis::conditions::Aspect;
 use model::{GuestKind, Ratio};
 
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or_else(|| {
-        format!("`{text}` has no `=`; use KEY=VALUE, such as filesystem=ext4,xfs")
-    })?;
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("no `=` in `{text}`; use KEY=VALUE, such as block_size=64KiB"))?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Parses a number of repetitions.
+pub(super) fn repetitions(text: &str) -> Result<u32, String> {
+    let number = text.trim().parse().ok().filter(|number| (1..=1000).contains(number));
+    number.ok_or_else(|| "must be an integer from 1 to 1000".to_owned())
+}
+
+/// Parses a number of parallel jobs.
+pub(super) fn jobs(text: &str) -> Result<u16, String> {
+    let number = text.trim().parse().ok().filter(|number| (1..=1024).contains(number));
+    number.ok_or_else(|| "must be an integer from 1 to 1024".to_owned())
+}
+
+/// Parses a whole number.
+pub(super) fn whole(text: &str) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| "must be an integer of at least 0".to_owned())
 }
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
@@ -23,7 +40,7 @@ pub(super) fn percent(text: &str) -> Result<Ratio, String> {
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
     let fraction = number.map(|number: f64| number / 100.0);
     fraction.filter(|fraction| *fraction > 0.0 && *fraction <= 1.0).map(Ratio).ok_or_else(|| {
-        "use a percentage greater than 0 and at most 100, such as 5% or 2.5%".to_owned()
+        "must be a percentage greater than 0% and at most 100%, such as 5% or 2.5%".to_owned()
     })
 }
 

@@ -1,6 +1,6 @@
-//! `fslab audit`: checks published tables and statements about them.
+//! `fslab audit`: checks published tables, and statements about them or about a run.
 //!
-//! [`report::audit`] performs the checks; this module reads the files.
+//! [`report::audit`] and [`report::comparison::StudyAudit`] perform the checks; this module reads the files.
 
 use std::{io, path::Path};
 
@@ -8,8 +8,10 @@ use anyhow::Context;
 use report::{
     AUDITED, Audited, PUBLISHED_SUFFIX, TerminalOptions,
     audit::{Audit, Statements, Table, csv},
+    comparison::{StudyAudit, study_of},
 };
 
+use super::{report::read, run_file::RunFilePath};
 use crate::{
     cli,
     exit::{Exit, Failure},
@@ -23,11 +25,40 @@ const STDIN: &str = "-";
 const WIDTH: usize = 80;
 
 pub(super) fn run(arguments: &cli::Audit) -> Result<Exit, Failure> {
+    let run = RunFilePath::find(&arguments.table);
+    if store::is_database(&run) {
+        return on_run(arguments, &run);
+    }
     let table = arguments.table.to_str();
     let audit = match table.filter(|name| name.ends_with(PUBLISHED_SUFFIX)) {
         Some(name) => published(name, arguments.statements.as_deref())?,
         None => of_files(&arguments.table, arguments.statements.as_deref())?,
     };
+    match arguments.format {
+        Some(cli::ComparisonFormat::Json) => output::json(&audit.json())?,
+        Some(cli::ComparisonFormat::Md) => output::result(&audit.markdown())?,
+        None => {
+            let (width, color) = (output::width().min(WIDTH), output::color());
+            let options = TerminalOptions { width, color, detail: arguments.detail };
+            output::styled(&output::legible(audit.terminal(&options)))?;
+        }
+    }
+    Ok(if audit.found() { Exit::DifferenceFound } else { Exit::Success })
+}
+
+/// Checks the statements of a study on a run.
+fn on_run(arguments: &cli::Audit, run: &Path) -> Result<Exit, Failure> {
+    let record = read(run)?;
+    let named = arguments.statements.as_ref().map(|name| name.to_string_lossy());
+    let own = || study_of(&record).map(Into::into);
+    let Some(study) = named.or_else(own) else {
+        let known: Vec<&str> = AUDITED.iter().map(|set| set.name).collect();
+        return Err(Failure::usage(anyhow::anyhow!(
+            "the run is not of a study with statements; name one with --statements: {}",
+            known.join(", ")
+        )));
+    };
+    let audit = StudyAudit::new(&record, &study).map_err(Failure::usage)?;
     match arguments.format {
         Some(cli::ComparisonFormat::Json) => output::json(&audit.json())?,
         Some(cli::ComparisonFormat::Md) => output::result(&audit.markdown())?,
@@ -87,7 +118,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         Some(STDIN) => sys::input::of(io::stdin().lock(), most),
         Some(_) | None => sys::input::bytes(path, most),
     };
-    read.with_context(|| format!("reading {}; check the path and its permissions", shown(path)))
+    read.with_context(|| format!("cannot read {}; check the path and its permissions", shown(path)))
         .map_err(Failure::usage)
 }
 

@@ -4,6 +4,9 @@
 //! the report of [`report::bench`]. Nothing is formatted. Without `-o` the run file is temporary
 //! ([`super::scratch`]).
 
+mod comparison;
+mod job;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -12,7 +15,7 @@ use std::{
 
 use anyhow::Context;
 use engine::{CrashState, EngineError, Progress};
-use model::{RunRecord, SuiteSpec, WorkloadParameters, suggest::nearest};
+use model::{Nanos, Plan, PlanError, RunRecord, SuiteSpec, WorkloadParameters};
 use report::{Subject, TerminalOptions, View};
 use rig::{Catalog, Host, RealHost};
 
@@ -26,12 +29,13 @@ use crate::{
     cli::{Bench, View as Shown},
     exit::{Exit, Failure},
     output,
-    plans::ResolvedPlan,
+    plans::{self, ResolvedPlan, near_workloads as near, quoted, workload_names as names},
     screen::Screen,
 };
 
 pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     let workload = Workload::find(arguments)?;
+    comparison::check(arguments, workload.name)?;
     let directory = directory(arguments)?;
     if let Some(state) = &arguments.crash_state {
         if state.symlink_metadata().is_ok() {
@@ -52,6 +56,9 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     let state = arguments.crash_state.as_deref().map(CrashState::create).transpose();
     let state = state.map_err(Failure::usage)?.map(Arc::new);
     let progress = Progress::default();
+    if !arguments.quiet && !arguments.json {
+        output::message(&job::lines(chosen.cells.iter().map(|cell| &cell.cell.workload)));
+    }
     let view = Shown { html: None, quiet: arguments.quiet, json: arguments.json };
     let screen = Screen::of_one(&view, &progress, workload.name);
     let conducting = RunControl {
@@ -94,18 +101,26 @@ impl<'a> Workload<'a> {
         let hint = "`fslab list workloads` lists all workloads";
         let Some(name) = arguments.workload.as_deref() else {
             return Err(wrong(format!(
-                "workload and directory are missing; use for example `fslab bench {} /srv`; {hint}",
-                names().next().unwrap_or_default()
+                "WORKLOAD and DIRECTORY are missing; use for example `fslab bench {} /srv`; {hint}",
+                EXAMPLES[0]
             )));
         };
         if let Some(found) = named(name) {
             return Ok(found);
         }
-        if arguments.directory.is_none() && Path::new(name).is_dir() {
+        let second = arguments.directory.as_ref().and_then(|path| path.to_str());
+        if let Some(workload) = second.filter(|workload| named(workload).is_some()) {
             return Err(wrong(format!(
-                "the workload is missing; put it before the directory, for example `fslab bench {} \
-                 {name}`; {hint}",
-                names().next().unwrap_or_default()
+                "WORKLOAD and DIRECTORY are swapped; use `fslab bench {workload} {name}`"
+            )));
+        }
+        if name.contains('/') || (second.is_none() && Path::new(name).exists()) {
+            let path = second.unwrap_or(name);
+            return Err(wrong(format!(
+                "`{name}` is a path, but WORKLOAD comes first, such as `fslab bench {} {path}`; \
+                 workloads are {}, and others (`fslab list workloads`)",
+                EXAMPLES[0],
+                EXAMPLES.join(", ")
             )));
         }
         let near = near(name);
@@ -121,21 +136,33 @@ impl<'a> Workload<'a> {
     /// # Errors
     /// If the suite has no such parameter.
     fn has(&self, parameter: &str, option: &str) -> Result<(), Failure> {
-        match self.suite.parameter(parameter) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(wrong(format!(
-                "{} has no {option}: suite {} has no parameter `{parameter}`; `fslab list suites` \
-                 lists the parameters for --set",
-                self.name, self.suite.name,
-            ))),
-        }
+        let error = match self.suite.parameter(parameter) {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        let near = error.hint.filter(|hint| hint.starts_with("did you mean"));
+        let near = near.map(|near| format!("{near} ")).unwrap_or_default();
+        let subject = match self.preset {
+            true => format!("workload {} (suite {})", self.name, self.suite.name),
+            false => format!("suite {}", self.suite.name),
+        };
+        Err(wrong(format!(
+            "{option}: {subject} has no parameter `{parameter}`; {near}`fslab list suites` lists \
+             the parameters"
+        )))
     }
 
     /// Rejects --runtime for a workload that ends after a number of operations.
     ///
     /// # Errors
     /// If that number is not overridden.
-    fn is_bound_by_time(&self, arguments: &Bench) -> Result<(), Failure> {
+    fn is_bound_by_time(&self, arguments: &Bench, time: &str) -> Result<(), Failure> {
+        if time.split(',').any(|time| Nanos::parse(time) == Ok(Nanos(0))) {
+            return Err(wrong(format!(
+                "--runtime {time}: the measured time must be greater than 0; use for example \
+                 --runtime 10s"
+            )));
+        }
         let Some(model::Value::Count(operations @ 1..)) =
             self.workload.parameters.get("operations")
         else {
@@ -145,8 +172,8 @@ impl<'a> Workload<'a> {
             return Ok(());
         }
         Err(wrong(format!(
-            "{} has no --runtime: it ends after {operations} operations; set their number with \
-             --set operations=N",
+            "--runtime {time}: workload {} ends after {operations} operations, not after a time; \
+             set their number with --set operations=N",
             self.name
         )))
     }
@@ -181,6 +208,9 @@ impl<'a> Workload<'a> {
     }
 }
 
+/// Workloads that messages name as examples.
+const EXAMPLES: [&str; 5] = ["randread-4k", "seqwrite-1m", "fsync-4k", "oltp-8k", "mail-spool"];
+
 /// Workload of this name: a preset, or a suite with its defaults.
 fn named(name: &str) -> Option<Workload<'_>> {
     if let Some(preset) = suites::preset(name) {
@@ -200,33 +230,16 @@ fn named(name: &str) -> Option<Workload<'_>> {
     Some(Workload { name, title, source, suite, workload: point, preset: false })
 }
 
-/// Names of all presets and suites.
-fn names() -> impl Iterator<Item = &'static str> + Clone {
-    let presets = suites::presets().iter().map(|preset| preset.name.as_str());
-    presets.chain(suites::ALL.iter().map(|suite| suite.spec.name))
-}
-
-/// Similar names: the nearest, and those that contain the word or are contained in it, at most
-/// five.
-fn near(name: &str) -> Vec<String> {
-    let alike =
-        names().filter(|known| !name.is_empty() && (known.contains(name) || name.contains(known)));
-    let mut near: Vec<&str> = nearest(name, names()).into_iter().collect();
-    for known in alike {
-        if !near.contains(&known) {
-            near.push(known);
-        }
-    }
-    near.into_iter().take(5).map(|known| format!("`{known}`")).collect()
-}
-
 /// Absolute path of the directory.
 ///
 /// # Errors
 /// If it is missing, is not a directory, or is not writable.
 fn directory(arguments: &Bench) -> Result<PathBuf, Failure> {
     let Some(path) = &arguments.directory else {
-        return Err(wrong("the directory to measure is missing; put it after the workload".into()));
+        return Err(wrong(format!(
+            "DIRECTORY is missing: the directory to measure; use `fslab bench {} DIRECTORY`",
+            arguments.workload.as_deref().unwrap_or("WORKLOAD")
+        )));
     };
     let shown = path.display();
     let metadata = fs::metadata(path).map_err(|source| {
@@ -275,13 +288,16 @@ fn chosen(
 ) -> Result<ResolvedPlan, Failure> {
     let mut settings = Vec::new();
     if let Some(time) = &arguments.runtime {
-        workload.has("runtime", "--runtime")?;
-        workload.is_bound_by_time(arguments)?;
+        workload.has("runtime", &format!("--runtime {time}"))?;
+        workload.is_bound_by_time(arguments, time)?;
         settings.push(("runtime".to_owned(), time.clone()));
     }
     if let Some(size) = &arguments.file_size {
-        workload.has("file_size", "--file-size")?;
+        workload.has("file_size", &format!("--file-size {size}"))?;
         settings.push(("file_size".to_owned(), size.clone()));
+    }
+    for (key, value) in arguments.set.iter().filter(|(key, _)| !Plan::is_key(key)) {
+        workload.has(key, &plans::set(key, value))?;
     }
     settings.extend(arguments.set.iter().cloned());
     let text = format!(
@@ -293,9 +309,23 @@ fn chosen(
     );
     let name = format!("bench-{}", workload.name);
     let asked = settings.clone();
-    let origin = "the plan of this command";
-    let chosen = ResolvedPlan::read(name, origin, text, settings, model::Scale::ONE, catalog)?;
-    asked.iter().try_for_each(|(key, value)| heeded(&chosen, workload.suite, key, value))?;
+    let typed = |key: &str, value: &str| match key {
+        "runtime" if arguments.runtime.as_deref() == Some(value) => format!("--runtime {value}"),
+        "file_size" if arguments.file_size.as_deref() == Some(value) => {
+            format!("--file-size {value}")
+        }
+        _ => plans::set(key, value),
+    };
+    // The user did not write the text, so its lines are not shown.
+    let error = |error: PlanError| {
+        let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        wrong(format!("{}{hint}", error.message))
+    };
+    let scale = model::Scale::ONE;
+    let chosen = ResolvedPlan::parse(name, text, settings, scale, catalog, &error, &typed)?;
+    for (key, value) in &asked {
+        heeded(&chosen, workload.suite, key, value, &typed(key, value))?;
+    }
     Ok(chosen)
 }
 
@@ -304,7 +334,13 @@ fn chosen(
 ///
 /// # Errors
 /// If no cell has the given value.
-fn heeded(chosen: &ResolvedPlan, suite: &SuiteSpec, key: &str, value: &str) -> Result<(), Failure> {
+fn heeded(
+    chosen: &ResolvedPlan,
+    suite: &SuiteSpec,
+    key: &str,
+    value: &str,
+    typed: &str,
+) -> Result<(), Failure> {
     let Ok(parameter) = suite.parameter(key) else { return Ok(()) };
     // Several values expand to several cells, and were parsed before.
     let Ok(asked) = parameter.kind.read(value) else { return Ok(()) };
@@ -313,26 +349,12 @@ fn heeded(chosen: &ResolvedPlan, suite: &SuiteSpec, key: &str, value: &str) -> R
     match found {
         Some(found) if cells().all(|parameters| parameters.get(key) != Some(&asked)) => {
             Err(wrong(format!(
-                "{key}={value} has no effect with the other parameters, which set it to {found}; \
-                 `fslab list suites` describes it"
+                "{typed} has no effect: the other parameters of the workload set `{key}` to \
+                 {found}; `fslab list suites` describes the parameters"
             )))
         }
         _ => Ok(()),
     }
-}
-
-/// Text as a TOML string.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 /// Run file: the given path, or a temporary file that is removed when this is dropped.

@@ -40,7 +40,7 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     if demo.guest.is_some() {
         possible?;
         let part = part(demo, GUEST, Some(kind), demo.output.clone());
-        return ended(run::measure(&interrupt, &part, state)?, None);
+        return ended(demo, run::measure(&interrupt, &part, state)?, None);
     }
     let root = rustix::process::geteuid().is_root();
     let native = if root { NATIVE } else { DIRECTORY };
@@ -65,7 +65,7 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
         second.output.as_deref().map_or(Ok(()), run_setup::check_new_file)?;
     }
     let measured = run::measure(&interrupt, &first, state)?;
-    let Measured::Run(native) = measured else { return ended(measured, None) };
+    let Measured::Run(native) = measured else { return ended(demo, measured, None) };
     let in_guest = match possible {
         _ if interrupt.load(Ordering::Relaxed) => None,
         Ok(()) => in_guest(demo, &interrupt, &second, state),
@@ -75,13 +75,13 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
         }
     };
     match in_guest {
-        Some(measured @ Measured::Run(_)) => ended(measured, Some(*native)),
+        Some(measured @ Measured::Run(_)) => ended(demo, measured, Some(*native)),
         // The results of the first part are stored and shown.
         Some(Measured::Early(exit)) => {
-            run::show(&[&native])?;
+            run::show(&[&native], demo.view.json)?;
             Ok(exit)
         }
-        None => ended(Measured::Run(native), None),
+        None => ended(demo, Measured::Run(native), None),
     }
 }
 
@@ -102,16 +102,16 @@ fn in_guest(
 }
 
 /// Prints the results, those of the first part first, and returns the worse exit status.
-fn ended(measured: Measured, earlier: Option<Finished>) -> Result<Exit, Failure> {
+fn ended(demo: &Demo, measured: Measured, earlier: Option<Finished>) -> Result<Exit, Failure> {
     let finished = match measured {
         Measured::Early(exit) => return Ok(exit),
         Measured::Run(finished) => finished,
     };
     let Some(earlier) = earlier else {
-        run::show(&[&finished])?;
+        run::show(&[&finished], demo.view.json)?;
         return Ok(finished.exit());
     };
-    run::show(&[&earlier, &finished])?;
+    run::show(&[&earlier, &finished], demo.view.json)?;
     Ok(if earlier.exit() == Exit::Success { finished.exit() } else { earlier.exit() })
 }
 
@@ -119,8 +119,9 @@ fn ended(measured: Measured, earlier: Option<Finished>) -> Result<Exit, Failure>
 fn part(demo: &Demo, name: &str, guest: Option<GuestKind>, output: Option<PathBuf>) -> Run {
     let kernel = if guest.is_some() { demo.kernel.clone() } else { Vec::new() };
     Run {
-        plan: Some(name.into()),
+        plan: vec![name.into()],
         changes: Changes {
+            axes: Default::default(),
             scale: "1".into(),
             profile: None,
             set: Vec::new(),

@@ -42,7 +42,7 @@ pub(super) fn run() -> Result<Exit, Failure> {
     lines.extend(layers());
     lines.extend(super::guest::summary());
     lines.push(String::new());
-    let filesystems = super::list::filesystems(&Catalog::embedded());
+    let filesystems = super::list::filesystems(&Catalog::embedded()).to_string();
     lines.extend(filesystems.lines().map(str::to_owned));
     output::lines(&lines)?;
     Ok(Exit::Success)

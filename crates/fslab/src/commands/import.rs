@@ -65,7 +65,7 @@ fn text(file: &Path) -> Result<String, Failure> {
         Some(_) | None => sys::input::bytes(file, LONGEST),
     };
     let bytes = bytes.with_context(|| {
-        format!("reading the records in {}; check the path and its permissions", shown(file))
+        format!("cannot read the records in {}; check the path and its permissions", shown(file))
     });
     Ok(String::from_utf8_lossy(&bytes.map_err(Failure::usage)?).into_owned())
 }

@@ -1,7 +1,8 @@
-//! `fslab list`: lists everything that plans and commands can name.
+//! `fslab list`: lists everything that plans and commands can name. A word narrows the list.
 
-use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Table, presets};
-use model::{metric, warning::Warning, workload::ParameterSpec};
+use clap::ValueEnum;
+use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Row, Table, presets};
+use model::{metric, suggest::nearest, warning::Warning, workload::ParameterSpec};
 use report::{ChartKind, PUBLISHED};
 use rig::{Availability, Catalog, RealHost};
 
@@ -14,9 +15,13 @@ use crate::{
 
 pub(super) fn run(list: &List) -> Result<Exit, Failure> {
     let catalog = super::catalog(list.catalog.as_deref())?;
-    let text = match list.kind {
+    let word = list.word.as_deref();
+    let table = match list.kind {
         Listed::Filesystems => filesystems(&catalog),
-        Listed::Suites => suites(),
+        Listed::Suites => {
+            output::result(&suites(word)?)?;
+            return Ok(Exit::Success);
+        }
         Listed::Workloads => workloads(),
         Listed::Plans => plans(),
         Listed::Settings => super::settings::table(&RealHost),
@@ -26,12 +31,51 @@ pub(super) fn run(list: &List) -> Result<Exit, Failure> {
         Listed::Charts => charts(),
         Listed::Studies => views(),
     };
-    output::result(&text)?;
+    let kind = list.kind.to_possible_value();
+    let kind = kind.as_ref().map(|kind| kind.get_name()).unwrap_or_default();
+    output::result(&narrowed(table, word, kind)?.to_string())?;
     Ok(Exit::Success)
 }
 
+/// Rows that contain a word, without the sources of workloads, which cite many programs.
+///
+/// # Errors
+/// If no row contains it; the message suggests a similar word.
+fn narrowed(table: Table, word: Option<&str>, kind: &str) -> Result<Table, Failure> {
+    let Some(word) = word.map(str::to_lowercase) else { return Ok(table) };
+    let columns = if kind == "workloads" { 3 } else { usize::MAX };
+    let rows: Vec<Row> = table.row_iter().cloned().collect();
+    let names: Vec<String> =
+        rows.iter().filter_map(|row| row.cell_iter().next().map(Cell::content)).collect();
+    let contains = |row: &Row| {
+        let mut cells = row.cell_iter().take(columns).map(Cell::content);
+        cells.any(|text| text.to_lowercase().contains(&word))
+    };
+    let found: Vec<Row> = rows.into_iter().filter(contains).collect();
+    if found.is_empty() {
+        return Err(unknown(&word, kind, names.iter().map(String::as_str)));
+    }
+    let mut narrowed = self::table(&[]);
+    if let Some(header) = table.header() {
+        narrowed.set_header(header.clone());
+    }
+    fix_names(&mut narrowed);
+    narrowed.add_rows(found);
+    Ok(narrowed)
+}
+
+/// Error about a word that nothing contains, with the nearest name or part of a name.
+fn unknown<'a>(word: &str, kind: &str, names: impl Iterator<Item = &'a str> + Clone) -> Failure {
+    let parts = names.clone().flat_map(|name| name.split(['-', '_', '.', '@']));
+    let near = nearest(word, names).or_else(|| nearest(word, parts.filter(|part| part.len() > 2)));
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    Failure::usage(anyhow::anyhow!(
+        "no entry of `fslab list {kind}` contains `{word}`; {near}`fslab list {kind}` lists all"
+    ))
+}
+
 /// Filesystems: available here, or the reason and a hint.
-pub(super) fn filesystems(catalog: &Catalog) -> String {
+pub(super) fn filesystems(catalog: &Catalog) -> Table {
     let host = RealHost;
     let mut table = table(&["filesystem", "here", "minimum size", "title, or hint"]);
     for filesystem in catalog.all() {
@@ -45,78 +89,139 @@ pub(super) fn filesystems(catalog: &Catalog) -> String {
         let least = filesystem.min_size.to_string();
         table.add_row([filesystem.name.as_str(), here, &least, &words].map(Cell::new));
     }
-    table.to_string()
+    table
 }
 
-fn suites() -> String {
+/// Parameters that most commands set, in the order of the list; the others follow in the order of
+/// their suite.
+const FIRST: [&str; 20] = [
+    "direction",
+    "access_pattern",
+    "block_size",
+    "file_size",
+    "files",
+    "operations",
+    "tests",
+    "tasks",
+    "steps",
+    "clients",
+    "workers",
+    "queue_depth",
+    "io_engine",
+    "direct",
+    "runtime",
+    "read_fraction",
+    "fsync_every",
+    "cache",
+    "file_size_mean",
+    "loadfile",
+];
+
+/// Suites with their parameters: all, the one of this name, or those whose names contain the word.
+///
+/// # Errors
+/// If there is none; the message suggests a similar name.
+fn suites(word: Option<&str>) -> Result<String, Failure> {
+    let all = || suites::ALL.iter().map(|suite| suite.spec);
+    let found: Vec<_> = match word {
+        None => all().collect(),
+        Some(word) if suites::find(word).is_some() => all().filter(|s| s.name == word).collect(),
+        Some(word) => all().filter(|spec| spec.name.contains(&word.to_lowercase())).collect(),
+    };
+    if let (true, Some(word)) = (found.is_empty(), word) {
+        return Err(match suites::preset(word) {
+            Some(preset) => Failure::usage(anyhow::anyhow!(
+                "`{word}` is a workload of suite {suite}; use `fslab list suites {suite}` for its \
+                 parameters",
+                suite = preset.workload.suite
+            )),
+            None => unknown(word, "suites", all().map(|spec| spec.name)),
+        });
+    }
     let mut text = String::new();
-    for suite in suites::ALL {
-        let spec = suite.spec;
+    for spec in &found {
         text.push_str(&format!("{}: {}\nsource: {}\n", spec.name, spec.title, spec.source));
+        if word.is_some() {
+            let of_suite = suites::presets().iter().filter(|p| p.workload.suite == spec.name);
+            let names: Vec<&str> = of_suite.map(|preset| preset.name.as_str()).collect();
+            if !names.is_empty() {
+                text.push_str(&format!("workloads: {}\n", names.join(", ")));
+            }
+        }
         let mut table = table(&["parameter", "default", "takes", "meaning"]);
-        for ParameterSpec { name, kind, default, doc } in spec.parameters {
+        for ParameterSpec { name, kind, default, doc } in by_use(spec.parameters) {
             table.add_row([*name, *default, &kind.to_string(), *doc].map(Cell::new));
         }
         text.push_str(&format!("{table}\n"));
     }
-    text
+    Ok(text)
 }
 
-fn workloads() -> String {
+/// Parameters with those of [`FIRST`] before the others.
+fn by_use(parameters: &[ParameterSpec]) -> Vec<&ParameterSpec> {
+    let place = |spec: &&ParameterSpec| {
+        FIRST.iter().position(|name| *name == spec.name).unwrap_or(FIRST.len())
+    };
+    let mut sorted: Vec<&ParameterSpec> = parameters.iter().collect();
+    sorted.sort_by_key(place);
+    sorted
+}
+
+fn workloads() -> Table {
     let mut table = table(&["workload", "suite", "title", "source"]);
     for preset in suites::presets() {
         let (name, suite) = (preset.name.as_str(), preset.workload.suite.as_str());
         table.add_row([name, suite, &preset.title, &preset.source].map(Cell::new));
     }
-    table.to_string()
+    table
 }
 
-fn plans() -> String {
+fn plans() -> Table {
     let mut table = table(&["plan", "question"]);
     for ready in BUILTIN_PLANS {
         let title = ready.text.lines().find_map(|line| line.strip_prefix("title = "));
         let title = title.unwrap_or_default().trim_matches('"');
         table.add_row([ready.name, title].map(Cell::new));
     }
-    table.to_string()
+    table
 }
 
-fn metrics() -> String {
+fn metrics() -> Table {
     let mut table = table(&["metric", "unit", "direction", "meaning"]);
     for row in metric::ALL {
         table.add_row([row.name, row.unit.name(), row.better.label(), row.meaning].map(Cell::new));
     }
-    table.to_string()
+    table
 }
 
-fn warnings() -> String {
+fn warnings() -> Table {
     let mut table = table(&["code", "severity", "example", "hint"]);
     for warning in Warning::examples() {
         let (code, severity) = (warning.code(), warning.severity().name());
         table.add_row([code, severity, &warning.message(), warning.hint()].map(Cell::new));
     }
-    table.to_string()
+    table
 }
 
 /// Chart kinds with the question that each answers.
-fn charts() -> String {
+fn charts() -> Table {
     let mut table = table(&["chart", "content"]);
     for kind in ChartKind::ALL {
         table.add_row([kind.name(), kind.description()].map(Cell::new));
     }
-    table.to_string()
+    table
 }
 
 /// Studies with their content; built-in plans have the names of their studies.
-fn views() -> String {
+fn views() -> Table {
     let mut table = table(&["study", "tables and charts that come first in the report"]);
     for (name, holds) in report::views() {
         table.add_row([name, holds].map(Cell::new));
     }
-    table.to_string()
+    table
 }
 
-fn published() -> String {
+fn published() -> Table {
     let mut table = table(&["name", "suite", "numbers", "article", "content", "for"]);
     for set in PUBLISHED {
         let article = format!("{}, {}", set.article, set.author);
@@ -124,7 +229,7 @@ fn published() -> String {
         let cells = [name.as_str(), set.suite, &numbers, &article, set.summary, &uses];
         table.add_row(cells.map(Cell::new));
     }
-    table.to_string()
+    table
 }
 
 /// Table without borders. Its first column contains names, which are not wrapped so that they can
@@ -136,8 +241,12 @@ pub(super) fn table(header: &[&str]) -> Table {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(output::width()).unwrap_or(100))
         .set_header(header);
+    fix_names(&mut table);
+    table
+}
+
+fn fix_names(table: &mut Table) {
     if let Some(names) = table.column_mut(0) {
         names.set_constraint(ColumnConstraint::ContentWidth);
     }
-    table
 }

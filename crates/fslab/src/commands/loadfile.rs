@@ -48,10 +48,10 @@ pub(super) fn of(chosen: &ResolvedPlan) -> Result<Vec<Environment>, Failure> {
 const STDOUT: &str = "-";
 
 pub(super) fn run(arguments: &Loadfile) -> Result<Exit, Failure> {
-    tell(arguments).map_err(Failure::usage)
+    summarize(arguments).map_err(Failure::usage)
 }
 
-fn tell(arguments: &Loadfile) -> anyhow::Result<Exit> {
+fn summarize(arguments: &Loadfile) -> anyhow::Result<Exit> {
     let load = match arguments.load.as_str() {
         "office" => Load::Office { iterations: arguments.iterations, seed: arguments.seed },
         "dbench" => Load::File { path: None },

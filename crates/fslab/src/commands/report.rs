@@ -108,7 +108,8 @@ pub(super) fn hand_over(bytes: &[u8], to: &To) -> Result<(), Failure> {
 /// If it cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = sys::whole::write(path, bytes);
-    Ok(written.with_context(|| format!("writing the report {}", path.display()))?)
+    Ok(written
+        .with_context(|| format!("cannot write the report {}; use another path", path.display()))?)
 }
 
 /// Rejects writing a report over its run file.

@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
     match measure(&signals::handle_signals()?, arguments, state)? {
         Measured::Early(exit) => Ok(exit),
         Measured::Run(finished) => {
-            show(&[&finished])?;
+            show(&[&finished], arguments.view.json)?;
             Ok(finished.exit())
         }
     }
@@ -64,11 +64,12 @@ impl Finished {
     }
 }
 
-/// Prints the results of one or more runs, and the paths of their files.
+/// Prints the results of one or more runs: a page with the paths of their files, or one JSON object
+/// per run.
 ///
 /// # Errors
 /// If nothing can be printed.
-pub(super) fn show(finished: &[&Finished]) -> Result<(), Failure> {
+pub(super) fn show(finished: &[&Finished], json: bool) -> Result<(), Failure> {
     if let [first, others @ ..] = finished
         && !others.is_empty()
     {
@@ -78,6 +79,10 @@ pub(super) fn show(finished: &[&Finished]) -> Result<(), Failure> {
         let parts: Vec<Part<'_>> =
             others.iter().zip(&pages).map(|(run, page)| Part { view: &run.view, page }).collect();
         super::report::write(&first.html, report::html(&first.view, &parts).as_bytes())?;
+    }
+    if json {
+        finished.iter().try_for_each(|run| output::json(&report::json(&run.view)))?;
+        return Ok(());
     }
     let views: Vec<&View> = finished.iter().map(|run| &run.view).collect();
     let options = TerminalOptions { width: output::width(), color: output::color(), detail: false };
@@ -121,7 +126,7 @@ pub(super) fn measure(
     let prepared = match &arguments.resume {
         Some(path) if has_ended(path)? => {
             settle(path)?;
-            output::message(&format!("{} is complete; nothing is left to do", path.display()));
+            say(arguments, &format!("{} is complete; nothing is left to do", path.display()));
             return Ok(Measured::Early(Exit::Success));
         }
         Some(path) => resume(path, arguments, &env)?,
@@ -146,26 +151,30 @@ pub(super) fn measure(
         return reboot_required(&ended, arguments, state, host.as_ref()).map(Measured::Early);
     }
     if ended.tally.pilot {
-        output::message(&format!(
+        let text = format!(
             "{} trials of the pilot are stored and count; continue with: fslab run --resume {}{}",
             ended.tally.measured,
             ended.keeping.place.display(),
             destroy_again(&ended.place)
-        ));
+        );
+        say(arguments, &text);
         return Ok(Measured::Early(Exit::Success));
     }
     end(&ended.keeping.place, &ended.place, arguments, ended.tally)
+}
+
+/// Message of a successful session.
+fn say(arguments: &Run, text: &str) {
+    if !arguments.view.quiet {
+        output::message(text);
+    }
 }
 
 /// Starts a new run. The machine is changed only after the plan, the storage, and the run file have
 /// been checked.
 fn start(arguments: &Run, env: &RunEnvironment<'_>) -> Result<Prepared, Failure> {
     let catalog = env.catalog;
-    let chosen = ResolvedPlan::new(
-        arguments.plan.as_deref().unwrap_or_default(),
-        &arguments.changes,
-        catalog,
-    )?;
+    let chosen = ResolvedPlan::new(&arguments.plan, &arguments.changes, catalog)?;
     let path = match &arguments.output {
         Some(path) => path.clone(),
         None => free_name(&chosen.name),

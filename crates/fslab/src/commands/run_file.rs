@@ -283,11 +283,18 @@ pub(super) fn trusted(path: &Path) -> Result<(), Failure> {
 /// If no file can be created at this path.
 pub(super) fn writable(path: &Path) -> Result<(), Failure> {
     let probe = Fresh::beside(path, 0o600);
-    probe.map(drop).map_err(|source| {
-        Failure::usage(anyhow::Error::new(source).context(format!(
+    let parent = path.parent().filter(|parent| *parent != Path::new("") && !parent.is_dir());
+    probe.map(drop).map_err(|source| match parent {
+        Some(parent) => Failure::usage(anyhow::anyhow!(
+            "the run file {} cannot be written: {} is not a directory; use another path with -o, \
+             or create the directory",
+            path.display(),
+            parent.display()
+        )),
+        None => Failure::usage(anyhow::Error::new(source).context(format!(
             "the run file {} cannot be written; use another path with -o",
             path.display()
-        )))
+        ))),
     })
 }
 

@@ -360,14 +360,29 @@ impl RunEnvironment<'_> {
     }
 }
 
-/// Rejects an existing run file.
+/// Rejects an existing run file. Only an unfinished run can be resumed.
 ///
 /// # Errors
 /// If the file exists.
 pub(super) fn check_new_file(path: &Path) -> Result<(), Failure> {
-    match path.symlink_metadata() {
-        Ok(_) => Err(Failure::usage(StoreError::Exists(path.into()))),
-        Err(_) => Ok(()),
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let shown = path.display();
+    let other = |what: &str, hint: String| {
+        Err(Failure::usage(anyhow::anyhow!("{shown} {what}; use another path with -o{hint}")))
+    };
+    if path.is_dir() {
+        return other("is a directory", format!(", such as {}", path.join("run.fslab").display()));
+    }
+    match store::read(path) {
+        Ok(run) if run.info.ended_unix.is_some() => {
+            let hint = format!(", or show the run: fslab report {shown}");
+            other("contains a complete run", hint)
+        }
+        Ok(_) | Err(StoreError::Busy(_)) => Err(Failure::usage(StoreError::Exists(path.into()))),
+        Err(StoreError::Damaged { .. }) => other("is a damaged run file", String::new()),
+        Err(_) => other("exists and is not a run file of this version", String::new()),
     }
 }
 
@@ -425,7 +440,7 @@ fn check_survives_reboot(host: &dyn Host, path: &Path) -> Result<(), Failure> {
     const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
     let directory = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
     match host.statistics(&directory) {
-        Ok(told) if IN_MEMORY.contains(&told.magic) => Err(Failure::usage(anyhow::anyhow!(
+        Ok(space) if IN_MEMORY.contains(&space.magic) => Err(Failure::usage(anyhow::anyhow!(
             "{} is in memory and would not survive the reboots of the plan; use a path on a disk \
              with -o",
             path.display()

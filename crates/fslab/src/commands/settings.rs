@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use comfy_table::Cell;
+use comfy_table::{Cell, Table};
 use model::{Storage, SystemSetting, Value, Warning, record::CellRecord};
 use rig::{Host, PlannedValue, Support, Write};
 
@@ -11,13 +11,13 @@ use rig::{Host, PlannedValue, Support, Write};
 const IMAGES: &str = "/var/tmp";
 
 /// All settings: values, effect, and support on this machine.
-pub(super) fn table(host: &dyn Host) -> String {
+pub(super) fn table(host: &dyn Host) -> Table {
     let mut table = super::list::table(&["setting", "takes", "effect", "here"]);
     for Support { name, takes, doc, support } in rig::setting_support(host) {
         let here = support.unwrap_or_else(|why| format!("no: {why}"));
         table.add_row([name, &takes, doc, &here].map(Cell::new));
     }
-    table.to_string()
+    table
 }
 
 /// Line about unsupported settings.
@@ -55,12 +55,12 @@ pub(super) fn writes(host: &dyn Host, storage: &Storage, cells: &[CellRecord]) -
     }
     let planned = rig::planned_values(host, storage, Path::new(IMAGES), &schedulers, &settings);
     let mut lines = vec!["for each trial, before mkfs, undone at its end:".to_owned()];
-    lines.extend(planned.iter().flat_map(in_words));
+    lines.extend(planned.iter().flat_map(describe));
     lines.push(String::new());
     lines
 }
 
-fn in_words(PlannedValue { what, change }: &PlannedValue) -> Vec<String> {
+fn describe(PlannedValue { what, change }: &PlannedValue) -> Vec<String> {
     let mut lines = vec![format!("  {what}")];
     let write =
         |Write { path, text, .. }: &Write| format!("    write {text} to {}", path.display());

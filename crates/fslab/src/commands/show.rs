@@ -38,7 +38,13 @@ pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
     }
     cells::check_space(&chosen, &catalog)?;
     let cells = cells::of(&chosen, &catalog, &RealHost, 0);
-    let mut lines = head(&chosen);
+    let mut lines = Vec::new();
+    if chosen.from_options {
+        lines.push("plan, printed alone by --text".to_owned());
+        lines.extend(chosen.text.lines().map(|line| format!("  {line}").trim_end().to_owned()));
+        lines.push(String::new());
+    }
+    lines.extend(head(&chosen));
     lines.extend(external_directory(&chosen, &cells));
     lines.extend(loads(&chosen)?);
     storage(&chosen, &mut lines);
@@ -258,11 +264,11 @@ fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
         });
         let own: Vec<_> = own.map(|(name, value)| format!("{name}={value}")).collect();
         let phases: Vec<_> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
-        let mut told = wrapped(&format!("{} {}", point.suite, own.join(" ")), 0);
-        told.extend(wrapped(&phases.join(", "), 2));
+        let mut entry = wrapped(&format!("{} {}", point.suite, own.join(" ")), 0);
+        entry.extend(wrapped(&phases.join(", "), 2));
         // A workload is listed once for all filesystems, schedulers, and settings.
-        if seen.insert(told.clone()) {
-            lines.extend(told);
+        if seen.insert(entry.clone()) {
+            lines.extend(entry);
         }
     }
     lines.push(String::new());

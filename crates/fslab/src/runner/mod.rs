@@ -144,7 +144,7 @@ impl<'a, T: Trials> Runner<'a, T> {
         observer: RunObserver<'a>,
     ) -> Self {
         let progress = progress::of(&record);
-        let told = record.warnings.iter().filter_map(|warning| {
+        let absent = record.warnings.iter().filter_map(|warning| {
             let Warning::NotAvailable { what, why } = warning else { return None };
             Some(Unavailable { what: what.clone(), why: why.clone() })
         });
@@ -152,7 +152,7 @@ impl<'a, T: Trials> Runner<'a, T> {
             trials,
             store,
             progress,
-            absent: told.collect(),
+            absent: absent.collect(),
             cells: record.cells,
             settings,
             observer,
@@ -311,11 +311,11 @@ impl<'a, T: Trials> Runner<'a, T> {
             done: self.progress.iter().map(|cell| cell.trials as usize).sum(),
         });
         // A filesystem that is skipped is skipped for all workloads.
-        let mut told = BTreeSet::new();
+        let mut announced = BTreeSet::new();
         for cell in &self.cells {
             let filesystem = &cell.cell.filesystem.name;
             if let CellState::Skipped { reason } = &cell.state
-                && told.insert((filesystem, reason))
+                && announced.insert((filesystem, reason))
             {
                 (self.observer.notify)(&Event::Skipped { filesystem, reason });
             }

@@ -121,11 +121,12 @@ impl<T: Trials> Runner<'_, T> {
     /// Part of the reason about phases without a value in some or all trials.
     fn without_values(&self, cell: usize) -> String {
         let (record, progress) = (&self.cells[cell], &self.progress[cell]);
-        let told = progress.short(&record.phases).into_iter().map(|(phase, given)| match given {
-            0 => format!("; {phase}: no sample"),
-            given => format!("; {phase}: {given} samples in {} trials", progress.measured()),
-        });
-        told.collect()
+        let missing =
+            progress.short(&record.phases).into_iter().map(|(phase, given)| match given {
+                0 => format!("; {phase}: no sample"),
+                given => format!("; {phase}: {given} samples in {} trials", progress.measured()),
+            });
+        missing.collect()
     }
 
     /// Closes an A/A duplicate if its original is closed. Otherwise returns the next evaluation of
@@ -192,14 +193,15 @@ impl<T: Trials> Runner<'_, T> {
             let (rule, _) = over_time_limit(&self.progress[cell].values(), self.settings.profile);
             let rule = rule + &self.without_values(cell);
             let phases = self.progress[cell].by_phase(&self.cells[cell].phases);
-            let told = phases.flat_map(|(phase, values)| {
+            let late = phases.flat_map(|(phase, values)| {
                 let (_, warnings) =
                     over_time_limit(std::slice::from_ref(values), self.settings.profile);
-                let own = warnings.into_iter().filter(|told| *told == Warning::TimeLimitReached);
+                let own =
+                    warnings.into_iter().filter(|warning| *warning == Warning::TimeLimitReached);
                 own.map(|warning| (phase.to_owned(), warning))
             });
-            let told: Vec<_> = told.collect();
-            self.done(cell, rule, &told)?;
+            let late: Vec<_> = late.collect();
+            self.done(cell, rule, &late)?;
         }
         Ok(())
     }

@@ -148,7 +148,7 @@ fn settings() -> Settings {
 /// Run file with a simulated run.
 struct Bench {
     directory: tempfile::TempDir,
-    said: RefCell<Vec<String>>,
+    trials: RefCell<Vec<String>>,
     forecast: RefCell<Option<events::Forecast>>,
 }
 
@@ -157,7 +157,7 @@ impl Bench {
     fn new(filesystems: &[&str]) -> Self {
         let bench = Self {
             directory: tempfile::tempdir().unwrap(),
-            said: RefCell::default(),
+            trials: RefCell::default(),
             forecast: RefCell::default(),
         };
         let mut cells: Vec<CellRecord> = filesystems.iter().map(|name| cell(name, false)).collect();
@@ -193,7 +193,7 @@ impl Bench {
         let notify = |event: &Event<'_>| {
             if let Event::TrialStarted { filesystem, aa_duplicate, repetition, .. } = event {
                 let aa_duplicate = if *aa_duplicate { "'" } else { "" };
-                self.said.borrow_mut().push(format!("{filesystem}{aa_duplicate} {repetition}"));
+                self.trials.borrow_mut().push(format!("{filesystem}{aa_duplicate} {repetition}"));
             }
             if let Event::Forecast(forecast) = event {
                 *self.forecast.borrow_mut() = Some(forecast.clone());
@@ -242,14 +242,14 @@ fn the_reference_cell_and_its_duplicate_stay_open_with_the_last_cell() {
     assert!(bench.rule(1).starts_with("converged: after 8 repetitions"));
     assert!(bench.rule(3).starts_with("A/A duplicate: "));
     // The A/A duplicate has a random position in each round like any other cell.
-    let said = bench.said.borrow();
+    let trials = bench.trials.borrow();
     let places: BTreeSet<usize> = (0..8)
         .map(|block| {
-            let of_block = said.iter().filter(|line| line.ends_with(&format!(" {block}")));
+            let of_block = trials.iter().filter(|line| line.ends_with(&format!(" {block}")));
             of_block.clone().position(|line| line.starts_with("ext4'")).unwrap()
         })
         .collect();
-    assert!(places.len() > 1, "{said:?}");
+    assert!(places.len() > 1, "{trials:?}");
 }
 
 #[test]
@@ -347,10 +347,10 @@ fn a_run_with_invalid_trials_only_ends_without_findings() {
     assert_eq!(bench.measured(), [8, 8, 8]);
     assert_eq!(tally.invalid, 9, "three reruns of each cell");
     let record = bench.record();
-    let told = |trial: &&TrialRecord| {
+    let has_warning = |trial: &&TrialRecord| {
         trial.warnings.contains(&(None, Warning::ManyInvalidTrials { invalid: 11, of: 11 }))
     };
-    assert_eq!(record.trials.iter().filter(told).count(), 3, "the last of each cell");
+    assert_eq!(record.trials.iter().filter(has_warning).count(), 3, "the last of each cell");
     let report = bench.report();
     assert!(report.contains("many-invalid-trials"), "{report}");
     assert!(!report.contains("was the fastest"), "{report}");

@@ -123,13 +123,13 @@ fn redraw(
             }
         }
         let waited = current.since.map(|since| since.elapsed()).unwrap_or_default();
-        line.set_message(words(workload, &current, snapshot, reading.ok_or(waited), &history));
+        line.set_message(status(workload, &current, snapshot, reading.ok_or(waited), &history));
     }
 }
 
 /// Live line, at most 80 columns with names of usual length. Without a reading, which is the case
 /// if operations are not counted live, it shows the time since the announcement.
-fn words(
+fn status(
     workload: &str,
     current: &Current,
     snapshot: Snapshot,
@@ -196,7 +196,7 @@ mod tests {
             ..Current::default()
         };
         let line = |current: &Current, snapshot, reading| {
-            words("oltp-8k", current, snapshot, reading, &history)
+            status("oltp-8k", current, snapshot, reading, &history)
         };
         assert_eq!(
             line(&current, snapshot, Ok(reading)),

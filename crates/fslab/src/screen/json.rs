@@ -50,7 +50,7 @@ fn forecast(forecast: &Forecast) -> serde_json::Value {
     let detectable = forecast
         .detectable
         .as_ref()
-        .map(|told| json!({ "median": told.median, "worst": told.worst, "at": told.at }));
+        .map(|detectable| json!({ "median": detectable.median, "worst": detectable.worst, "at": detectable.at }));
     let cells = forecast.cells.iter().map(|(filesystem, label, repetitions)| {
         json!({ "filesystem": filesystem, "workload": label, "repetitions_expected": repetitions })
     });

@@ -146,14 +146,14 @@ fn run(cases: &[&Case]) -> Vec<Outcome> {
 
 /// Reads the output of the machine for one case.
 fn outcome(machine: &mut Vm, case: &Case) -> Outcome {
-    let (mut before, mut said) = (Vec::new(), String::new());
+    let (mut before, mut output) = (Vec::new(), String::new());
     loop {
         let Some(line) = machine.line() else {
             panic!("the machine ended at “{}”:\n{}", case.name, machine.log);
         };
         if let Some(text) = line.strip_prefix("| ") {
-            said += text;
-            said.push('\n');
+            output += text;
+            output.push('\n');
             continue;
         }
         let mut words = line.splitn(3, ' ');
@@ -168,18 +168,18 @@ fn outcome(machine: &mut Vm, case: &Case) -> Outcome {
             Some("@after") => {
                 let changed = machine.hashes() != before;
                 machine.go_on();
-                return judged(case, words.nth(1).unwrap_or_default(), changed, &said);
+                return judged(case, words.nth(1).unwrap_or_default(), changed, &output);
             }
             Some(_) | None => {}
         }
     }
 }
 
-fn judged(case: &Case, status: &str, changed: bool, said: &str) -> Outcome {
+fn judged(case: &Case, status: &str, changed: bool, output: &str) -> Outcome {
     let passed = match case.expected {
         Expected::Refused(hint) => {
-            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-            REFUSED.contains(&status) && !changed && said.contains(hint)
+            let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
+            REFUSED.contains(&status) && !changed && output.contains(hint)
         }
         Expected::Measured => status == "0" && changed,
     };
@@ -187,7 +187,7 @@ fn judged(case: &Case, status: &str, changed: bool, said: &str) -> Outcome {
         return Outcome::Passed;
     }
     let changed = if changed { "a disk has changed" } else { "no disk has changed" };
-    Outcome::Failed(format!("exit status {status}, {changed}:\n{said}"))
+    Outcome::Failed(format!("exit status {status}, {changed}:\n{output}"))
 }
 
 #[test]
@@ -206,10 +206,10 @@ fn a_case_passes_if_it_is_rejected_with_a_hint_and_no_write() {
         judged(&refused, "3", false, "fslab: vda is mounted;\n  unmount\nit"),
         Outcome::Passed
     );
-    for (status, changed, said) in
+    for (status, changed, output) in
         [("0", false, "unmount it"), ("3", true, "unmount it"), ("3", false, "no")]
     {
-        assert!(matches!(judged(&refused, status, changed, said), Outcome::Failed(_)));
+        assert!(matches!(judged(&refused, status, changed, output), Outcome::Failed(_)));
     }
     let measured = case(Expected::Measured);
     assert_eq!(judged(&measured, "0", true, ""), Outcome::Passed);

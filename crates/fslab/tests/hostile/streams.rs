@@ -11,7 +11,7 @@ use std::{
 use super::{TEXTS, all, commands};
 use crate::{
     made,
-    support::{Bench, Said, said},
+    support::{Bench, Finished, finished},
 };
 
 /// Text as a TOML string.
@@ -26,8 +26,8 @@ fn toml(text: &str) -> String {
 
 /// Runs a command with any exit status, and checks both streams.
 #[track_caller]
-fn harmless(what: &str, command: &mut Command) -> Said {
-    let said = said(command.stdin(Stdio::null()).output().unwrap());
+fn harmless(what: &str, command: &mut Command) -> Finished {
+    let output = finished(command.stdin(Stdio::null()).output().unwrap());
     // Styles of fslab are colors only; the hostile text contains red as well.
     let plain = |text: &str| {
         let text = text.replace("\x1b[31merror:", "error:");
@@ -35,13 +35,13 @@ fn harmless(what: &str, command: &mut Command) -> Said {
             .iter()
             .fold(text, |text, code| text.replace(&format!("\x1b[{code}m"), ""))
     };
-    for (stream, text) in [("stdout", &said.stdout), ("stderr", &said.stderr)] {
+    for (stream, text) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         let found = commands(&plain(text).replace('\t', " "));
         assert!(found.is_empty(), "{what}, {stream}: {}", found[0]);
     }
-    assert!(matches!(said.status, Some(0..=6)), "{what}: {:?} {}", said.status, said.stderr);
-    assert!(!said.stderr.contains("panicked"), "{what}: {}", said.stderr);
-    said
+    assert!(matches!(output.status, Some(0..=6)), "{what}: {:?} {}", output.status, output.stderr);
+    assert!(!output.stderr.contains("panicked"), "{what}: {}", output.stderr);
+    output
 }
 
 /// Plan with a text in one of its places.
@@ -97,15 +97,15 @@ fn texts_of_a_plan_are_escaped_on_the_terminal() {
         for (at, plan) in plans(text).iter().enumerate().take(places) {
             fs::write(bench.path("plan.toml"), plan).unwrap();
             let what = format!("place {at} of {text:?}");
-            let said = harmless(&what, &mut bench.command(&["show", "plan.toml"]));
+            let output = harmless(&what, &mut bench.command(&["show", "plan.toml"]));
             // Only the places of keys: any other text is read, because its key is valid.
             let unknown = ["has no key", "has no parameter"];
-            let unknown = unknown.iter().any(|message| said.stderr.contains(message));
-            assert_eq!(unknown, matches!(at, 2 | 17), "{what}: {}", said.stderr);
+            let unknown = unknown.iter().any(|message| output.stderr.contains(message));
+            assert_eq!(unknown, matches!(at, 2 | 17), "{what}: {}", output.stderr);
             // Each argument, name, and path stays on one line.
-            if said.status == Some(0) {
+            if output.status == Some(0) {
                 shown += 1;
-                assert!(!said.stdout.contains("\nbreak"), "{what}: {}", said.stdout);
+                assert!(!output.stdout.contains("\nbreak"), "{what}: {}", output.stdout);
             }
         }
     }
@@ -121,8 +121,8 @@ fn texts_of_a_plan_are_escaped_on_the_terminal() {
         "{text}image_size = \"64MiB\"\r\n[axes]\r\nfilesystem = [\"ext2\"]\r\nworkload = [\"oltp-8k\"]\r\n"
     );
     fs::write(bench.path("plan.toml"), plan.replace("oltp-8k", "small-file-calls")).unwrap();
-    let said = harmless("--text", &mut bench.command(&["show", "--text", "plan.toml"]));
-    assert!(!said.stdout.contains("\\u{d}"), "{}", said.stdout);
+    let output = harmless("--text", &mut bench.command(&["show", "--text", "plan.toml"]));
+    assert!(!output.stdout.contains("\\u{d}"), "{}", output.stdout);
 }
 
 #[test]
@@ -204,9 +204,13 @@ fn names_in_files_are_escaped_on_the_terminal() {
         for format in ["json", "md"] {
             let audit =
                 ["audit", "table.csv", "--statements", "statements.toml", "--format", format];
-            let said = harmless(text, &mut bench.command(&audit));
-            let json: Result<serde_json::Value, _> = serde_json::from_str(&said.stdout);
-            assert!(format == "md" || said.status == Some(2) || json.is_ok(), "{}", said.stdout);
+            let output = harmless(text, &mut bench.command(&audit));
+            let json: Result<serde_json::Value, _> = serde_json::from_str(&output.stdout);
+            assert!(
+                format == "md" || output.status == Some(2) || json.is_ok(),
+                "{}",
+                output.stdout
+            );
         }
     }
 }
@@ -251,15 +255,15 @@ fn paths_of_runs_are_escaped_on_the_terminal() {
         &["import", &run],
         &["clean"],
     ] {
-        let said = harmless(&format!("{arguments:?}"), &mut bench.command(arguments));
+        let output = harmless(&format!("{arguments:?}"), &mut bench.command(arguments));
         let json = arguments.contains(&"--json");
         let is_json = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
         if json && arguments[0] == "run" {
             let events: Vec<&str> =
-                said.stderr.lines().filter(|line| line.starts_with('{')).collect();
+                output.stderr.lines().filter(|line| line.starts_with('{')).collect();
             assert!(events.len() > 2 && events.iter().all(|line| is_json(line)), "{events:?}");
         }
-        assert!(!json || arguments[0] == "run" || is_json(&said.stdout), "{}", said.stderr);
+        assert!(!json || arguments[0] == "run" || is_json(&output.stdout), "{}", output.stderr);
     }
     // Name that is not UTF-8.
     let odd = Path::new(std::ffi::OsStr::from_bytes(b"\xff\x1b[2J\xc2\x9b.fslab"));

@@ -1,6 +1,6 @@
 //! Overrides of plan keys from the command line (`--set KEY=VALUE`).
 
-use super::{KnownNames, Plan, PlanError, WorkloadEntry, parse};
+use super::{KnownNames, Plan, PlanError, WorkloadEntry, keys, parse};
 use crate::{
     cell::{AaControl, FilesystemLevel, FillLevel, Isolation},
     guest::GuestKind,
@@ -313,11 +313,26 @@ impl Plan {
         let suites = self.workloads.iter().flat_map(|entry| entry.suite.parameters);
         let factors = SETTINGS.iter().map(|spec| spec.name);
         let known = KEYS.into_iter().chain(factors).chain(suites.map(|parameter| parameter.name));
+        let in_plan = |spec: &&keys::KeySpec| matches!(spec.table, "" | "storage" | "axes");
+        if keys::KEYS.iter().filter(in_plan).any(|spec| spec.key == key) {
+            let error = ValueError::new(format!("`{key}` cannot be overridden"));
+            return Err(error.hint("change it in the text of the plan"));
+        }
         let error = ValueError::new(format!("the plan has no key `{key}`"));
-        Err(match nearest(key, known.clone()) {
-            Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error.hint(format!("valid keys: {}", known.collect::<Vec<_>>().join(", "))),
-        })
+        Err(error.hint(match nearest(key, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "valid keys: {}, a name of `fslab list settings`, or a parameter of the plan's \
+                 suites (`fslab list suites`)",
+                KEYS.join(", ")
+            ),
+        }))
+    }
+
+    /// Reports whether [`Plan::set`] can override this key of any plan. All other keys are
+    /// parameters of suites.
+    pub fn is_key(key: &str) -> bool {
+        KEYS.contains(&key) || SystemSetting::from_name(key).is_some()
     }
 
     /// Number of repetitions of the plan or the profile, as text.
@@ -353,5 +368,9 @@ fn amount(value: &Value) -> Option<f64> {
 }
 
 fn bad(key: &str, text: &str) -> ValueError {
-    ValueError::new(format!("invalid value `{text}` for `{key}`"))
+    let error = ValueError::new(format!("invalid value `{text}` for `{key}`"));
+    match keys::KEYS.iter().find(|spec| spec.key == key) {
+        Some(spec) => error.hint(format!("expected {}", spec.takes)),
+        None => error,
+    }
 }

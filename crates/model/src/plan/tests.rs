@@ -155,7 +155,7 @@ fn storage_errors_have_a_position_and_a_hint() {
     check(
         "[storage]\nimage_size = \"4KB\"\n[axes]\n",
         expect![[r#"
-            2:14 ["4KB"] `4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000
+            2:14 ["4KB"] `4KB` is ambiguous: 4000 or 4096 bytes; write `4KiB` for 4096, or `4000B`
         "#]],
     );
     check(

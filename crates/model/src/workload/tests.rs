@@ -31,7 +31,7 @@ fn values_are_parsed_and_checked() {
     expect![[r#"
         1500ms
         1min
-        `1.5s` is not a duration; use an integer and ns, us, ms, s, min, or h, such as `500ms`
+        `1.5s` is not an integer number of its unit; use a smaller unit, such as `1500ms`
         0.99
         11 is out of range; use a number from 0 to 10
         invalid value `much`; expected number, 0 to 10

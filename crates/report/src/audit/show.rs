@@ -83,7 +83,7 @@ impl Audit {
         text
     }
 
-    fn judgment_lines(&self, judgment: &Judgment, most: usize) -> Vec<String> {
+    pub(crate) fn judgment_lines(&self, judgment: &Judgment, most: usize) -> Vec<String> {
         let judged = |part: &Judged| self.judged(part, most);
         judgment
             .parts
@@ -96,7 +96,7 @@ impl Audit {
             .collect()
     }
 
-    fn statements(&self) -> impl Iterator<Item = (&Statement, &Judgment)> {
+    pub(crate) fn statements(&self) -> impl Iterator<Item = (&Statement, &Judgment)> {
         self.statements.iter().zip(&self.judgments)
     }
 
@@ -238,7 +238,7 @@ impl Audit {
         }
     }
 
-    fn part_json(&self, part: &Judged) -> Value {
+    pub(crate) fn part_json(&self, part: &Judged) -> Value {
         let locations: Vec<Value> = part.places.iter().map(|at| self.location_json(at)).collect();
         json!({
             "ruling": ruling(part.ruling),

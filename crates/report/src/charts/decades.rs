@@ -32,7 +32,7 @@ impl Decades {
     pub(crate) fn between(low: f64, high: f64) -> Self {
         let steps: &[f64] = if high - low > MANY { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let tick = |power: i32| {
-            steps.iter().map(move |step| (f64::from(power) + step.log10(), words(*step, power)))
+            steps.iter().map(move |step| (f64::from(power) + step.log10(), label(*step, power)))
         };
         let inside = |(log, _): &(f64, String)| (low..=high).contains(log);
         Self { low, high, ticks: (-1..LAST).flat_map(tick).filter(inside).collect() }
@@ -45,7 +45,7 @@ impl Decades {
 }
 
 /// `200 µs` for 2 times the fifth power of ten.
-fn words(step: f64, power: i32) -> String {
+fn label(step: f64, power: i32) -> String {
     let (below, unit) = match power {
         ..3 => (0, "ns"),
         3..6 => (3, "µs"),

@@ -19,7 +19,8 @@ use model::{Metric, RunRecord, suggest};
 
 use super::NOT_RECORDED;
 use crate::published::{PUBLISHED, Published};
-use printed::{alias, side};
+pub(super) use printed::alias;
+use printed::side;
 
 /// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
@@ -171,6 +172,11 @@ pub(crate) struct Side {
     /// Values of the conditions of [`CONFOUNDERS`].
     pub(crate) conditions: Vec<(String, String)>,
     pub(crate) values: Vec<Value>,
+}
+
+/// Results of a run for one suite, without A/A duplicates.
+pub(crate) fn of_run(run: &RunRecord, suite: &'static str) -> Side {
+    run::side(run, suite)
 }
 
 /// Conditions, and the subject of the conclusions that a difference in each prevents.

@@ -177,7 +177,7 @@ fn reports<'a>(
             None => reports.push(Report { words, members: vec![member], taken: places }),
         }
     }
-    told_apart(&mut reports);
+    disambiguate(&mut reports);
     reports
 }
 
@@ -192,7 +192,7 @@ fn places((point, trials): &Member) -> BTreeSet<(u64, u64, &'static str)> {
 }
 
 /// Adds the tests to the heads of reports that would otherwise be equal.
-fn told_apart(reports: &mut [Report<'_>]) {
+fn disambiguate(reports: &mut [Report<'_>]) {
     let all: Vec<String> = reports.iter().map(|report| report.words.clone()).collect();
     for report in reports {
         if all.iter().filter(|words| **words == report.words).count() < 2 {

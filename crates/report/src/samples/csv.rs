@@ -24,23 +24,23 @@ const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－'
 /// trials count in no summary.
 pub fn csv(record: &RunRecord) -> String {
     let mut text = String::from(HEADER);
-    let run = words(&record.info.id);
+    let run = text_field(&record.info.id);
     let cells = samples::cells(record);
     for row in samples::rows(record, &cells) {
         let SampleRow { cell, repetition, attempt, outcome, phase, metric, worker, value } = row;
         let fields = [
             run.clone(),
             cell.cell.clone(),
-            words(&cell.filesystem),
-            words(&cell.suite),
-            words(&cell.workload),
-            words(&cell.scheduler),
-            words(&cell.settings),
+            text_field(&cell.filesystem),
+            text_field(&cell.suite),
+            text_field(&cell.workload),
+            text_field(&cell.scheduler),
+            text_field(&cell.settings),
             if cell.aa_duplicate { "yes" } else { "no" }.to_owned(),
             repetition.to_string(),
             attempt.to_string(),
             outcome.to_owned(),
-            words(&phase),
+            text_field(&phase),
             metric.name().to_owned(),
             metric.spec().unit.name().to_owned(),
             worker.map_or(String::new(), |worker| worker.to_string()),
@@ -53,7 +53,7 @@ pub fn csv(record: &RunRecord) -> String {
 }
 
 /// Text field: escaped against formulas, and quoted if necessary.
-fn words(field: &str) -> String {
+fn text_field(field: &str) -> String {
     match field.starts_with(FORMULA) {
         true => quoted(&format!("'{field}")),
         false => quoted(field),
@@ -91,14 +91,14 @@ mod tests {
 
     #[test]
     fn commas_and_quotes_are_kept() {
-        assert_eq!(words("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(text_field("a,\"b\""), "\"a,\"\"b\"\"\"");
     }
 
     #[test]
     fn a_text_cannot_become_a_formula_and_numbers_are_unchanged() {
-        assert_eq!(words("=cmd|'/c calc'!A1"), "'=cmd|'/c calc'!A1");
-        assert_eq!(words("@SUM(1,1)"), "\"'@SUM(1,1)\"");
-        assert_eq!(words("ext4-64k"), "ext4-64k");
+        assert_eq!(text_field("=cmd|'/c calc'!A1"), "'=cmd|'/c calc'!A1");
+        assert_eq!(text_field("@SUM(1,1)"), "\"'@SUM(1,1)\"");
+        assert_eq!(text_field("ext4-64k"), "ext4-64k");
         let mut record = fixture::record();
         record.cells[0].cell.filesystem.name = "\t=HYPERLINK(\"http://example.org\")".into();
         record.cells[0].label = "+1".into();

@@ -1,4 +1,4 @@
-//! Tables of tasks, their totals, system activity, life cycle, and regimes.
+//! Tables of tasks, their totals, system activity, lifecycle, and run conditions.
 
 use expect_test::expect_file;
 use model::{FillLevel, Metric, RunRecord, Warning, record::Outcome};

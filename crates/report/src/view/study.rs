@@ -73,7 +73,7 @@ const SPECS: [Spec; 5] = [
         title: "Tables of the 2009 study: 13 tests by block size",
         holds: "tables 1 to 8 by block size, 9 to 12 by filesystem, trends over the block size",
         article: "IOzone Performance Exploration, Linux Magazine, 2009",
-        filesystems: &["reiser4", "ext2", "ext3", "ext4", "jfs", "xfs", "btrfs", "reiserfs"],
+        filesystems: &["reiser4", "ext3", "ext4", "ext2", "jfs", "xfs", "btrfs", "reiserfs"],
         printed: true,
     },
     Spec {

@@ -14,7 +14,11 @@ use model::{
     activity::{DeviceActivity, DeviceWithoutCounters, Unavailable},
 };
 
-use crate::{device::DeviceStat, host::Host, mount::holder, probe};
+use crate::{
+    host::Host,
+    mount::holder,
+    sysfs::{self, DeviceStat},
+};
 
 const CLASS: &str = "/sys/class/block";
 
@@ -76,7 +80,7 @@ impl Stack {
 
     /// Adds the device below the backing file of a loop device.
     fn add_holder(&mut self, host: &dyn Host, name: &str, file: &Path, depth: u32) {
-        if let Some(below) = probe::device_of(host, file) {
+        if let Some(below) = sysfs::device_of(host, file) {
             return self.add(host, &below, depth);
         }
         let mounts = host.mounts().unwrap_or_default();

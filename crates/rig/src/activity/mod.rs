@@ -13,7 +13,6 @@
 mod devices;
 mod gauges;
 mod log;
-mod monitor_thread;
 mod origin;
 mod pressure;
 mod processors;
@@ -33,7 +32,6 @@ use model::{
 };
 
 pub(crate) use self::devices::Stack;
-pub use self::monitor_thread::{MonitorThread, monitor_cpu_time};
 use self::{
     devices::Counters,
     gauges::Series,
@@ -41,7 +39,10 @@ use self::{
     sampler::Sampler,
     tasks::Tasks,
 };
-use crate::host::{Host, KernelLog, Usage};
+use crate::{
+    host::{Host, KernelLog, Usage},
+    monitor_thread::MonitorThread,
+};
 
 /// Records system activity from its start to its end; see
 /// [`MountedFilesystem::monitor`](crate::MountedFilesystem::monitor). Dropping it without
@@ -390,6 +391,7 @@ fn resident(host: &dyn Host) -> Option<Bytes> {
 }
 
 /// Runs the parsers of `/proc`, sysfs, and the kernel log on any text.
+#[cfg(any(test, feature = "simulated"))]
 pub(crate) fn fuzz(host: &dyn Host, text: &str) {
     let _pressure = pressure::read(host);
     let ticks = processors::Ticks::read(host);

@@ -11,8 +11,8 @@ use std::{
 
 use model::{Nanos, activity::Unavailable};
 
-use super::{MonitorThread, SamplerState, lock, missing};
-use crate::host::Host;
+use super::{SamplerState, lock, missing};
+use crate::{host::Host, monitor_thread::MonitorThread};
 
 /// Interval between samples: short enough to separate the different work of a kernel worker, and to
 /// detect short-lived programs.

@@ -11,7 +11,7 @@ use std::{
 
 use model::{Nanos, Warning};
 
-use crate::{device::DeviceStat, host::Host};
+use crate::{host::Host, sysfs::DeviceStat};
 
 /// Interval between samples.
 pub(super) const INTERVAL: Nanos = Nanos(20_000_000);

@@ -102,7 +102,7 @@ fn errors_have_a_line_and_a_hint() {
     check(
         &format!("{HEAD}min_size = \"4KB\"\n"),
         expect![
-            "mine.toml:6: `4KB` is ambiguous: 4KB may mean 4000 or 4096 bytes; write `4KiB` for 4096 bytes, or `4000B` for 4000; see filesystems.toml for the format of an entry"
+            "mine.toml:6: `4KB` is ambiguous: 4000 or 4096 bytes; write `4KiB` for 4096, or `4000B`; see filesystems.toml for the format of an entry"
         ],
     );
     check(

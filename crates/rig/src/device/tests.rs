@@ -2,30 +2,6 @@ use super::*;
 use crate::host::FakeHost;
 
 #[test]
-fn statistics_of_all_kernel_versions_are_parsed() {
-    let line = "  10 0 80 5 20 0 160 7 3 9 12";
-    let old = DeviceStat::parse(line).unwrap();
-    assert_eq!(old.counters, DeviceCounters { read: Bytes(80 * 512), written: Bytes(160 * 512) });
-    assert_eq!((old.completed, old.in_flight), (30, 3));
-    let new = DeviceStat::parse(&format!("{line} 1 0 8 0 4 2\n")).unwrap();
-    assert_eq!((new.completed, new.counters), (35, old.counters));
-    assert_eq!((old.discarded, old.flushes), (None, None));
-    assert_eq!((new.discarded, new.flushes), (Some(Bytes(8 * 512)), Some(4)));
-    assert_eq!((new.reads, new.reads_merged, new.writes, new.writes_merged), (10, 0, 20, 0));
-    assert_eq!((new.busy, new.queue_time), (Milliseconds(9), Milliseconds(12)));
-    assert_eq!(DeviceStat::parse("1 2 3"), None);
-    assert_eq!(DeviceStat::parse(""), None);
-}
-
-#[test]
-fn wrapped_times_are_handled() {
-    let passed = |earlier, later| Milliseconds(later).since(Milliseconds(earlier));
-    assert_eq!(passed(5, 8), Nanos(3_000_000));
-    assert_eq!(passed((1 << 32) - 2, 1), Nanos(3_000_000));
-    assert_eq!(passed(1 << 40, 1), Nanos(0), "more than 32 bits do not wrap");
-}
-
-#[test]
 fn devices_other_than_dedicated_disks_are_described() {
     let temp = tempfile::tempdir().unwrap();
     let host = FakeHost::new(temp.path())

@@ -4,50 +4,12 @@
 //! `Documentation/ABI/testing/sysfs-block-loop` of the kernel.
 
 use std::{
-    fmt, fs, io,
-    os::unix::fs::{FileTypeExt, MetadataExt},
+    fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
-use super::{Refusal, Roots, open::Node};
-
-/// Number of a block device, `MAJOR:MINOR`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Number {
-    major: u32,
-    minor: u32,
-}
-
-impl Number {
-    /// From a `dev_t` of `stat(2)`.
-    pub(super) fn of(dev: u64) -> Self {
-        Self { major: rustix::fs::major(dev), minor: rustix::fs::minor(dev) }
-    }
-
-    /// From a text such as `8:1`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (major, minor) = text.trim().split_once(':')?;
-        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
-    }
-
-    /// Number of the block device at `path`; `None` for anything else.
-    pub(super) fn at(path: &Path) -> Option<Self> {
-        let metadata = fs::metadata(path).ok()?;
-        metadata.file_type().is_block_device().then(|| Self::of(metadata.rdev()))
-    }
-
-    /// True if there is no device driver: the kernel generates such numbers for filesystems without
-    /// exactly one device (btrfs, zfs, tmpfs).
-    pub(super) fn is_anonymous(self) -> bool {
-        self.major == 0
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
+use super::{Number, Refusal, Roots, open::Node};
 
 /// Properties that identify a device across reboots, as far as the kernel provides them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,10 +5,9 @@ use std::{fmt, fs::File, io};
 use model::Bytes;
 
 use super::{
-    Refusal, Roots,
+    Medium, Refusal, Roots,
     block::Block,
     device::{decimal, open},
-    medium::Medium,
 };
 use crate::signature::{self, Signature};
 

@@ -12,11 +12,10 @@ use model::Bytes;
 use rustix::{fs::OFlags, io::Errno};
 
 use super::{
-    Permission, Refusal, Roots,
-    block::{Block, Identity, Number, known},
+    Medium, Number, Permission, Refusal, Roots,
+    block::{Block, Identity, known},
     contents::{Contents, contents},
     lock::DiskLock,
-    medium::Medium,
     store::is_device,
     usage::{check_free, persistent},
 };

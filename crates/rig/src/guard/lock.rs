@@ -19,10 +19,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{
-    Refusal, Roots,
-    block::{Block, Number},
-};
+use super::{Number, Refusal, Roots, block::Block};
 
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -18,7 +18,6 @@ mod contents;
 mod device;
 mod image;
 mod lock;
-mod medium;
 mod mounts;
 mod open;
 mod refusal;
@@ -26,46 +25,24 @@ mod space;
 mod store;
 mod usage;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use crate::medium::Number;
 
 pub(crate) use self::lock::DiskLock;
 pub use self::{
     device::{ClaimedDevice, claim_device},
     image::{ClaimedImage, claim_image},
-    medium::Medium,
     refusal::Refusal,
     space::{allocated, images_within_limit, space_for_images},
     store::store_outside,
 };
+pub use crate::medium::{Medium, Roots};
 
 /// Parses a mount table of any bytes.
+#[cfg(any(test, feature = "simulated"))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     let _mounts = mounts::parse(bytes, None);
-}
-
-/// Mount points of the kernel's filesystems; tests use other directories.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Roots {
-    /// Mount point of sysfs.
-    pub sys: PathBuf,
-    /// Mount point of procfs.
-    pub proc: PathBuf,
-    /// Directory of device nodes.
-    pub dev: PathBuf,
-}
-
-impl Default for Roots {
-    /// `/sys`, `/proc`, `/dev`.
-    fn default() -> Self {
-        Self { sys: "/sys".into(), proc: "/proc".into(), dev: "/dev".into() }
-    }
-}
-
-impl Roots {
-    /// Path to open for a path from the kernel or a user: `/dev/...` refers to [`Roots::dev`].
-    fn resolve(&self, path: &Path) -> PathBuf {
-        path.strip_prefix("/dev").map_or_else(|_| path.into(), |rest| self.dev.join(rest))
-    }
 }
 
 /// Permissions given by the user, and the file to protect besides the system.

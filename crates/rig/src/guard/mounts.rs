@@ -10,10 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    Roots,
-    block::{Block, Number},
-};
+use super::{Number, Roots, block::Block};
 
 /// Line of a mountinfo file.
 #[derive(Clone, Debug)]

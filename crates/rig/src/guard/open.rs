@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
 
-use super::{Roots, block::Number, mounts::processes};
+use super::{Number, Roots, mounts::processes};
 
 /// Identity of an open file, independent of the path by which it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

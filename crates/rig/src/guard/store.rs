@@ -10,8 +10,7 @@ use std::{
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::{
-    Refusal, Roots,
-    block::Number,
+    Number, Refusal, Roots,
     mounts::{self, Mount},
 };
 

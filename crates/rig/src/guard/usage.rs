@@ -12,8 +12,8 @@ use std::{
 };
 
 use super::{
-    Refusal, Roots,
-    block::{Block, Number},
+    Number, Refusal, Roots,
+    block::Block,
     mounts::{MountUse, Mounts, unescape},
     open::{Node, writer},
 };

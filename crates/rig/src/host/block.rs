@@ -12,7 +12,7 @@ use model::Bytes;
 use rustix::fs::OFlags;
 
 use super::WipeMethod;
-use crate::guard::{Medium, Roots};
+use crate::medium::{Medium, Roots};
 
 /// Bytes overwritten at each end of a device without discard support. The range includes all
 /// superblocks at fixed offsets used by mkfs programs and blkid (btrfs has further copies, which

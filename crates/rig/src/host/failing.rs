@@ -13,7 +13,7 @@ use super::{
     TreeRefusal, UnreadablePath, Usage, WipeMethod,
 };
 use crate::{
-    guard::{Medium, Roots},
+    medium::{Medium, Roots},
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 

@@ -23,7 +23,7 @@ use super::{
     TreeRefusal, UnreadablePath, Usage, WipeMethod, kmsg::Kmsg,
 };
 use crate::{
-    guard::{Medium, Roots},
+    medium::{Medium, Roots},
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 

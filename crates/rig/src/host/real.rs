@@ -14,16 +14,15 @@ use model::{Allocation, Bytes, Nanos};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 
 use super::{
-    Entry, EntryKind, Host, Identity, KernelLog, Loop, Output, ResidentPages, Statistics,
-    TreeRefusal, UnreadablePath, Usage, WipeMethod, block, data,
+    Entry, EntryKind, Host, Identity, KernelLog, Loop, Output, ProgramTime, ResidentPages,
+    Statistics, TreeRefusal, UnreadablePath, Usage, WipeMethod, block, data,
     kmsg::Kmsg,
     tree,
     walk::{self, each_file},
 };
 use crate::{
-    activity,
-    guard::{Medium, Roots},
-    instance::ProgramTime,
+    medium::{Medium, Roots},
+    monitor_thread,
     mount::{self, MountEntry, MountRefusal, MountRequest},
 };
 
@@ -113,7 +112,7 @@ impl Host for RealHost {
         let (own, children) = (resources(UsageScope::This)?, resources(UsageScope::EndedChildren)?);
         Ok(Usage {
             process: self.process_time(self.pid())?,
-            monitoring: activity::monitor_cpu_time(),
+            monitoring: monitor_thread::monitor_cpu_time(),
             children: Nanos(children.time),
             minor_faults: own.minor_faults.saturating_add(children.minor_faults),
             major_faults: own.major_faults.saturating_add(children.major_faults),

@@ -21,7 +21,9 @@ use rustix::{
 };
 
 use super::Identity;
-use crate::undo::MARKER;
+
+/// File in a directory tree created by fslab that contains the ID of its run.
+pub const MARKER: &str = ".fslab-run";
 
 /// Maximum length of a marker; it contains a run ID.
 const MARKER_LENGTH: u64 = 4096;

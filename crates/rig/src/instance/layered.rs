@@ -4,11 +4,12 @@ use model::{Bytes, Environment, Warning};
 
 use super::{InstanceSpec, MountedFilesystem, make::min_size};
 use crate::{
-    device::{self, Share, name_of},
+    base::Base,
+    device::{self, Share},
     error::RigError,
     journaled_host::JournaledHost,
     layers::{self, BuildContext, BuildFacts, TopDevice},
-    storage::Rig,
+    sysfs::name_of,
 };
 
 impl MountedFilesystem {
@@ -17,7 +18,7 @@ impl MountedFilesystem {
     pub(super) fn build_layers(
         &mut self,
         journaled: &mut JournaledHost,
-        rig: &Rig,
+        rig: &Base,
         spec: &InstanceSpec<'_>,
         share: Share<'_>,
     ) -> Result<Bytes, RigError> {

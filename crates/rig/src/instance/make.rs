@@ -9,8 +9,9 @@ use model::{Bytes, Environment, FillLevel, Isolation, Warning, sample::lifecycle
 
 use super::{InstanceSpec, MountedFilesystem, Space, fill, statistics};
 use crate::{
+    base::Base,
     catalog::{Filesystem, Kind},
-    device::{self, Backing, Share, name_of},
+    device::{self, Backing, Share},
     error::RigError,
     guard,
     journaled_host::JournaledHost,
@@ -20,7 +21,7 @@ use crate::{
     probe,
     settings::{self, AppliedSettings},
     setup::{self, SetupTarget},
-    storage::Rig,
+    sysfs::{device_of, name_of},
     undo::PREFIX,
 };
 
@@ -33,10 +34,13 @@ const EXT: u64 = 0xef53;
 impl MountedFilesystem {
     /// Checks that the instance can be created, and reattaches its images if the plan requires it.
     /// Returns warnings about the new devices.
-    pub(crate) fn ready(rig: &Rig, spec: &InstanceSpec<'_>) -> Result<Vec<Warning>, RigError> {
+    pub(crate) fn ready(rig: &Base, spec: &InstanceSpec<'_>) -> Result<Vec<Warning>, RigError> {
         check_fit(rig, spec)?;
         match spec.isolation {
-            Isolation::Reattach => share(rig, spec)?.reattach(&rig.shared),
+            Isolation::Reattach => {
+                let shared = &rig.shared;
+                share(rig, spec)?.reattach(&mut shared.journaled(), &*shared.host)
+            }
             Isolation::Remount | Isolation::Reboot => Ok(Vec::new()),
         }
     }
@@ -44,7 +48,7 @@ impl MountedFilesystem {
     /// Creates the instance. After a failure, dropping the partial instance undoes it and releases
     /// the storage.
     pub(crate) fn make(
-        rig: &Rig,
+        rig: &Base,
         spec: &InstanceSpec<'_>,
         warnings: Vec<Warning>,
     ) -> Result<Self, RigError> {
@@ -95,7 +99,7 @@ impl MountedFilesystem {
     }
 
     /// Applies the settings that the plan varies. All devices have to exist.
-    fn tune(&mut self, rig: &Rig, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
+    fn tune(&mut self, rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
         let shared = Arc::clone(&self.shared);
         let (host, mut journaled) = (&*shared.host, shared.journaled());
         let own: Vec<String> = rig.backing.devices().iter().map(|device| name_of(device)).collect();
@@ -113,7 +117,7 @@ impl MountedFilesystem {
         answer
     }
 
-    fn make_directory(&mut self, rig: &Rig, parent: &Path) -> Result<(), RigError> {
+    fn make_directory(&mut self, rig: &Base, parent: &Path) -> Result<(), RigError> {
         let run_id = &rig.options.run_id;
         let tree = parent.join(format!("{PREFIX}{run_id}"));
         // The marker is next to the workload's directory, not in it.
@@ -126,11 +130,11 @@ impl MountedFilesystem {
         });
         made.map_err(|source| RigError::Directory { path: self.directory.clone(), source })?;
         drop(journaled);
-        self.counted = probe::device_of(&*self.shared.host, parent).into_iter().collect();
+        self.counted = device_of(&*self.shared.host, parent).into_iter().collect();
         Ok(())
     }
 
-    fn make_filesystem(&mut self, rig: &Rig, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
+    fn make_filesystem(&mut self, rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
         let InstanceSpec { filesystem, converted_to, fill_level, .. } = *spec;
         let share = share(rig, spec)?;
         let whole = share.sizes().into_iter().map(|(_, size)| size).sum();
@@ -265,7 +269,7 @@ impl MountedFilesystem {
     }
 
     /// Records the space of the empty filesystem, on devices of this total size.
-    fn measure_space(&mut self, rig: &Rig, devices: Bytes) -> Result<(), RigError> {
+    fn measure_space(&mut self, rig: &Base, devices: Bytes) -> Result<(), RigError> {
         guard::store_outside(&rig.options.store_file, &self.directory)?;
         let statistics = statistics(&*self.shared.host, &self.directory)?;
         self.space = Space {
@@ -309,7 +313,7 @@ impl MountedFilesystem {
 }
 
 /// Devices of the instance.
-fn share<'a>(rig: &'a Rig, spec: &InstanceSpec<'_>) -> Result<Share<'a>, RigError> {
+fn share<'a>(rig: &'a Base, spec: &InstanceSpec<'_>) -> Result<Share<'a>, RigError> {
     let have = rig.backing.devices().len();
     let device_requirement =
         device_requirement(spec.level, spec.filesystem, spec.converted_to, have)?;
@@ -323,7 +327,7 @@ pub(super) fn min_size(spec: &InstanceSpec<'_>) -> Bytes {
 }
 
 /// Checks that the storage is suitable for the filesystem and the plan.
-fn check_fit(rig: &Rig, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
+fn check_fit(rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
     let filesystem = spec.filesystem;
     let unfit = |hint| {
         let (filesystem, storage) = (filesystem.name.clone(), rig.describe());

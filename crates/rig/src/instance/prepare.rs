@@ -8,8 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::{Nanos, sample::lifecycle};
 
-use super::{InstanceSpec, MountedFilesystem, ProgramTime, step::StepCost};
-use crate::{device, error::RigError, host::Output, journaled_host::JournaledHost, setup::Stage};
+use super::{InstanceSpec, MountedFilesystem, step::StepCost};
+use crate::{
+    device,
+    error::RigError,
+    host::{Output, ProgramTime},
+    journaled_host::JournaledHost,
+    setup::Stage,
+};
 
 /// General hint.
 const MANUALLY: &str = "run the command manually, or change `setup` in the plan";

@@ -2,7 +2,10 @@
 
 use model::{Nanos, SystemActivity};
 
-use crate::{activity::ActivityMonitor, host::Output};
+use crate::{
+    activity::ActivityMonitor,
+    host::{Output, ProgramTime},
+};
 
 /// Lifecycle step.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,15 +20,6 @@ pub struct Step {
     /// `setup` it ends when the data is on the devices. For `setup` it includes the mounts between
     /// the parts.
     pub activity: Option<SystemActivity>,
-}
-
-/// CPU time of a program (wait4(2)).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProgramTime {
-    /// Time in user mode.
-    pub user: Nanos,
-    /// Time in the kernel.
-    pub system: Nanos,
 }
 
 /// Total cost of the parts of a step.

@@ -6,7 +6,7 @@ use model::{Allocation, FilesystemLevel, FillLevel, Storage, StorageKind};
 use super::*;
 use crate::{
     Catalog, FakeHost, RealHost, Rig, RigOptions,
-    device::{Backing, name_of},
+    device::Backing,
     guard::Refusal,
     host::Output,
     undo::{CleanReport, clean},
@@ -176,7 +176,7 @@ fn an_image_on_a_loop_device_is_reported_and_allocated() {
     let environment = rig.environment();
     assert!(environment.get("kernel.release").is_some() && environment.get("cpu.count").is_some());
     assert_eq!(environment.get("backing.fstype").map(str::is_empty), Some(false));
-    let Backing::Images(images) = &rig.backing else { panic!("images were asked for") };
+    let Backing::Images(images) = &rig.base.backing else { panic!("images were asked for") };
     let name = name_of(&images[0].device());
     let fact = |fact: &str| environment.get(&format!("device.{name}.{fact}")).map(str::to_owned);
     assert_eq!(fact("size_bytes").as_deref(), Some("33554432"));
@@ -224,7 +224,7 @@ fn a_named_image_is_kept_and_then_protected() {
 fn a_loop_device_with_another_file_is_not_formatted() {
     let temp = place();
     let Some(rig) = open(temp.path(), "taken", &image(Bytes::mib(32), 1)) else { return };
-    let Backing::Images(images) = &rig.backing else { panic!("images were asked for") };
+    let Backing::Images(images) = &rig.base.backing else { panic!("images were asked for") };
     let (device, identity) = (images[0].device(), images[0].identity);
     RealHost.detach_loop(&device, identity).unwrap();
     let catalog = Catalog::embedded();

@@ -1,6 +1,9 @@
 //! Creates the layers of an instance, lowest first, and reads back their properties.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use model::{BlockRange, Bytes, Environment, Layer, Nanos, Warning};
 
@@ -10,11 +13,11 @@ use super::{
     title,
 };
 use crate::{
-    device::name_of,
     error::RigError,
-    guard::Medium,
     host::Host,
     journaled_host::{Input, JournaledHost},
+    medium::{Medium, Number, sectors},
+    sysfs::name_of,
     undo::{Built, Change, PREFIX, Step},
 };
 
@@ -327,7 +330,7 @@ impl LayerContext<'_> {
     /// Marks a metadata device as empty: discarded blocks may contain anything.
     fn clear_metadata(&mut self, meta: &TopDevice) -> Result<(), RigError> {
         let what = format!("zero the first {SUPERBLOCK} of {}", meta.node());
-        let expected = Medium::named(self.host, &meta.name);
+        let expected = medium_of(self.host, &meta.name);
         let expected = expected.map_err(|error| self.failed(&what, &error))?;
         let zero = |host: &dyn Host| host.zero(&meta.path, &expected, SUPERBLOCK);
         let (done, _) = self.journaled.execute(&*what, zero);
@@ -409,5 +412,20 @@ fn kernel_name(host: &dyn Host, name: &str) -> Option<String> {
     names.into_iter().find(|kernel| {
         let text = host.read(&Path::new(CLASS).join(kernel).join("dm/name"));
         text.is_ok_and(|text| text.trim() == name)
+    })
+}
+
+/// Reads the identity of the whole device with this kernel name from sysfs.
+///
+/// # Errors
+/// If sysfs has no such device.
+fn medium_of(host: &dyn Host, name: &str) -> io::Result<Medium> {
+    let fact = |file: &str| host.read(&Path::new("/sys/class/block").join(name).join(file));
+    let odd = || io::Error::other(format!("sysfs has no number and size of {name}"));
+    Ok(Medium {
+        number: Number::parse(&fact("dev")?).ok_or_else(odd)?,
+        size: sectors(&fact("size")?).ok_or_else(odd)?,
+        sequence: fact("diskseq").ok().and_then(|text| text.trim().parse().ok()),
+        start: None,
     })
 }

@@ -9,8 +9,8 @@ use model::{Bytes, Environment, Layer, Nanos};
 
 use super::{table, title};
 use crate::{
-    availability::{Availability, Missing, Packages, install, loadable},
     host::Host,
+    missing::{Availability, Missing, Packages, install, loadable},
 };
 
 /// Packages of mdadm(8) and dmsetup(8), by distribution family.

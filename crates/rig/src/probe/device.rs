@@ -4,8 +4,11 @@ use std::{collections::BTreeSet, path::Path};
 
 use model::Environment;
 
-use super::{device_of, digest, put_file};
-use crate::{host::Host, settings};
+use super::{digest, put_file};
+use crate::{
+    host::Host,
+    sysfs::{self, device_of},
+};
 
 /// Facts of a request queue (Documentation/ABI/stable/sysfs-block).
 const QUEUE: [&str; 17] = [
@@ -33,7 +36,7 @@ const QUEUE: [&str; 17] = [
 pub fn device(host: &dyn Host, name: &str) -> Environment {
     let mut facts = Environment::default();
     let node = Path::new("/sys/class/block").join(name);
-    let queue = settings::queue(host, name);
+    let queue = sysfs::queue(host, name);
     let disk = queue.parent().unwrap_or(&node).to_owned();
     let key = |fact: &str| format!("device.{name}.{fact}");
     if let Ok(sectors) = host.read(&node.join("size"))

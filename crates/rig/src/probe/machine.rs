@@ -5,7 +5,7 @@ use std::path::Path;
 use model::Environment;
 
 use super::{digest, put, put_file};
-use crate::{host::Host, memory, undo::selected};
+use crate::{host::Host, memory, sysfs::selected};
 
 /// Facts that are the text of one file.
 const FILES: [(&str, &str); 18] = [
@@ -17,7 +17,7 @@ const FILES: [(&str, &str); 18] = [
     ("cpu.online", "/sys/devices/system/cpu/online"),
     ("cpu.turbo_off", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
     ("cpu.smt", "/sys/devices/system/cpu/smt/control"),
-    ("memory.huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    ("memory.transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled"),
     ("vm.dirty_ratio", "/proc/sys/vm/dirty_ratio"),
     ("vm.dirty_bytes", "/proc/sys/vm/dirty_bytes"),
     ("vm.dirty_background_ratio", "/proc/sys/vm/dirty_background_ratio"),

@@ -1,7 +1,7 @@
 use expect_test::expect;
 
 use super::*;
-use crate::{host::FakeHost, mount::MountRequest};
+use crate::{host::FakeHost, mount::MountRequest, sysfs::device_of};
 
 fn text(facts: &Environment) -> String {
     facts.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect()
@@ -31,9 +31,9 @@ fn facts_of_the_machine_and_no_others() {
         host.distribution = Debian GNU/Linux 12
         kernel.command_line = root=/dev/vda [x] quiet
         kernel.release = 6.18.4
-        memory.huge_pages = madvise
         memory.swap_bytes = 0
         memory.total_bytes = 1048576
+        memory.transparent_hugepage = madvise
         vm.dirty_ratio = 20
     "#]]
     .assert_eq(&text(&machine(&host)));

@@ -46,7 +46,7 @@ pub(super) fn dirty(host: &dyn Host, setting: SystemSetting, value: &Value) -> S
 }
 
 /// Transparent huge pages (Documentation/admin-guide/mm/transhuge.rst).
-pub(super) fn huge_pages(value: &Value) -> SettingChange {
+pub(super) fn transparent_hugepage(value: &Value) -> SettingChange {
     let mut change = SettingChange::default();
     let name = SystemSetting::TransparentHugepage.spec().name;
     change.write(name, PathBuf::from(HUGE_PAGES), value.to_string());

@@ -9,8 +9,12 @@ use std::{collections::BTreeSet, path::Path};
 
 use model::{Bytes, SystemSetting, Value, Warning};
 
-use super::{SavedSettings, SettingChange, Write, queue};
-use crate::{activity::Stack, host::Host};
+use super::{SavedSettings, SettingChange, Write};
+use crate::{
+    activity::Stack,
+    host::Host,
+    sysfs::{queue, selected},
+};
 
 const CLASS: &str = "/sys/class/block";
 
@@ -113,7 +117,7 @@ pub(crate) fn scheduler(host: &dyn Host, devices: &[Device], wanted: &str) -> Se
 fn disturbed_settings(host: &dyn Host, directory: &Path, wanted: &str) -> Option<SavedSettings> {
     let scheduler = directory.join("scheduler");
     let now = host.read(&scheduler).unwrap_or_default();
-    if crate::undo::selected(&now) == wanted {
+    if selected(&now) == wanted {
         return None;
     }
     let tunables = directory.join("iosched");

@@ -9,7 +9,10 @@ use super::{
     SettingChange, cpu, memory, plan_change,
     queue::{self, Device, schedulers},
 };
-use crate::{device::name_of, host::Host, probe};
+use crate::{
+    host::Host,
+    sysfs::{device_of, name_of},
+};
 
 /// Support of this machine for a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +185,7 @@ fn devices(host: &dyn Host, storage: &Storage, image_directory: &Path) -> Vec<De
     match &storage.kind {
         StorageKind::Image { count, directory, .. } => {
             let directory = directory.as_deref().map_or(image_directory, Path::new);
-            let below_directory: Vec<_> = probe::device_of(host, directory).into_iter().collect();
+            let below_directory: Vec<_> = device_of(host, directory).into_iter().collect();
             let images =
                 (0..*count).map(|index| Device { name: format!("loop·{index}"), shared: false });
             let below = queue::stack(host, &below_directory, &[]);

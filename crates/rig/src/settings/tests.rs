@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fs, sync::Arc};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use expect_test::expect;
 use proptest::prelude::*;

@@ -13,11 +13,12 @@ use model::{Environment, StorageKind};
 
 use super::{Rig, follow};
 use crate::{
-    device::{Backing, name_of},
+    device::Backing,
     error::RigError,
     host::Host,
     mount::holder,
     probe,
+    sysfs::{device_of, name_of},
     undo::PREFIX,
 };
 
@@ -44,18 +45,18 @@ impl Rig {
         if let Some(external) = &self.external {
             return Ok(external.directory.clone());
         }
-        let host = Arc::clone(&self.shared.host);
+        let host = Arc::clone(&self.base.shared.host);
         let (parent, fallback) = self.external_parent(&*host);
         let parent = follow(&*host, &parent)?;
         let shared = self.shared_with_storage(&*host, &parent);
-        if let (Some(why), Some(_)) = (&shared, &self.storage.external_directory) {
+        if let (Some(why), Some(_)) = (&shared, &self.base.storage.external_directory) {
             return Err(RigError::ExternalDirectory { path: parent, why: why.clone() });
         }
-        let run_id = &self.options.run_id;
+        let run_id = &self.base.options.run_id;
         let tree = parent.join(format!("{PREFIX}{run_id}-external"));
         // The marker is next to the directory, not in it.
         let directory = tree.join("data");
-        let mut journaled = self.shared.journaled();
+        let mut journaled = self.base.shared.journaled();
         journaled.tree(&tree, run_id)?;
         let what = format!("mkdir {}", directory.display());
         let (made, _) = journaled.execute(what, |host| host.make_directory(&directory));
@@ -79,28 +80,29 @@ impl Rig {
 
     /// Parent of the directory; true if the default does not exist.
     fn external_parent(&self, host: &dyn Host) -> (PathBuf, bool) {
-        match &self.storage.external_directory {
+        match &self.base.storage.external_directory {
             Some(named) => (named.into(), false),
             None if host.entry(Path::new(DEFAULT)).is_ok() => (DEFAULT.into(), false),
-            None => (self.mount_point.parent().unwrap_or(&self.mount_point).to_owned(), true),
+            None => {
+                (self.base.mount_point.parent().unwrap_or(&self.base.mount_point).to_owned(), true)
+            }
         }
     }
 
     /// Describes the resource that a path shares with the storage under test.
     fn shared_with_storage(&self, host: &dyn Host, parent: &Path) -> Option<String> {
         let of_filesystem = |path: &Path| host.entry(path).ok().map(|entry| entry.identity.device);
-        let (below, names) = match &self.backing {
+        let (below, names) = match &self.base.backing {
             Backing::Directory(path) => {
                 if of_filesystem(path) == of_filesystem(parent) {
                     return Some("it is on the filesystem under test".into());
                 }
-                (probe::device_of(host, path), Vec::new())
+                (device_of(host, path), Vec::new())
             }
             Backing::Images(images) => {
                 let image_directory = images.first().and_then(|image| image.path.parent());
                 (
-                    image_directory
-                        .and_then(|image_directory| probe::device_of(host, image_directory)),
+                    image_directory.and_then(|image_directory| device_of(host, image_directory)),
                     Vec::new(),
                 )
             }
@@ -108,14 +110,14 @@ impl Rig {
                 (None, devices.iter().map(|device| name_of(device.path())).collect())
             }
         };
-        if matches!(self.storage.kind, StorageKind::Image { .. } | StorageKind::Devices { .. })
-            && parent.starts_with(&self.mount_point)
+        if matches!(self.base.storage.kind, StorageKind::Image { .. } | StorageKind::Devices { .. })
+            && parent.starts_with(&self.base.mount_point)
         {
             return Some("the filesystem under test is mounted there".into());
         }
         let disks = |name: &String| probe::disks(host, name);
         let ours: Vec<String> = below.iter().chain(&names).flat_map(disks).collect();
-        let theirs = probe::device_of(host, parent).as_ref().map(disks)?;
+        let theirs = device_of(host, parent).as_ref().map(disks)?;
         let common = theirs.into_iter().find(|disk| ours.contains(disk))?;
         Some(format!("it is on {common}, as the storage under test is"))
     }

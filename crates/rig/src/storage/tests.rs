@@ -135,7 +135,7 @@ fn clean_removes_the_external_directory_of_a_killed_run() {
     let (_temp, root) = root();
     let (host, mut rig) = simulated(&root, None);
     fs::write(rig.external_directory().unwrap().join("file"), "x").unwrap();
-    rig.shared.journaled().forget();
+    rig.base.shared.journaled().forget();
     let report = clean(&*host, &root.join("state")).unwrap();
     assert_eq!(report.failed, []);
     assert_eq!(host.list(Path::new("/dev/shm")).unwrap(), [".keep"]);

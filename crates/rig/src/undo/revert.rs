@@ -11,6 +11,7 @@ use super::{Built, Change, PREFIX, ParentSetting, layer};
 use crate::{
     host::{EntryKind, Host, Identity},
     mount::MountEntry,
+    sysfs::selected,
 };
 
 /// Number and interval of retries for something that is busy: 5 s in total, for files that udev, a
@@ -63,12 +64,6 @@ pub(crate) fn revert(host: &dyn Host, change: &Change) -> Result<Outcome, String
         Change::Group { path, home, identity } => group(host, path, home, *identity),
     }
     .map(|()| Outcome::Undone)
-}
-
-/// Value of a setting: the bracketed choice of a list such as `none [bfq]`, otherwise the text.
-pub(crate) fn selected(text: &str) -> &str {
-    let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    bracketed.map_or(text.trim(), |(choice, _)| choice)
 }
 
 fn gone(error: &io::Error) -> bool {

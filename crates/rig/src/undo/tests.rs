@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     host::{BOOT_ID, FakeHost, Output, RealHost},
-    journaled_host::{Input, JournaledHost},
+    journaled_host::{Input, JournaledHost, Write},
     mount::MountRequest,
-    settings::Write,
+    sysfs::selected,
 };
 
 const SETTING: &str = "/sys/class/block/loop0/queue/scheduler";

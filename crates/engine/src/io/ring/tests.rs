@@ -257,7 +257,7 @@ fn a_polling_thread_works_or_reports_a_missing_cpu() {
         }
         Some(fault) => {
             assert_eq!(fault, Fault::whole(Operation::PollThread, Errno::BUSY));
-            let text = fault.into_error(&plan, &path).to_string();
+            let text = crate::EngineError::from(fault.of_stream(&plan, &path)).to_string();
             assert!(text.contains("the process has only one; "), "{text}");
         }
     }
@@ -279,7 +279,7 @@ fn polling_for_completions_works_or_reports_the_missing_feature() {
         result.map_err(|fault| fault.at(0))
     });
     if let Err(fault) = result {
-        let text = fault.into_error(&plan, &path).to_string();
+        let text = crate::EngineError::from(fault.of_stream(&plan, &path)).to_string();
         let direct = text.contains("with direct I/O: ");
         assert!(direct || text.contains("the device has no poll queues, "), "{text}");
     }

@@ -107,7 +107,7 @@ fn trace_errors_have_path_line_and_hint() {
     let mut plan = plan(&directory, "read 0 513");
     let text = |plan: &Stream| {
         let fault = replay(plan, 0).unwrap_err();
-        fault.into_error(plan, std::path::Path::new("/mnt/f")).to_string()
+        crate::EngineError::from(fault.of_stream(plan, std::path::Path::new("/mnt/f"))).to_string()
     };
     let expected = format!(
         "line 1 of the trace {}: the operation is longer than 512 bytes, the longest operation of \

@@ -387,8 +387,8 @@ fn files_that_are_not_loadfiles_are_rejected() {
         let error = load(&Load::File { path: Some(path.to_owned()) }).unwrap_err();
         format!("{error}: {}", std::error::Error::source(&error).unwrap())
     };
-    expect!["the loadfile /dev/zero; check that it is a file readable or writable by this user: it is a device, not a regular file"].assert_eq(&path("/dev/zero"));
-    expect!["the loadfile /nowhere/client.txt; check that it is a file readable or writable by this user: No such file or directory (os error 2)"].assert_eq(&path("/nowhere/client.txt"));
+    expect!["cannot open the loadfile /dev/zero; check the path and its permissions: it is a device, not a regular file"].assert_eq(&path("/dev/zero"));
+    expect!["cannot open the loadfile /nowhere/client.txt; check the path and its permissions: No such file or directory (os error 2)"].assert_eq(&path("/nowhere/client.txt"));
     expect!["line 1 of the loadfile FILE: the handle 1 is not open; open it with NTCreateX and a status of success; a handle can be closed only once"].assert_eq(&refusal(&file(b"Close 1 NT_STATUS_OK\n")));
 }
 

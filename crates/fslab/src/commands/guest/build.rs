@@ -27,7 +27,7 @@ pub(super) fn run(wanted: &BuildKernel) -> Result<Exit, Failure> {
     let order =
         BuildSpec { source: wanted.source.as_deref(), jobs, cache: &cache, interrupt: &interrupt };
     let mut compiled = 0;
-    let outcome = match build(&order, &mut |progress| tell(progress, &mut compiled)) {
+    let outcome = match build(&order, &mut |progress| report(progress, &mut compiled)) {
         Ok(outcome) => outcome,
         Err(GuestError::Interrupted) => {
             output::message("interrupted; the build directory was removed");
@@ -53,7 +53,7 @@ pub(super) fn run(wanted: &BuildKernel) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn tell(progress: Progress, compiled: &mut u64) {
+fn report(progress: Progress, compiled: &mut u64) {
     let text = match progress {
         Progress::Source(path) => format!("source: {}", path.display()),
         Progress::Unpacking => "unpacking".to_owned(),
@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn compilation_progress_is_printed_periodically() {
         let mut next = 0;
-        let mut told = Vec::new();
+        let mut counts = Vec::new();
         for files in [0, 3, 150, 199, 205, 210, 400, 401, 599, 600] {
             let before = next;
-            tell(Progress::Compiling { files }, &mut next);
+            report(Progress::Compiling { files }, &mut next);
             if next != before {
-                told.push(files);
+                counts.push(files);
             }
         }
-        assert_eq!(told, [0, 205, 400, 600]);
+        assert_eq!(counts, [0, 205, 400, 600]);
     }
 }

@@ -28,20 +28,20 @@ const NO_KERNEL: &str = "no kernel can be selected by version; use the path of a
 pub(super) fn run() -> Result<Exit, Failure> {
     let cache = Cache::new(Cache::default_directory());
     let mut kinds = table(&["guest", "here", "program, or hint"]);
-    let mut told = String::new();
+    let mut lines = String::new();
     for engine in Engine::ALL {
         let (here, words) = match engine.preflight(MEMORY, Some(cache.directory())) {
             Ok(ready) => ("yes", with(&ready)),
             Err(error) => ("no", why(engine, &error)),
         };
         kinds.add_row([engine.name(), here, &words].map(Cell::new));
-        told.push_str(&words);
+        lines.push_str(&words);
     }
     let mut text = format!("{kinds}\n\n");
     // A missing QEMU or lack of memory is reported first.
     match kvm::probe(Some(cache.directory())).usable() {
         Ok(()) => text.push_str("probe of /dev/kvm: guests use hardware virtualization\n\n"),
-        Err(error) if told.contains(&why(Engine::Kvm, &error)) => {}
+        Err(error) if lines.contains(&why(Engine::Kvm, &error)) => {}
         Err(error) => {
             text.push_str(&format!("probe of /dev/kvm: {}\n\n", why(Engine::Kvm, &error)));
         }
@@ -112,8 +112,8 @@ pub(super) fn summary() -> Vec<String> {
 /// Reason why a kind of guest is not supported, without its name.
 fn why(engine: Engine, error: &GuestError) -> String {
     let text = chain(error);
-    let said = format!("{} cannot run here: ", engine.name());
-    text.strip_prefix(&said).map_or(text.clone(), str::to_owned)
+    let prefix = format!("{} cannot run here: ", engine.name());
+    text.strip_prefix(&prefix).map_or(text.clone(), str::to_owned)
 }
 
 /// Program of a kind of guest.

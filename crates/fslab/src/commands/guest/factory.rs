@@ -463,7 +463,7 @@ fn place(named: Option<&str>, total: Bytes) -> PathBuf {
     if let Some(named) = named {
         return named.into();
     }
-    let free = rustix::fs::statvfs(IN_MEMORY).map(|told| told.f_bavail * told.f_frsize);
+    let free = rustix::fs::statvfs(IN_MEMORY).map(|space| space.f_bavail * space.f_frsize);
     match free {
         Ok(free) if free / 2 > total.0 => IN_MEMORY.into(),
         Ok(_) | Err(_) => std::env::temp_dir(),

@@ -152,8 +152,8 @@ impl GuestPool {
             self.boot(at, &kernels[at % kernels.len()]);
         }
         while found.iter().any(Option::is_none) {
-            let Some((at, said)) = self.receive() else { continue };
-            let SlotMessage::Booted(up) = said else { continue };
+            let Some((at, message)) = self.receive() else { continue };
+            let SlotMessage::Booted(up) = message else { continue };
             let (guest, begun) = *up?;
             let kernel = kernels.iter().position(|kernel| Some(kernel) == guest.kernel.as_ref());
             if let Some(found) = kernel.and_then(|kernel| found.get_mut(kernel)) {
@@ -183,11 +183,11 @@ impl GuestPool {
 
     /// Next message; `None` after a timeout.
     fn receive(&mut self) -> Option<(usize, SlotMessage)> {
-        let said = self.messages.recv_timeout(POLL_INTERVAL).ok();
-        if said.is_none() {
+        let message = self.messages.recv_timeout(POLL_INTERVAL).ok();
+        if message.is_none() {
             self.propagate_panic();
         }
-        said
+        message
     }
 
     /// Ends the work of a slot; a guest may stay in it.
@@ -223,8 +223,8 @@ impl GuestPool {
             if let Some(trial) = self.made.remove(&key) {
                 return trial;
             }
-            let Some((at, said)) = self.receive() else { continue };
-            match said {
+            let Some((at, message)) = self.receive() else { continue };
+            match message {
                 SlotMessage::Phase(text) => {
                     if self.slots[at].runs(key) {
                         report(&text);

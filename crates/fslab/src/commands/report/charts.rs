@@ -48,7 +48,9 @@ pub(in crate::commands) fn write(
     directory: &Path,
 ) -> Result<(), Failure> {
     let shown = directory.display();
-    fs::create_dir_all(directory).with_context(|| format!("creating the directory {shown}"))?;
+    fs::create_dir_all(directory).with_context(|| {
+        format!("cannot create the directory {shown}; use another path with --charts")
+    })?;
     let mark = format!("{MARK}{of} -->");
     let old = ours(directory, &mark)?;
     // From here on an incomplete directory is recognized as one of this run.

@@ -59,7 +59,7 @@ fn seen(millis: u64, steal: u64, others: u64) -> SystemActivity {
 }
 
 /// Reason for a trial with this system activity and these warnings.
-fn said(
+fn verdict(
     activity: &[(&str, SystemActivity)],
     warnings: &[Warning],
     own_devices: bool,
@@ -76,17 +76,17 @@ fn said(
 
 #[test]
 fn steal_counts_above_two_percent_of_all_cpus() {
-    assert_eq!(said(&[("write", seen(2000, 79, 0))], &[], true), None);
-    let why = said(&[("write", seen(2000, 81, 0))], &[], true).unwrap();
+    assert_eq!(verdict(&[("write", seen(2000, 79, 0))], &[], true), None);
+    let why = verdict(&[("write", seen(2000, 81, 0))], &[], true).unwrap();
     assert_eq!(why, "the hypervisor stole 2.0 % of the CPU time in write");
 }
 
 #[test]
 fn a_delay_in_a_short_phase_does_not_invalidate_a_trial() {
-    assert_eq!(said(&[("write", seen(100, 50, 100))], &[], true), None);
+    assert_eq!(verdict(&[("write", seen(100, 50, 100))], &[], true), None);
     // Several short phases together are long enough.
     let short = ("write", seen(600, 60, 0));
-    let why = said(&[short.clone(), ("read", short.1)], &[], true).unwrap();
+    let why = verdict(&[short.clone(), ("read", short.1)], &[], true).unwrap();
     assert!(why.ends_with("in its short phases"), "{why}");
 }
 
@@ -94,22 +94,22 @@ fn a_delay_in_a_short_phase_does_not_invalidate_a_trial() {
 fn only_measured_phases_are_judged() {
     let disturbed = seen(2000, 1000, 1000);
     for unmeasured in ["prepare", "mkfs"] {
-        assert_eq!(said(&[(unmeasured, disturbed.clone())], &[], true), None);
+        assert_eq!(verdict(&[(unmeasured, disturbed.clone())], &[], true), None);
     }
 }
 
 #[test]
 fn ordinary_background_load_is_accepted() {
     // 9 % of two CPUs used by other processes, which `other-cpu-load` reports.
-    assert_eq!(said(&[("write", seen(2000, 0, 360))], &[], true), None);
-    let why = said(&[("write", seen(2000, 0, 440))], &[], true).unwrap();
+    assert_eq!(verdict(&[("write", seen(2000, 0, 360))], &[], true), None);
+    let why = verdict(&[("write", seen(2000, 0, 440))], &[], true).unwrap();
     assert_eq!(why, "other processes used 11.0 % of the CPU time in write");
 }
 
 #[test]
 fn cpu_throttling_invalidates_a_trial() {
     let throttled = SystemActivity { throttled: Some(3), ..seen(10, 0, 0) };
-    let why = said(&[("write", throttled)], &[], true).unwrap();
+    let why = verdict(&[("write", throttled)], &[], true).unwrap();
     assert_eq!(why, "the CPU was throttled (3 events)");
 }
 
@@ -120,17 +120,17 @@ fn other_io_counts_on_dedicated_devices_only() {
         bytes: model::Bytes::mib(9),
         share: Ratio(share),
     };
-    let why = said(&[], &[foreign(0.08)], true).unwrap();
+    let why = verdict(&[], &[foreign(0.08)], true).unwrap();
     assert_eq!(why, "other I/O on sda: 8.0 % of its bytes");
-    assert_eq!(said(&[], &[foreign(0.08)], false), None, "an image on a shared disk");
-    assert_eq!(said(&[], &[foreign(0.005)], true), None);
+    assert_eq!(verdict(&[], &[foreign(0.08)], false), None, "an image on a shared disk");
+    assert_eq!(verdict(&[], &[foreign(0.005)], true), None);
 }
 
 #[test]
 fn kernel_messages_about_stalls_or_resets_count() {
     let logged = |text: &str| {
         let line = LogLine { level: 3, fatal: false, text: text.into() };
-        said(&[("write", SystemActivity { log: vec![line], ..seen(10, 0, 0) })], &[], true)
+        verdict(&[("write", SystemActivity { log: vec![line], ..seen(10, 0, 0) })], &[], true)
     };
     for spoiling in [
         "INFO: task kworker/0:1:55 blocked for more than 120 seconds.",
@@ -158,9 +158,9 @@ fn kernel_messages_about_stalls_or_resets_count() {
 #[test]
 fn lazy_initialization_counts_unless_the_plan_enables_it() {
     let background = |who: &str| Warning::DeferredWork { who: who.into(), time: Nanos(20_000_000) };
-    assert!(said(&[], &[background("ext4lazyinit")], true).is_some());
+    assert!(verdict(&[], &[background("ext4lazyinit")], true).is_some());
     // Deferred work of btrfs recurs in every trial: it is part of the workload.
-    assert_eq!(said(&[], &[background("btrfs-cleaner")], true), None);
+    assert_eq!(verdict(&[], &[background("btrfs-cleaner")], true), None);
     let (mut cell, phases) = (cell(), phases());
     cell.filesystem.mkfs = vec!["-E".into(), "lazy_itable_init=1".into()];
     let warnings = vec![(Some("write".into()), background("ext4lazyinit"))];
@@ -176,13 +176,13 @@ fn a_changed_setting_invalidates_a_trial_unless_it_was_never_applied() {
     };
     let (cell, phases) = (cell(), phases());
     let usual = BTreeSet::from(["read_ahead".to_owned()]);
-    let said = |setting, usual| {
+    let verdict = |setting, usual| {
         let known = TrialContext { cell: &cell, phases: &phases, own_devices: true, usual };
         reason(&TrialRecord { warnings: vec![misread(setting)], ..trial() }, &known)
     };
-    assert_eq!(said("read_ahead", None), None, "the first trial has no predecessor");
-    assert_eq!(said("read_ahead", Some(&usual)), None);
-    let why = said("scheduler", Some(&usual)).unwrap();
+    assert_eq!(verdict("read_ahead", None), None, "the first trial has no predecessor");
+    assert_eq!(verdict("read_ahead", Some(&usual)), None);
+    let why = verdict("scheduler", Some(&usual)).unwrap();
     assert_eq!(why, "scheduler was not applied, unlike in earlier trials");
 }
 
@@ -191,7 +191,7 @@ fn damage_and_slow_results_are_valid() {
     let damaged = Warning::FsckFailed { verdict: "4: bad block bitmap".into() };
     let short = Warning::ShortPhase { elapsed: Nanos(1) };
     let steal = Warning::CpuSteal { share: Ratio(0.01) };
-    assert_eq!(said(&[("write", seen(2000, 0, 0))], &[damaged, short, steal], true), None);
+    assert_eq!(verdict(&[("write", seen(2000, 0, 0))], &[damaged, short, steal], true), None);
 }
 
 #[test]

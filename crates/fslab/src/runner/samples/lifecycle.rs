@@ -71,8 +71,8 @@ pub(in crate::runner) fn available_space(space: Space) -> Vec<Sample> {
         (Metric::DeviceSize, Some(space.device_size.0)),
         (Metric::Inodes, space.inodes),
     ];
-    let told = values.into_iter().filter_map(|(metric, value)| Some((metric, float(value?))));
-    told.map(|(metric, value)| sample(lifecycle::MKFS, metric, value)).collect()
+    let known = values.into_iter().filter_map(|(metric, value)| Some((metric, float(value?))));
+    known.map(|(metric, value)| sample(lifecycle::MKFS, metric, value)).collect()
 }
 
 /// Space that the files use after the phases.

@@ -67,8 +67,8 @@ pub(super) fn of_phase(phase: &Phase, result: &PhaseResult, known: &PhaseContext
         named.add(Metric::ThroughputDbench, rate);
     }
     let parts = share(idle, known.activity.window) <= IDLE;
-    let told = |sample: &Sample| parts || !OF_PARTS.contains(&sample.metric);
-    named.samples.retain(told);
+    let is_shown = |sample: &Sample| parts || !OF_PARTS.contains(&sample.metric);
+    named.samples.retain(is_shown);
     kept(named.samples, clock)
 }
 

@@ -374,7 +374,7 @@ fn rounded(wanted: &str, found: &str) -> bool {
 
 /// Checks that the directory under test is still writable after a phase.
 fn writable(phase: &str, directory: &Path) -> Result<(), Stop> {
-    let flags = rustix::fs::statvfs(directory).map(|told| told.f_flag);
+    let flags = rustix::fs::statvfs(directory).map(|statistics| statistics.f_flag);
     let flags = flags
         .map_err(|error| Stop::failed(&format!("checking the filesystem after {phase}"), &error))?;
     verdict::still_writable(flags).map_err(|why| Stop::Failed(format!("{phase}: {why}")))

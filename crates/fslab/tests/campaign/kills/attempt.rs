@@ -15,7 +15,7 @@ use super::{
     subject::{Ground, Kind, Subject, patience},
     whole,
 };
-use crate::support::said;
+use crate::support::finished;
 
 /// Cell, repetition, and attempt of a stored trial.
 type Trial = (usize, u32, u32);
@@ -236,7 +236,7 @@ impl<'a> Attempt<'a> {
     fn to_end(&self, arguments: &[String]) -> (ExitStatus, String) {
         let mut command = self.ground.command(arguments, self.boot().as_deref());
         let output = command.output().unwrap();
-        (output.status, said(output).stderr)
+        (output.status, finished(output).stderr)
     }
 
     fn ended(&mut self, child: &mut Child, patience: Duration) -> ExitStatus {

@@ -269,9 +269,9 @@ fn clean_restores_settings_of_a_killed_run() {
     assert!(changed.iter().any(|line| line.contains(&format!("/queue/write_cache: {other}, was"))));
     child.kill().unwrap();
     child.wait().unwrap();
-    let said = bench.ends(0, &["clean"]);
+    let output = bench.ends(0, &["clean"]);
     let changed = Settings::read(Some(disk.path()), false).changed(&before);
-    assert!(changed.is_empty(), "{changed:?}\n{}", said.stdout);
+    assert!(changed.is_empty(), "{changed:?}\n{}", output.stdout);
     let left: Vec<_> =
         bench.left_behind().into_iter().filter(|line| !line.contains("disk.img")).collect();
     assert_eq!(left, Vec::<String>::new());

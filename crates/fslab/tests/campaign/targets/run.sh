@@ -57,10 +57,10 @@ try() { # number, target and the option -o if it is another, identity for --over
     echo "@before $number"
     read -r _
     fslab run /tmp/plan.toml --set "device=$device" "$@" ${destroy:+--overwrite-device "$destroy"} \
-        >/tmp/said 2>&1
+        >/tmp/output 2>&1
     status=$?
     sync
-    sed 's/^/| /' /tmp/said
+    sed 's/^/| /' /tmp/output
     echo "@after $number $status"
     read -r _
     rm -f /tmp/run.*

@@ -243,7 +243,8 @@ pub(super) fn time_limit(item: Item<'_>) -> Result<Nanos> {
     let time = Nanos::parse(&string(item)?)
         .map_err(|error| PlanError::new(error.to_string(), item.span()))?;
     match time {
-        Nanos(0) => Err(PlanError::new("time_limit is 0", item.span())),
+        Nanos(0) => Err(PlanError::new("`time_limit` is 0", item.span())
+            .hint("use a duration such as \"2h\", or remove the key")),
         time => Ok(time),
     }
 }

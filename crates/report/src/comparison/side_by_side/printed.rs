@@ -140,7 +140,7 @@ fn of_bonnie(set: &Published) -> Vec<Value> {
 }
 
 /// Name that the source of a study uses for a filesystem of its built-in plan.
-pub(super) fn alias<'a>(suite: &str, name: &'a str) -> &'a str {
+pub(in crate::comparison) fn alias<'a>(suite: &str, name: &'a str) -> &'a str {
     match (suite, name) {
         ("bonnie", "ext4") => "ext4 defaults",
         ("bonnie", "btrfs from ext4") => "btrfs from ext4 conversion",

@@ -101,6 +101,11 @@ mod tests {
         let mut few = fixture::record();
         few.trials.retain(|trial| trial.repetition < 3);
         assert_eq!(grade(&few), Grade::Poor, "no test has a comparison");
+        let mut empty = fixture::record();
+        empty.trials.clear();
+        let answer = Answer::new(&View::new(&empty));
+        assert_eq!(answer.trust.grade, Grade::Poor);
+        assert_eq!(answer.trust.reason.as_deref(), Some("nothing was measured"));
         let answer = Answer::new(&View::new(&warned(&steal, 1)));
         assert!(answer.trust.reason.is_some_and(|reason| reason.contains(" results")));
         assert!(answer.trust.hint.is_some());

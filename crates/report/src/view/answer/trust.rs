@@ -43,8 +43,9 @@ fn describes(row: &WarningRow) -> bool {
         || of(Warning::PlanOverridden { what: String::new() })
 }
 
-/// Poor: no test can be ranked, or at least half of the results have a blocking warning. Limited: a
-/// blocking warning, or the same warning at a quarter of the results or for the whole run.
+/// Poor: nothing was measured, no test can be ranked, or at least half of the results have a
+/// blocking warning. Limited: a blocking warning, or the same warning at a quarter of the results
+/// or for the whole run.
 pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
     let entries: Vec<_> = tests
         .iter()
@@ -69,10 +70,13 @@ pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
     let blocked = entries.iter().filter(|entry| !entry.barring.is_empty()).count();
     let compared = tests.iter().any(is_contest) || columns(view, tests).len() < 2;
     let grade = match causes.is_empty() {
-        _ if !compared || blocked * 2 >= all.max(1) => Grade::Poor,
+        _ if all == 0 || !compared || blocked * 2 >= all => Grade::Poor,
         true => Grade::Good,
         false => Grade::Limited,
     };
+    if all == 0 {
+        return Trust { grade, reason: Some("nothing was measured".to_owned()), hint: None };
+    }
     let main = causes.last();
     let reason = |(row, numbers): &(&WarningRow, usize)| {
         let others = causes.len() - 1;

@@ -14,14 +14,14 @@ pub(crate) struct Findings {
 }
 
 /// Findings that further repetitions cannot invalidate: failures, bottlenecks, and the scope.
-const LASTING: [&str; 3] = ["C20", "C21", "C22"];
+const FINAL: [&str; 3] = ["C20", "C21", "C22"];
 
 impl Findings {
     /// Marks all findings that depend on confidence intervals as provisional.
     pub(crate) fn make_provisional(&mut self) {
         self.provisional = true;
         for finding in self.by_point.iter_mut().flat_map(|point| &mut point.findings) {
-            if !LASTING.contains(&finding.template) {
+            if !FINAL.contains(&finding.template) {
                 finding.text = format!("provisional: {}", finding.text);
             }
         }

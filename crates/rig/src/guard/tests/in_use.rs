@@ -5,10 +5,7 @@ use std::{fs::File, os::unix::fs::OpenOptionsExt, path::Path};
 use rustix::fs::OFlags;
 
 use super::fixture::*;
-use crate::guard::{
-    Refusal,
-    block::{Block, Number},
-};
+use crate::guard::{Number, Refusal, block::Block};
 
 const SIZE: u64 = 32 << 20;
 

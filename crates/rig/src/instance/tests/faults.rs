@@ -120,7 +120,7 @@ fn a_clean_survives_a_fault_of_each_call_and_the_next_one_leaves_nothing() {
     let killed = |host: &Arc<FailingHost>, root: &Path| {
         let array = Layer::Md { level: "raid1".into(), chunk: None };
         let (rig, _mounted) = begin(host, root, &[array, crypt()]).unwrap();
-        rig.shared.journaled().forget();
+        rig.base.shared.journaled().forget();
     };
     let count = calls(|host, root| {
         killed(host, root);

@@ -154,7 +154,7 @@ fn data_of_mkfs_is_on_the_device_when_the_monitor_stops() {
     let Some(rig) = open(temp.path(), "mkfs", &image(Bytes::mib(64), 1)) else { return };
     let catalog = Catalog::embedded();
     let ext4 = catalog.get("ext4").unwrap();
-    let Backing::Images(images) = &rig.backing else { panic!("images were asked for") };
+    let Backing::Images(images) = &rig.base.backing else { panic!("images were asked for") };
     let name = name_of(&images[0].device());
     let written = || DeviceStat::read(&RealHost, &name).unwrap().counters.written;
     let before = written();

@@ -65,7 +65,7 @@ fn in_memory(temp: &Path, run_id: &str) -> Option<(tempfile::TempDir, Rig)> {
 fn loop_device_settings_are_restored() {
     let temp = place();
     let Some((_memory, rig)) = in_memory(temp.path(), "tuned-loop") else { return };
-    let name = name_of(&rig.backing.devices()[0]);
+    let name = name_of(&rig.base.backing.devices()[0]);
     let queue = Path::new("/sys/class/block").join(&name).join("queue");
     let files = ["scheduler", "read_ahead_kb", "nr_requests", "write_cache", "wbt_lat_usec"];
     let read = || files.map(|file| fs::read_to_string(queue.join(file)).unwrap_or_default());
@@ -91,7 +91,7 @@ fn loop_device_settings_are_restored() {
     let fact = |name: &str| {
         mounted
             .environment()
-            .get(&format!("setting.{name}.{}", name_of(&rig.backing.devices()[0])))
+            .get(&format!("setting.{name}.{}", name_of(&rig.base.backing.devices()[0])))
             .map(str::to_owned)
     };
     assert_eq!(fact("read_ahead").as_deref(), Some("768 KiB"));

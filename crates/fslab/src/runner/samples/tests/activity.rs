@@ -277,14 +277,14 @@ fn steps_and_space_have_separate_samples() {
         program: Some(ProgramTime { user: Nanos(1_000), system: Nanos(2_000) }),
         activity: Some(known.activity),
     };
-    let told = |samples: Vec<Sample>| {
-        let told: Vec<_> =
+    let values = |samples: Vec<Sample>| {
+        let values: Vec<_> =
             samples.iter().map(|s| (s.phase.clone(), s.metric.name(), s.value)).collect();
-        told
+        values
     };
     let mkfs = |metric, value| ("mkfs".to_owned(), metric, value);
     assert_eq!(
-        told(step(&whole, Clock::Wall)),
+        values(step(&whole, Clock::Wall)),
         [
             mkfs("elapsed", 4000.0),
             mkfs("user_time", 1000.0),
@@ -297,19 +297,19 @@ fn steps_and_space_have_separate_samples() {
         ]
     );
     let bare = Step { program: None, activity: None, ..whole };
-    assert_eq!(told(step(&bare, Clock::Wall)), [mkfs("elapsed", 4000.0)]);
+    assert_eq!(values(step(&bare, Clock::Wall)), [mkfs("elapsed", 4000.0)]);
     let space =
         Space { available: Bytes(5), device_size: Bytes(9), inodes: None, ..Space::default() };
     assert_eq!(
-        told(available_space(space)),
+        values(available_space(space)),
         [mkfs("space_available", 5.0), mkfs("device_size", 9.0)]
     );
     let at = |metric, value| ("space".to_owned(), metric, value);
     assert_eq!(
-        told(used_space(SpaceUsage { used: Bytes(6), data: Bytes(4) })),
+        values(used_space(SpaceUsage { used: Bytes(6), data: Bytes(4) })),
         [at("space_used", 6.0), at("apparent_size", 4.0), at("space_amplification", 1.5)]
     );
-    let empty = told(used_space(SpaceUsage { used: Bytes(6), data: Bytes(0) }));
+    let empty = values(used_space(SpaceUsage { used: Bytes(6), data: Bytes(0) }));
     assert_eq!(empty.len(), 2, "nothing to divide by");
     assert_eq!(logged(&SystemActivity::default()), None);
 }

@@ -13,7 +13,7 @@ fn counted() -> PhaseContext {
     known
 }
 
-fn told(samples: &[Sample]) -> String {
+fn lines(samples: &[Sample]) -> String {
     let line = |sample: &Sample| format!("{} {}\n", sample.metric.name(), sample.value);
     samples.iter().map(line).collect()
 }
@@ -59,7 +59,7 @@ fn results_and_activity_become_instructions() {
         context_switches_per_op 0
         write_amplification 0.004291534423828125
     "#]]
-    .assert_eq(&told(&samples));
+    .assert_eq(&lines(&samples));
     let timed = [Unit::Nanoseconds, Unit::OpsPerSecond, Unit::BytesPerSecond, Unit::Hertz];
     assert!(samples.iter().all(|sample| !timed.contains(&sample.metric.spec().unit)));
     assert!(samples.iter().all(|sample| sample.worker.is_none()), "rates of workers are rates");
@@ -90,7 +90,7 @@ fn steps_become_instructions() {
         device_flush_requests 6
         process_instructions 3000
     "#]]
-    .assert_eq(&told(&super::super::step(&step, Clock::Instructions)));
+    .assert_eq(&lines(&super::super::step(&step, Clock::Instructions)));
     let looks = monitoring_overhead(
         Nanos(5),
         Nanos(50),
@@ -100,7 +100,7 @@ fn steps_become_instructions() {
     expect![[r#"
         monitoring_memory 20971520
     "#]]
-    .assert_eq(&told(&looks));
+    .assert_eq(&lines(&looks));
 }
 
 /// One CPU whose time is all attributed to tasks, except this much.

@@ -114,8 +114,8 @@ fn other_cpu_load_is_reported() {
     let mut known = everything();
     others(4000)(&mut known);
     let samples = of_phase(&phase, &result, &known);
-    let told = warnings(&phase, &result, &known, &samples);
-    let who = told.iter().find(|warning| warning.code() == "other-cpu-load").unwrap().message();
+    let found = warnings(&phase, &result, &known, &samples);
+    let who = found.iter().find(|warning| warning.code() == "other-cpu-load").unwrap().message();
     assert!(who.contains("20.0 %") && who.contains("updatedb (/system.slice)"), "{who}");
 }
 
@@ -351,6 +351,6 @@ fn kernel_messages_are_reported_except_notices() {
     let zeros = "operation not supported error, dev loop3, sector 8 op 0x9:(WRITE_ZEROES)";
     known.activity.log = vec![line(6, "mounted"), line(4, "slow"), line(3, zeros), line(3, "hung")];
     let samples = of_phase(&phase, &result, &known);
-    let told = warnings(&phase, &result, &known, &samples);
-    assert_eq!(told, [Warning::KernelMessage { line: "slow".into(), lines: 2 }]);
+    let found = warnings(&phase, &result, &known, &samples);
+    assert_eq!(found, [Warning::KernelMessage { line: "slow".into(), lines: 2 }]);
 }

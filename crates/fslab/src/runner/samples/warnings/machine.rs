@@ -107,8 +107,9 @@ fn other_io(activity: &SystemActivity) -> Option<Warning> {
     let mut known = BTreeSet::new();
     let devices: Vec<_> =
         activity.devices.iter().filter(|device| known.insert(&device.name)).collect();
-    let told = |depth: u32| !activity.without_counters.iter().any(|device| device.depth == depth);
-    let lower = devices.iter().filter(|device| device.depth > 0 && told(device.depth - 1));
+    let counted =
+        |depth: u32| !activity.without_counters.iter().any(|device| device.depth == depth);
+    let lower = devices.iter().filter(|device| device.depth > 0 && counted(device.depth - 1));
     let beyond = lower.filter_map(|lower| {
         let above = || devices.iter().filter(|device| device.depth + 1 == lower.depth);
         let explained: Bytes = above().map(|device| device.read + device.written).sum();
@@ -151,8 +152,8 @@ fn background(activity: &SystemActivity) -> Option<Warning> {
 /// trial instead, see [`crate::runner::verdict`].
 pub(in crate::runner::samples) fn logged(activity: &SystemActivity) -> Option<Warning> {
     let grave = || {
-        let told = activity.log.iter().filter(|line| !line.fatal && line.level <= LOG_LEVEL);
-        told.filter(|line| !line.text.contains(LOG_HARMLESS))
+        let lines = activity.log.iter().filter(|line| !line.fatal && line.level <= LOG_LEVEL);
+        lines.filter(|line| !line.text.contains(LOG_HARMLESS))
     };
     let line = grave().next()?.text.clone();
     Some(Warning::KernelMessage { line, lines: grave().count() as u64 })

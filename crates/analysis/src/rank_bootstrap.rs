@@ -20,8 +20,8 @@ use crate::{
         halves::{Halves, Lanes, halved},
         paired::{PairedWeights, SIDE},
     },
-    compare::Sample,
     count,
+    sample::Sample,
 };
 
 /// Fraction of resamples outside the rank interval on either side.

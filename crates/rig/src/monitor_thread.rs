@@ -1,7 +1,7 @@
 //! Threads of this process that monitor, and their CPU time.
 //!
 //! There is one list per process: a thread is registered by a [`MonitorThread`] and removed when
-//! that is dropped. The sum only grows, so that every [`ActivityMonitor`](super::ActivityMonitor)
+//! that is dropped. The sum only grows, so that every [`ActivityMonitor`](crate::ActivityMonitor)
 //! computes the difference over its window.
 
 use std::{
@@ -27,7 +27,7 @@ fn list() -> std::sync::MutexGuard<'static, MonitorCpuTime> {
 
 /// CPU time that the threads of this process used for monitoring since its start: those registered
 /// by a [`MonitorThread`], and the start and end of each
-/// [`ActivityMonitor`](super::ActivityMonitor).
+/// [`ActivityMonitor`](crate::ActivityMonitor).
 pub fn monitor_cpu_time() -> Nanos {
     let list = list();
     let running = list.threads.iter().map(|&(thread, began)| {

@@ -2,7 +2,7 @@
 
 use model::metric::Better;
 
-use crate::{Error, median, sorted, trend::Repetition};
+use crate::{Error, median, sorted, sweep::Repetition};
 
 /// Logarithms of a cell's values, signed so that larger is better.
 pub(crate) struct Sample {

@@ -1,0 +1,306 @@
+//! Driver of all phases: starts the workers of a phase, runs them together, and collects their
+//! results.
+//!
+//! A kind of phase implements [`Phase`], which prepares a worker, and [`WorkerLoop`], which does
+//! its operations. Everything else is the same for all kinds:
+//!
+//! ```text
+//! run   control block, progress, workers       │ barrier │ wait │ results, or the first error
+//! work  CPU, descriptors, perform (prepares)   │ barrier │ start, advance … │ finish, report
+//! ```
+//!
+//! The coordinator is the calling thread. It sleeps while the workers run and checks every 50 ms
+//! for an interruption.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+};
+
+use model::{
+    Bytes, Nanos, PhaseResult,
+    phase::{Stonewall, WorkerKind, WorkerResult, Workers},
+};
+
+use crate::{
+    Context, EngineError, affinity,
+    barrier::ControlBlock,
+    clock::{Usage, now},
+    counter::Counter,
+    error::{Failure, Fault},
+    process::{self, Process, WorkerJob},
+};
+
+/// Kind of phase.
+pub(crate) trait Phase: Sync {
+    /// Error of a worker.
+    type Error: PhaseError;
+
+    /// True if threads get a separate descriptor table ([`affinity::own_descriptors`]).
+    const OWN_DESCRIPTORS: bool = true;
+
+    /// Workers of the phase.
+    fn workers(&self) -> Workers;
+
+    /// Bytes that the phase moves unless it is stopped; zero if that is unknown.
+    fn total(&self) -> Bytes;
+
+    /// Path of a worker for errors that concern no other file.
+    fn path(&self, worker: u32) -> PathBuf;
+
+    /// Control block of the phase.
+    fn control(&self) -> Result<ControlBlock, EngineError> {
+        control(self)
+    }
+
+    /// Work of a worker process; `None` if the phase does not support processes.
+    fn job(&self) -> Option<process::Work> {
+        None
+    }
+
+    /// Prepares a worker, which is not timed, and passes its loop to [`Seat::run`].
+    fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Self::Error>;
+}
+
+/// Control block in memory.
+pub(crate) fn control<P: Phase + ?Sized>(phase: &P) -> Result<ControlBlock, EngineError> {
+    let fault = |fault| Failure { fault, path: phase.path(0) };
+    Ok(ControlBlock::new(phase.workers().count).map_err(fault)?)
+}
+
+/// Error of a worker.
+pub(crate) trait PhaseError: From<Failure> + Into<EngineError> {
+    /// True if the phase was aborted, so that this error is a consequence.
+    fn is_abort(&self) -> bool;
+}
+
+impl PhaseError for Failure {
+    fn is_abort(&self) -> bool {
+        self.fault == Fault::Aborted
+    }
+}
+
+impl PhaseError for EngineError {
+    fn is_abort(&self) -> bool {
+        matches!(self, Self::Interrupted)
+    }
+}
+
+/// Prepared worker.
+pub(crate) trait WorkerLoop: Sized {
+    /// Error of the worker.
+    type Error: From<Failure>;
+
+    /// Reads the clock and starts the schedule of the operations.
+    fn start(&mut self) -> Nanos {
+        now()
+    }
+
+    /// Does the next operation or batch of operations. Returns false after the last one.
+    fn advance(&mut self, counter: &mut Counter<'_>) -> Result<bool, Self::Error>;
+
+    /// Timed work after the last operation, which ended at `ended`.
+    fn finish(&mut self, ended: Nanos) -> Result<Ended, Self::Error> {
+        Ok(Ended { synced: ended, closed: ended })
+    }
+
+    /// Untimed work at the end: adds to the result what the counter does not know.
+    fn report(self, _result: &mut WorkerResult) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+/// Instants after the last operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// End of the sync.
+    pub(crate) synced: Nanos,
+    /// End of closing files.
+    pub(crate) closed: Nanos,
+}
+
+/// Place of a worker in its phase.
+pub(crate) struct Seat<'a> {
+    /// Index of the worker.
+    pub(crate) worker: u32,
+    /// Path for errors that concern no other file.
+    pub(crate) path: PathBuf,
+    /// Control block shared with the other workers.
+    pub(crate) control: &'a ControlBlock,
+    stonewall: Stonewall,
+}
+
+impl Seat<'_> {
+    /// Failure that concerns no other file than that of the worker.
+    pub(crate) fn failure(&self, fault: Fault) -> Failure {
+        Failure { fault, path: self.path.clone() }
+    }
+
+    /// Waits for the other workers and runs the loop.
+    pub(crate) fn run<W: WorkerLoop>(
+        &self,
+        mut work: W,
+        mut counter: Counter<'_>,
+    ) -> Result<WorkerResult, W::Error> {
+        self.control.arrive().map_err(|fault| self.failure(fault))?;
+        let before = Usage::of_this_thread();
+        counter.start(work.start());
+        while work.advance(&mut counter)? {}
+        if counter.complete && self.stonewall != Stonewall::Off {
+            self.control.stop();
+        }
+        let ended = counter.clock;
+        let Ended { synced, closed } = work.finish(ended)?;
+        let usage = Usage::of_this_thread().since(before);
+        self.control.slot(self.worker).end(closed);
+        let mut result = counter.finish(self.worker, usage);
+        (result.end_sync_time, result.close_time) = (synced - ended, closed - synced);
+        work.report(&mut result)?;
+        Ok(result)
+    }
+}
+
+/// Does the work of one worker in the calling thread, and aborts the others if it fails.
+pub(crate) fn work<P: Phase>(
+    phase: &P,
+    worker: u32,
+    control: &ControlBlock,
+) -> Result<WorkerResult, P::Error> {
+    let workers = phase.workers();
+    let seat = Seat { worker, path: phase.path(worker), control, stonewall: workers.stonewall };
+    let result = match affinity::apply(workers, worker) {
+        Ok(()) => {
+            if P::OWN_DESCRIPTORS && workers.kind == WorkerKind::Thread {
+                affinity::own_descriptors();
+            }
+            phase.perform(&seat)
+        }
+        Err(fault) => Err(seat.failure(fault).into()),
+    };
+    if result.as_ref().is_err_and(|error| !error.is_abort()) {
+        control.fail(worker);
+    }
+    result
+}
+
+/// Runs all workers of a phase. If one fails, the others are aborted immediately.
+///
+/// # Errors
+/// The error of the worker that failed first; [`EngineError::Interrupted`] if the caller
+/// interrupted the phase.
+pub(crate) fn run<P: Phase>(phase: &P, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
+    interrupted(context.interrupt)?;
+    let Workers { count, kind, .. } = phase.workers();
+    let control = Arc::new(phase.control()?);
+    context.progress.begin(Some(Arc::clone(&control)), phase.total());
+    let control = &*control;
+    let (released, outcomes) = match kind {
+        WorkerKind::Thread => {
+            let work =
+                (0..count).map(|worker| move || work(phase, worker, control).map_err(Into::into));
+            run_threads(control, context.interrupt, work)?
+        }
+        WorkerKind::Process => {
+            let job = phase.job().expect("checked: the phase supports processes");
+            let job = WorkerJob::new(job, context.directory, control);
+            let job = &job;
+            let processes = Process::spawn_all(count, job, context.worker_command)?;
+            let work = processes.into_iter().map(|process| move || process.run(job, control));
+            run_threads(control, context.interrupt, work)?
+        }
+    };
+    interrupted(context.interrupt)?;
+    let workers = results(outcomes, control.first_failed_worker())?;
+    Ok(PhaseResult::new(workers, control.last_end() - released))
+}
+
+/// Fails if the caller interrupted the phase.
+pub(crate) fn interrupted(interrupt: &AtomicBool) -> Result<(), EngineError> {
+    if interrupt.load(Relaxed) { Err(EngineError::Interrupted) } else { Ok(()) }
+}
+
+/// Result of one worker.
+type Outcome = Result<WorkerResult, EngineError>;
+
+/// Runs each piece of work in a thread, opens the gate when all workers are ready, and waits for
+/// all of them. Returns the instant at which the gate opened and the results in order.
+fn run_threads<W>(
+    control: &ControlBlock,
+    interrupt: &AtomicBool,
+    work: impl Iterator<Item = W>,
+) -> Result<(Nanos, Vec<Outcome>), EngineError>
+where
+    W: FnOnce() -> Outcome + Send,
+{
+    let poll = || {
+        if interrupt.load(Relaxed) && !control.aborted() {
+            control.abort();
+        }
+    };
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (work, worker) in work.zip(0..) {
+            let guard = DoneGuard { control, worker };
+            let builder = thread::Builder::new().name(format!("worker-{worker}"));
+            let thread = builder.spawn_scoped(scope, move || {
+                let _guard = guard;
+                work()
+            });
+            match thread {
+                Ok(thread) => threads.push(thread),
+                Err(source) => {
+                    control.abort();
+                    return Err(EngineError::Spawn { worker, program: "thread".into(), source });
+                }
+            }
+        }
+        control.wait_ready(poll);
+        let released = control.release();
+        control.wait_finished(poll);
+        let join = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        Ok((released, threads.into_iter().map(join).collect()))
+    })
+}
+
+/// Marks a worker as ended when dropped, even if it panics.
+struct DoneGuard<'a> {
+    control: &'a ControlBlock,
+    worker: u32,
+}
+
+impl Drop for DoneGuard<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.control.fail(self.worker);
+        }
+        self.control.finish();
+    }
+}
+
+/// Results of all workers, or the error of the worker that failed first; later failures are
+/// consequences.
+fn results(
+    outcomes: Vec<Outcome>,
+    first_failed_worker: Option<u32>,
+) -> Result<Vec<WorkerResult>, EngineError> {
+    let mut errors = Vec::new();
+    let mut results = Vec::new();
+    for (outcome, worker) in outcomes.into_iter().zip(0..) {
+        match outcome {
+            Ok(result) => results.push(result),
+            Err(error) => errors.push((worker, error)),
+        }
+    }
+    let first =
+        errors.iter().position(|(worker, _)| Some(*worker) == first_failed_worker).unwrap_or(0);
+    match errors.into_iter().nth(first) {
+        Some((_, error)) => Err(error),
+        None => Ok(results),
+    }
+}

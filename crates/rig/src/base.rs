@@ -1,0 +1,77 @@
+//! Part of a run's storage that its instances use.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+};
+
+use model::Storage;
+
+use crate::{
+    activity::MonitorCache, device::Backing, guard::ClaimedDevice, host::Host,
+    journaled_host::JournaledHost,
+};
+
+/// Options of a run, in addition to its storage.
+#[derive(Clone, Debug)]
+pub struct RigOptions {
+    /// Directory of journal and mount point; `None` for [`crate::undo::default_state_directory`].
+    pub state_directory: Option<PathBuf>,
+    /// Unique name of the run: lower-case letters, digits, and dashes.
+    pub run_id: String,
+    /// Devices whose data may be overwritten; see [`crate::guard::Permission::overwrite`].
+    pub overwrite: Vec<String>,
+    /// Run file; never on the filesystem under test.
+    pub store_file: PathBuf,
+    /// Directory for images if the plan has no `image_directory`; created if missing.
+    pub default_image_directory: PathBuf,
+    /// Set by the caller, from any thread or signal handler, to interrupt the filling of a
+    /// filesystem.
+    pub interrupt: Arc<AtomicBool>,
+}
+
+/// State shared by the rig and its instance.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) journaled: Mutex<JournaledHost>,
+    /// True while an instance exists.
+    pub(crate) occupied: AtomicBool,
+    /// Cache of the activity monitor.
+    pub(crate) monitor_cache: MonitorCache,
+}
+
+impl Shared {
+    pub(crate) fn journaled(&self) -> MutexGuard<'_, JournaledHost> {
+        // The journal remains valid if a holder panics: each line is written before its operation.
+        self.journaled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Storage of a run, claimed and created.
+#[derive(Debug)]
+pub(crate) struct Base {
+    /// State shared with the instance.
+    pub(crate) shared: Arc<Shared>,
+    /// Images, devices, or directory.
+    pub(crate) backing: Backing,
+    /// Options of the run.
+    pub(crate) options: RigOptions,
+    /// Mount point of the instances.
+    pub(crate) mount_point: PathBuf,
+    /// Storage of the plan.
+    pub(crate) storage: Storage,
+}
+
+impl Base {
+    /// Description of the storage.
+    pub(crate) fn describe(&self) -> String {
+        match &self.backing {
+            Backing::Devices(devices) => {
+                let lines: Vec<_> = devices.iter().map(ClaimedDevice::describe).collect();
+                lines.join("\n")
+            }
+            Backing::Images(_) | Backing::Directory(_) => self.storage.to_string(),
+        }
+    }
+}
