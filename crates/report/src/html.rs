@@ -21,7 +21,7 @@ mod wide;
 use askama::Template;
 
 use crate::{
-    document::html::{marker, rendered},
+    document::html::{marker, rendered, section},
     published,
     view::{EquivalenceMargin, Facts, Filesystem, Findings, Missing, View, WarningRow},
 };
@@ -70,6 +70,11 @@ fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
         warnings: &view.warnings,
         missing: &view.missing,
         filesystems: view.filesystems.iter().enumerate().map(legend).collect(),
+        since: view.since.as_ref().map(|own| {
+            let mut html = String::new();
+            section(&mut html, own, 2);
+            html
+        }),
         study: study::section(view, &points),
         suites,
         scaling,
@@ -111,6 +116,8 @@ struct Page<'a> {
     warnings: &'a [WarningRow],
     missing: &'a [Missing],
     filesystems: Vec<Legend<'a>>,
+    /// What changed since the previous run of the plan.
+    since: Option<String>,
     study: Option<StudySection<'a>>,
     suites: Vec<SuiteSection<'a>>,
     scaling: Vec<WideSection<'a>>,

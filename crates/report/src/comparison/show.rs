@@ -52,7 +52,12 @@ pub fn terminal(runs: &[&RunRecord], chain: &Chain, options: &TerminalOptions) -
 
 /// Markdown of a comparison, short enough for a mailing list.
 pub fn markdown(runs: &[&RunRecord], chain: &Chain) -> String {
-    document::markdown::markdown(&document(runs, chain, Extent::Mail))
+    document::markdown::markdown(&mail(runs, chain))
+}
+
+/// Verdict, table, and conditions.
+pub(crate) fn mail(runs: &[&RunRecord], chain: &Chain) -> Document {
+    document(runs, chain, Extent::Mail)
 }
 
 /// One HTML file without external resources.

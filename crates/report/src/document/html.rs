@@ -34,7 +34,7 @@ pub(crate) fn html(document: &Document) -> String {
     rendered(&page) + "\n"
 }
 
-fn section(html: &mut String, section: &Section, level: usize) {
+pub(crate) fn section(html: &mut String, section: &Section, level: usize) {
     let (id, title) = (escape(&section.id), escape(&section.title));
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(
