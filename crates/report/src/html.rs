@@ -57,7 +57,7 @@ fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
     budget.return_unused(wide);
     let suites = suites::sections(view, &points, (charts, ranked), &mut budget);
     let tables = |tables: &[crate::view::Table]| -> Vec<String> {
-        tables.iter().map(|table| table_html(table, view, &points)).collect()
+        tables.iter().map(|table| table_html(table, &points)).collect()
     };
     let page = Page {
         facts: &view.facts,
@@ -85,7 +85,7 @@ fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
             .lifecycle
             .iter()
             .filter(|table| !view.in_study(&table.id))
-            .map(|table| table_html(table, view, &points))
+            .map(|table| table_html(table, &points))
             .collect(),
         published: published::note(view.suites.iter().map(|suite| suite.name.as_str())),
         omitted: budget.omitted(),
@@ -116,7 +116,7 @@ struct Page<'a> {
     warnings: &'a [WarningRow],
     missing: &'a [Missing],
     filesystems: Vec<Legend<'a>>,
-    /// What changed since the previous run of the plan.
+    /// Comparison with the previous run of the plan.
     since: Option<String>,
     study: Option<StudySection<'a>>,
     suites: Vec<SuiteSection<'a>>,

@@ -58,8 +58,8 @@ pub(crate) fn document(view: &View) -> Document {
 }
 
 impl View {
-    /// Adds what changed since the previous run of the same plan: the verdict, one row per test, and
-    /// the conditions that differ. Nothing if the runs cannot be compared.
+    /// Adds a comparison with the previous run of the same plan: the verdict, one row per test,
+    /// and the conditions that differ. Nothing if the runs cannot be compared.
     pub fn compare_with(&mut self, previous: &RunRecord, record: &RunRecord) {
         let runs = [previous, record];
         let chain = chain(&runs, &CompareOptions::default()).ok();

@@ -76,7 +76,7 @@ pub struct View {
     pub(crate) missing: Vec<Missing>,
     /// Section of the study that the plan names.
     pub(crate) study: Option<StudyView>,
-    /// What changed since the previous run of the plan.
+    /// Comparison with the previous run of the plan.
     pub(crate) since: Option<Section>,
     /// Results by suite.
     pub(crate) suites: Vec<Suite>,

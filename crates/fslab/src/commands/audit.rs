@@ -1,6 +1,7 @@
 //! `fslab audit`: checks published tables, and statements about them or about a run.
 //!
-//! [`report::audit`] and [`report::comparison::StudyAudit`] perform the checks; this module reads the files.
+//! [`report::audit`] and [`report::comparison::StudyAudit`] perform the checks; this module reads
+//! the files.
 
 use std::{io, path::Path};
 

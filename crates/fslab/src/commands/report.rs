@@ -56,7 +56,7 @@ pub(super) fn viewed(path: &Path, record: &RunRecord) -> View {
     view
 }
 
-/// The last earlier run of the same plan among the files `PLAN-*.fslab` beside a run file. Files
+/// The last earlier run of the same plan among the files `PLAN-*.fslab` next to a run file. Files
 /// that cannot be read are ignored.
 fn previous(path: &Path, record: &RunRecord) -> Option<RunRecord> {
     const READ_MAX: usize = 4;

@@ -362,7 +362,7 @@ struct Costs<'a> {
     shown: Vec<&'static (&'static str, &'static [Metric])>,
 }
 
-/// Metrics beside a test, in order of preference.
+/// Metrics in addition to that of a test, in order of preference.
 const COSTS: [(&str, &[Metric]); 2] = [
     ("CPU time per operation", &[Metric::AttributedCpuTimePerOp, Metric::SystemTimePerOp]),
     ("write amplification", &[Metric::WriteAmplification]),

@@ -166,7 +166,7 @@ fn a_report_has_what_changed_since_the_previous_run() {
 }
 
 #[test]
-fn cpu_time_and_amplification_are_beside_the_change() {
+fn cpu_time_and_amplification_are_next_to_the_change() {
     let mut runs = twenty();
     for (run, factor) in runs.iter_mut().zip([1.0, 2.0]) {
         for trial in &mut run.trials {
