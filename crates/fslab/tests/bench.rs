@@ -30,7 +30,8 @@ fn a_workload_is_run_and_leaves_nothing_behind() {
     for words in [
         "overrides: file_size 1MiB, tests write,read",
         "n = 1: no confidence interval",
-        "· durable",
+        "durable throughput",
+        "accepted throughput",
         "latency, lower is better",
         "load generator",
         "fits-in-memory",
@@ -156,8 +157,8 @@ fn several_values_are_all_run() {
             "second_pass=false",
         ],
     );
-    assert!(output.stdout.contains("iozone block_size=64KiB\n"), "{}", output.stdout);
-    assert!(output.stdout.contains("iozone block_size=256KiB\n"), "{}", output.stdout);
+    assert!(output.stdout.contains("iozone block_size=64KiB, write "), "{}", output.stdout);
+    assert!(output.stdout.contains("iozone block_size=256KiB, write "), "{}", output.stdout);
 }
 
 /// Runs a wrong command and compares its message; nothing is changed.

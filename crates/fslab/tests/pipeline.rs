@@ -69,6 +69,26 @@ fn a_report_is_rebuilt_byte_for_byte() {
 }
 
 #[test]
+fn a_report_compares_with_the_previous_run_of_the_plan() {
+    let bench = Bench::new();
+    let plan = bench.plan(&DIRECTORY.replace("repetitions = 6", "repetitions = 1"));
+    let name = store_name(&plan);
+    let files = ["1", "2"].map(|run| format!("{name}-{run}.fslab"));
+    for file in &files {
+        bench.ends(0, &["run", &plan, "-q", "-o", file]);
+    }
+    let [first, second] =
+        files.map(|file| bench.ends(0, &["report", &file, "--format", "md"]).stdout);
+    assert!(!first.contains("Since the last run"), "{first}");
+    assert!(second.contains("## Since the last run of this plan"), "{second}");
+}
+
+/// Name of a plan file, as stored with its runs.
+fn store_name(plan: &str) -> &str {
+    std::path::Path::new(plan).file_stem().unwrap().to_str().unwrap()
+}
+
+#[test]
 fn system_activity_is_stored_with_the_results() {
     let bench = Bench::new();
     let plan = bench.plan(&DIRECTORY.replace("repetitions = 6", "repetitions = 1"));

@@ -19,6 +19,7 @@ use analysis::{
 use model::RunRecord;
 
 pub use json::json;
+pub(crate) use show::mail;
 pub use show::{html, markdown, terminal};
 pub use statements::{StudyAudit, StudyError, study_of};
 

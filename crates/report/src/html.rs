@@ -21,7 +21,7 @@ mod wide;
 use askama::Template;
 
 use crate::{
-    document::html::{marker, rendered},
+    document::html::{marker, rendered, section},
     published,
     view::{EquivalenceMargin, Facts, Filesystem, Findings, Missing, View, WarningRow},
 };
@@ -57,7 +57,7 @@ fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
     budget.return_unused(wide);
     let suites = suites::sections(view, &points, (charts, ranked), &mut budget);
     let tables = |tables: &[crate::view::Table]| -> Vec<String> {
-        tables.iter().map(|table| table_html(table, view, &points)).collect()
+        tables.iter().map(|table| table_html(table, &points)).collect()
     };
     let page = Page {
         facts: &view.facts,
@@ -70,6 +70,11 @@ fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
         warnings: &view.warnings,
         missing: &view.missing,
         filesystems: view.filesystems.iter().enumerate().map(legend).collect(),
+        since: view.since.as_ref().map(|own| {
+            let mut html = String::new();
+            section(&mut html, own, 2);
+            html
+        }),
         study: study::section(view, &points),
         suites,
         scaling,
@@ -80,7 +85,7 @@ fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
             .lifecycle
             .iter()
             .filter(|table| !view.in_study(&table.id))
-            .map(|table| table_html(table, view, &points))
+            .map(|table| table_html(table, &points))
             .collect(),
         published: published::note(view.suites.iter().map(|suite| suite.name.as_str())),
         omitted: budget.omitted(),
@@ -111,6 +116,8 @@ struct Page<'a> {
     warnings: &'a [WarningRow],
     missing: &'a [Missing],
     filesystems: Vec<Legend<'a>>,
+    /// Comparison with the previous run of the plan.
+    since: Option<String>,
     study: Option<StudySection<'a>>,
     suites: Vec<SuiteSection<'a>>,
     scaling: Vec<WideSection<'a>>,

@@ -1,7 +1,11 @@
 //! Document of a run: everything after its first page. A section is one function here.
 
+use analysis::runs::{CompareOptions, chain};
+use model::RunRecord;
+
 use crate::{
     charts::data::{Level, Series, SweepValue},
+    comparison,
     document::{
         Block, Document, Item, Layout, Section, Spark, SparkRow, Style, Table, markdown as render,
     },
@@ -25,6 +29,7 @@ pub fn markdown(view: &View) -> String {
 /// Everything but the charts.
 pub(crate) fn document(view: &View) -> Document {
     let mut sections: Vec<Section> = [
+        view.since.clone(),
         findings(view),
         inconclusive(view),
         quality(view),
@@ -49,6 +54,21 @@ pub(crate) fn document(view: &View) -> Document {
         lead: lead(view),
         sections,
         ..Document::default()
+    }
+}
+
+impl View {
+    /// Adds a comparison with the previous run of the same plan: the verdict, one row per test,
+    /// and the conditions that differ. Nothing if the runs cannot be compared.
+    pub fn compare_with(&mut self, previous: &RunRecord, record: &RunRecord) {
+        let runs = [previous, record];
+        let chain = chain(&runs, &CompareOptions::default()).ok();
+        self.since = chain.map(|chain| {
+            let compared = comparison::mail(&runs, &chain);
+            let headline = Block::Paragraph(compared.headline);
+            let blocks = std::iter::once(headline).chain(compared.lead).collect();
+            Section::new("since", "Since the last run of this plan", blocks)
+        });
     }
 }
 

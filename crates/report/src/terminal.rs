@@ -1,5 +1,5 @@
-//! Terminal output of a report: the first page with the result ([`answer()`]) and, with `detail`, the
-//! whole document of the run.
+//! Terminal output of a report: the first page with the result ([`answer()`]) and, with `detail`,
+//! the whole document of the run.
 
 mod answer;
 

@@ -34,6 +34,8 @@ use std::collections::BTreeSet;
 
 use model::RunRecord;
 
+use crate::document::Section;
+
 pub(crate) use answer::without_key;
 pub(crate) use capped::Capped;
 pub(crate) use equivalence_margin::EquivalenceMargin;
@@ -74,6 +76,8 @@ pub struct View {
     pub(crate) missing: Vec<Missing>,
     /// Section of the study that the plan names.
     pub(crate) study: Option<StudyView>,
+    /// Comparison with the previous run of the plan.
+    pub(crate) since: Option<Section>,
     /// Results by suite.
     pub(crate) suites: Vec<Suite>,
     /// Overview tables per suite.
@@ -168,6 +172,7 @@ impl View {
             activity: details.activity,
             lifecycle,
             study,
+            since: None,
             samples: Samples::new(record),
             filesystems,
             facts,

@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
     let record = read(&RunFilePath::find(&arguments.run))?;
     outputs.apart_from(&arguments.run)?;
     // Samples and records of other programs need no statistics.
-    let view = LazyCell::new(|| View::new(&record));
+    let view = LazyCell::new(|| viewed(&arguments.run, &record));
     if let Some((format, to)) = &outputs.text {
         match format {
             None => {
@@ -45,6 +45,37 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
         charts::write(view.run(), report::export::charts(&view), directory)?;
     }
     Ok(Exit::Success)
+}
+
+/// View of a run, compared with the previous run of its plan in the same directory.
+pub(super) fn viewed(path: &Path, record: &RunRecord) -> View {
+    let mut view = View::new(record);
+    if let Some(previous) = previous(path, record) {
+        view.compare_with(&previous, record);
+    }
+    view
+}
+
+/// The last earlier run of the same plan among the files `PLAN-*.fslab` next to a run file. Files
+/// that cannot be read are ignored.
+fn previous(path: &Path, record: &RunRecord) -> Option<RunRecord> {
+    const READ_MAX: usize = 4;
+    let directory = std::path::absolute(path).ok()?.parent()?.to_owned();
+    let prefix = format!("{}-", record.info.plan_name);
+    let earlier = |name: &String| name.starts_with(&prefix) && name.ends_with(".fslab");
+    let names = fs::read_dir(&directory).ok()?.flatten();
+    let mut names: Vec<String> =
+        names.filter_map(|entry| entry.file_name().into_string().ok()).filter(earlier).collect();
+    // Default names end with the time.
+    names.sort();
+    let own = path.file_name()?.to_str()?;
+    let before = names.iter().rev().filter(|name| name.as_str() != own).take(READ_MAX);
+    let runs = before.filter_map(|name| read(&directory.join(name)).ok());
+    let earlier = |run: &RunRecord| {
+        run.info.plan_name == record.info.plan_name
+            && run.info.started_unix < record.info.started_unix
+    };
+    runs.filter(earlier).max_by_key(|run| run.info.started_unix)
 }
 
 /// Run in a format.

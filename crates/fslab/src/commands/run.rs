@@ -416,7 +416,7 @@ fn end(
         ));
         return Ok(Measured::Early(Exit::Interrupted));
     }
-    let view = View::new(&super::report::read(path)?);
+    let view = super::report::viewed(path, &super::report::read(path)?);
     // Before printing, because stdout may be closed.
     let html = arguments.html(path)?;
     super::report::write(&html, report::html(&view, &[]).as_bytes())?;

@@ -80,8 +80,8 @@ impl Stream {
 
     /// True if no block is overwritten before it is synced; data that was overwritten in the page
     /// cache never became durable. Random access patterns, a pattern of one block, and bounds other
-    /// than one pass overwrite blocks. True for direct and synchronous I/O, because each write reaches the
-    /// device.
+    /// than one pass overwrite blocks. True for direct and synchronous I/O, because each write
+    /// reaches the device.
     pub fn writes_once(&self) -> bool {
         let overwritten = match self.access_pattern {
             AccessPattern::Random

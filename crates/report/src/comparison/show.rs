@@ -52,7 +52,12 @@ pub fn terminal(runs: &[&RunRecord], chain: &Chain, options: &TerminalOptions) -
 
 /// Markdown of a comparison, short enough for a mailing list.
 pub fn markdown(runs: &[&RunRecord], chain: &Chain) -> String {
-    document::markdown::markdown(&document(runs, chain, Extent::Mail))
+    document::markdown::markdown(&mail(runs, chain))
+}
+
+/// Verdict, table, and conditions.
+pub(crate) fn mail(runs: &[&RunRecord], chain: &Chain) -> Document {
+    document(runs, chain, Extent::Mail)
 }
 
 /// One HTML file without external resources.
@@ -357,7 +362,7 @@ struct Costs<'a> {
     shown: Vec<&'static (&'static str, &'static [Metric])>,
 }
 
-/// Metrics beside a test, in order of preference.
+/// Metrics in addition to that of a test, in order of preference.
 const COSTS: [(&str, &[Metric]); 2] = [
     ("CPU time per operation", &[Metric::AttributedCpuTimePerOp, Metric::SystemTimePerOp]),
     ("write amplification", &[Metric::WriteAmplification]),

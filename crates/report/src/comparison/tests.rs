@@ -45,7 +45,7 @@ fn joined(text: &str) -> String {
 #[test]
 fn a_regression_is_reported_with_effect_size_n_and_adjustment() {
     let [text, markdown, json] = forms(&two(), &gated(CompareOptions::default()));
-    let until = text.find("read on ext4").unwrap();
+    let until = text.find(" read on ext4").unwrap();
     expect_test::expect![[r#"
         B vs. A: kernel 6.18.2 -> 6.19.1
         FAIL gate 5 %: random-write on xfs -12.0 % [-14.1, -9.8], and 1 more.
@@ -146,7 +146,27 @@ fn a_page_has_the_verdict_the_chart_and_a_row_for_each_test() {
 }
 
 #[test]
-fn cpu_time_and_amplification_are_beside_the_change() {
+fn a_report_has_what_changed_since_the_previous_run() {
+    let [previous, run] = two();
+    let mut view = crate::View::new(&run);
+    let options = TerminalOptions { width: 80, color: false, detail: true };
+    let texts = |view: &crate::View| {
+        [crate::html(view, &[]), crate::markdown(view), crate::terminal(view, &options)]
+    };
+    assert!(texts(&view).iter().all(|text| !text.contains("Since the last run")));
+    view.compare_with(&previous, &run);
+    for text in texts(&view) {
+        let text = joined(&text);
+        let section = text.find("Since the last run of this plan").unwrap_or_else(|| panic!());
+        let verdict = "2 of 117 tests worse (random-write on xfs -12.0 % ";
+        let said = text.find(verdict).unwrap_or_else(|| panic!("{}", &text[section..][..500]));
+        assert!(section < said);
+        assert!(text.contains("kernel.release (severe): 6.18.2 -"), "the condition that differs");
+    }
+}
+
+#[test]
+fn cpu_time_and_amplification_are_next_to_the_change() {
     let mut runs = twenty();
     for (run, factor) in runs.iter_mut().zip([1.0, 2.0]) {
         for trial in &mut run.trials {

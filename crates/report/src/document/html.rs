@@ -34,7 +34,7 @@ pub(crate) fn html(document: &Document) -> String {
     rendered(&page) + "\n"
 }
 
-fn section(html: &mut String, section: &Section, level: usize) {
+pub(crate) fn section(html: &mut String, section: &Section, level: usize) {
     let (id, title) = (escape(&section.id), escape(&section.title));
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(
@@ -122,8 +122,7 @@ fn figure(html: &mut String, figure: &Figure) {
 fn of_table(table: &Table) -> String {
     let (table, shared) = table.with_shared_codes();
     let (table, shared) = (&*table, shared.as_slice());
-    let (conditions, point, names) = ("", None, &[][..]);
-    rendered(&TableTemplate { table, shared, conditions, marked: false, point, names })
+    rendered(&TableTemplate { table, shared, marked: false, point: None, names: &[] })
 }
 
 /// Marker of a filesystem, hidden from screen readers because the name is next to it.
@@ -139,7 +138,6 @@ pub(crate) struct TableTemplate<'a> {
     pub(crate) table: &'a Table,
     /// Warnings listed once below the table.
     pub(crate) shared: &'a [&'static str],
-    pub(crate) conditions: &'a str,
     /// True if rows and columns of a filesystem show its marker.
     pub(crate) marked: bool,
     /// Workload point of the whole table.

@@ -1,10 +1,8 @@
 //! Section of a study: its tables and charts in its order, before those of the suites.
 
-use super::{
-    suites::{Plot, plots},
-    tables::{Points, table_html},
-};
+use super::tables::{Points, table_html};
 use crate::{
+    document::Figure,
     figures,
     view::{Part, View},
 };
@@ -21,7 +19,7 @@ pub(super) enum StudyPart<'a> {
     /// Table as HTML.
     Table(String),
     /// Chart.
-    Plot(Box<Plot<'a>>),
+    Plot(Box<Figure>),
     /// Links to charts in other sections: anchors and labels.
     Links(&'a str, &'a [(String, String)]),
     /// Part that the run does not have, with the reason.
@@ -32,10 +30,9 @@ pub(super) enum StudyPart<'a> {
 pub(super) fn section<'a>(view: &'a View, points: &Points) -> Option<StudySection<'a>> {
     let study = view.study.as_ref()?;
     let parts = study.parts.iter().filter_map(|part| match part {
-        Part::Table(table) => Some(StudyPart::Table(table_html(table, view, points))),
+        Part::Table(table) => Some(StudyPart::Table(table_html(table, points))),
         Part::Totals(_) | Part::Capped(_) | Part::Normalized(_) => {
-            let plot = plots(figures::of_part(part).into_iter().collect(), view).pop()?;
-            Some(StudyPart::Plot(Box::new(plot)))
+            Some(StudyPart::Plot(Box::new(figures::of_part(part)?)))
         }
         Part::Links { title, targets } => Some(StudyPart::Links(title, targets)),
         Part::Absent { title, reason } => Some(StudyPart::Missing(title, reason)),

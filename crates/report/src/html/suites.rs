@@ -14,7 +14,7 @@ use crate::{
 /// Section of a suite.
 pub(super) struct SuiteSection<'a> {
     pub(super) name: &'a str,
-    pub(super) charts: Charts<'a>,
+    pub(super) charts: Charts,
     pub(super) by_point: Vec<String>,
     /// Number of tables shown in the section of the study instead.
     pub(super) moved: usize,
@@ -32,8 +32,8 @@ pub(super) struct SuiteSection<'a> {
 }
 
 /// Overview charts of a suite.
-pub(super) struct Charts<'a> {
-    pub(super) figures: Vec<Plot<'a>>,
+pub(super) struct Charts {
+    pub(super) figures: Vec<Figure>,
     /// Number of charts omitted.
     pub(super) omitted: usize,
 }
@@ -55,7 +55,7 @@ pub(super) struct TestSection<'a> {
     pub(super) number: usize,
     pub(super) name: &'a str,
     pub(super) title: &'a str,
-    pub(super) figures: Vec<Plot<'a>>,
+    pub(super) figures: Vec<Figure>,
     /// Number of charts omitted.
     pub(super) omitted: usize,
     /// Data of the charts, and test results.
@@ -66,12 +66,6 @@ pub(super) struct TestSection<'a> {
     pub(super) activity: Vec<String>,
 }
 
-/// Chart with the conditions of the run.
-pub(super) struct Plot<'a> {
-    pub(super) figure: Figure,
-    pub(super) conditions: &'a str,
-}
-
 impl SuiteSection<'_> {
     /// True if it has overview charts, possibly omitted.
     pub(super) fn has_charts(&self) -> bool {
@@ -80,14 +74,14 @@ impl SuiteSection<'_> {
 }
 
 /// Overview charts of a suite that fit into the budget.
-pub(super) fn overview<'a>(view: &'a View, suite: usize, budget: &mut Budget) -> Charts<'a> {
+pub(super) fn overview(view: &View, suite: usize, budget: &mut Budget) -> Charts {
     let (figures, omitted) = budget.take(figures::of_suite(view, suite));
-    Charts { figures: plots(figures, view), omitted }
+    Charts { figures, omitted }
 }
 
 /// Ranked tables of all tests, by suite, as in [`View::ranked`].
 pub(super) fn ranked(view: &View, all: &Points) -> Vec<Vec<String>> {
-    let html = |table: &Table| table_html(table, view, all);
+    let html = |table: &Table| table_html(table, all);
     view.ranked.iter().map(|tables| tables.par_iter().map(html).collect()).collect()
 }
 
@@ -95,11 +89,11 @@ pub(super) fn ranked(view: &View, all: &Points) -> Vec<Vec<String>> {
 pub(super) fn sections<'a>(
     view: &'a View,
     all: &Points,
-    (charts, ranked): (Vec<Charts<'a>>, Vec<Vec<String>>),
+    (charts, ranked): (Vec<Charts>, Vec<Vec<String>>),
     budget: &mut Budget,
 ) -> Vec<SuiteSection<'a>> {
-    let wide = |table: &Table| table_html(table, view, all);
-    let own = |table: &Table| of_point(table, view, all);
+    let wide = |table: &Table| table_html(table, all);
+    let own = |table: &Table| of_point(table, all);
     let mut sections = Vec::new();
     let suites = view.suites.iter().zip(&view.overviews).zip(charts).zip(ranked).enumerate();
     for (index, (((suite, overview), charts), ranked)) in suites {
@@ -138,12 +132,6 @@ pub(super) fn sections<'a>(
     sections
 }
 
-/// Figures with the conditions of the run.
-pub(super) fn plots(figures: Vec<Figure>, view: &View) -> Vec<Plot<'_>> {
-    let plot = |figure| Plot { figure, conditions: &view.facts.conditions };
-    figures.into_iter().map(plot).collect()
-}
-
 /// Tests of a suite, in order. Their charts and tables are rendered in parallel, a few tests at a
 /// time, because most of those of a large run are omitted and need not be kept.
 fn tests<'a>(
@@ -173,7 +161,7 @@ fn tests<'a>(
                 number: own.number,
                 name: &own.name,
                 title: &view.ranked[suite][part * TOGETHER + at].title,
-                figures: plots(figures, view),
+                figures,
                 omitted,
                 table,
                 operations: budget.tables(drawn.operations.into_iter()).concat(),
@@ -200,7 +188,7 @@ impl Drawn {
         (point, test): (usize, usize),
         flat: usize,
     ) -> Self {
-        let html = |table: &Table| table_html(table, view, all);
+        let html = |table: &Table| table_html(table, all);
         Self {
             figures: figures::of_test(view, suite, point, test),
             operations: view.operations[suite][flat].as_ref().map(html),

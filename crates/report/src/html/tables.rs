@@ -1,5 +1,5 @@
-//! Tables of a run, with attributes for the script: filesystem of a row or column, test of a number,
-//! and workload of a table.
+//! Tables of a run, with attributes for the script: filesystem of a row or column, test of a
+//! number, and workload of a table.
 
 use std::collections::BTreeMap;
 
@@ -45,19 +45,19 @@ impl Points {
 }
 
 /// Renders a table with the conditions of the run.
-pub(super) fn table_html(table: &Table, view: &View, points: &Points) -> String {
-    of_page(table, view, points, None)
+pub(super) fn table_html(table: &Table, points: &Points) -> String {
+    of_page(table, points, None)
 }
 
 /// Renders a table of one point, whose id begins with the anchor of the point.
-pub(super) fn of_point(table: &Table, view: &View, points: &Points) -> String {
+pub(super) fn of_point(table: &Table, points: &Points) -> String {
     let point = table.id.split("--").next().and_then(|id| points.get(id));
-    of_page(table, view, points, point)
+    of_page(table, points, point)
 }
 
-fn of_page(table: &Table, view: &View, points: &Points, point: Option<&PointFacts>) -> String {
-    let (conditions, names) = (view.facts.conditions.as_str(), points.names.as_slice());
+fn of_page(table: &Table, points: &Points, point: Option<&PointFacts>) -> String {
+    let names = points.names.as_slice();
     let (table, shared) = table.with_shared_codes();
     let (table, shared) = (&*table, shared.as_slice());
-    rendered(&TableTemplate { table, shared, conditions, marked: true, point, names })
+    rendered(&TableTemplate { table, shared, marked: true, point, names })
 }

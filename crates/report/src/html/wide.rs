@@ -3,7 +3,6 @@
 
 use super::{
     budget::Budget,
-    suites::{Plot, plots},
     tables::{Points, table_html},
 };
 use crate::{
@@ -16,7 +15,7 @@ pub(super) struct WideSection<'a> {
     pub(super) id: &'a str,
     pub(super) title: &'a str,
     pub(super) findings: &'a [Finding],
-    pub(super) figures: Vec<Plot<'a>>,
+    pub(super) figures: Vec<Figure>,
     /// Number of charts omitted.
     pub(super) omitted: usize,
     pub(super) tables: Vec<String>,
@@ -30,8 +29,7 @@ pub(super) fn sections<'a>(
 ) -> [Vec<WideSection<'a>>; 3] {
     let mut section = |(id, title, findings), figures: Vec<Figure>, tables: &[Table]| {
         let (figures, omitted) = budget.take(figures);
-        let figures = plots(figures, view);
-        let tables = tables.iter().map(|table| table_html(table, view, points)).collect();
+        let tables = tables.iter().map(|table| table_html(table, points)).collect();
         WideSection { id, title, findings, figures, omitted, tables }
     };
     let (mut scaling, mut conditions, mut sweeps) = (Vec::new(), Vec::new(), Vec::new());

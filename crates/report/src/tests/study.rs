@@ -88,7 +88,7 @@ fn the_study_of_2009_has_twelve_tables_or_the_reasons_for_missing_ones() {
             - fslab workload in the layout of the study (IOzone Performance Exploration, Linux Magazine, 2009). All numbers were measured in this run; none are from the study or its program
             - Published numbers: fslab report iozone-2009@published
             - Sizes of the plan were multiplied by 1/64
-            - In the study only: reiser4, ext2, ext3, reiserfs
+            - In the study only: reiser4, ext3, ext2, reiserfs
             table Table 1. Writing: iozone block_size=1MiB: 6 × 6, missing [jfs]
             table Table 2. Reading: iozone block_size=1MiB: 6 × 7, missing [jfs]
             table Table 3. Writing: iozone block_size=4MiB: 6 × 6, missing [jfs]
