@@ -16,7 +16,7 @@ use model::{
 };
 use rig::Catalog;
 
-pub(crate) use self::by_name::{names as workload_names, near as near_workloads, quoted};
+pub(crate) use self::by_name::{near as near_workloads, quoted};
 use crate::{cli::Changes, exit::Failure};
 
 /// Plan shipped with fslab.
