@@ -1,6 +1,6 @@
 use expect_test::expect;
 
-use super::{super::workload_names, *};
+use super::*;
 use crate::cli::Axes;
 
 fn changes(axes: Axes, set: &[(&str, &str)]) -> Changes {
@@ -80,7 +80,7 @@ fn limits_of_a_sweep_remain_overrides() {
 
 #[test]
 fn every_preset_and_suite_is_a_plan() {
-    for name in workload_names() {
+    for name in names() {
         let chosen = plan(&[name], &changes(on_image("1048576TiB"), &[]));
         let chosen = chosen.map_err(|failure| failure.message()).expect(name);
         assert!(!chosen.cells.is_empty() && chosen.name == name);
@@ -89,7 +89,7 @@ fn every_preset_and_suite_is_a_plan() {
 
 #[test]
 fn no_plan_has_the_name_of_a_workload() {
-    for name in workload_names() {
+    for name in names() {
         assert!(BUILTIN_PLANS.iter().all(|plan| plan.name != name), "{name}");
     }
 }
