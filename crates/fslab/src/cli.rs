@@ -2,6 +2,7 @@
 
 mod axes;
 mod guest;
+mod list;
 mod parse;
 mod setup;
 mod usage;
@@ -12,6 +13,7 @@ use analysis::conditions::Aspect;
 pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
+pub(crate) use list::{List, Listed};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
 use parse::{aspect, guest, pair, percent, repetitions, setting, whole};
 pub(crate) use setup::{Complete, Completions, Docs, Doctor, Shell};
@@ -459,44 +461,4 @@ pub(crate) struct Audit {
     /// Include every number and finding.
     #[arg(long)]
     pub(crate) detail: bool,
-}
-
-/// `fslab list`
-#[derive(Debug, Args)]
-#[command(arg_required_else_help = true)]
-pub(crate) struct List {
-    /// Kind of items.
-    #[arg(value_enum, value_name = "KIND")]
-    pub(crate) kind: Listed,
-    /// Name of a suite, or a word that narrows the list.
-    #[arg(value_name = "NAME|WORD")]
-    pub(crate) word: Option<String>,
-    /// Additional filesystem definitions (TOML).
-    #[arg(long, value_name = "FILE")]
-    pub(crate) catalog: Option<PathBuf>,
-}
-
-/// Kinds of items of `fslab list`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Listed {
-    /// Catalog and availability here.
-    Filesystems,
-    /// Suites with parameters.
-    Suites,
-    /// Presets.
-    Workloads,
-    /// Built-in plans.
-    Plans,
-    /// System settings and availability here.
-    Settings,
-    /// Metrics with unit, direction, meaning.
-    Metrics,
-    /// Warnings with hints.
-    Warnings,
-    /// Built-in published results.
-    Published,
-    /// Chart kinds.
-    Charts,
-    /// Published studies whose tables a report can reproduce.
-    Studies,
 }

@@ -44,7 +44,7 @@ pub enum Verdict {
     DoesNotHold,
     /// The numbers are not precise enough.
     Undecided,
-    /// Numbers are missing, or the statement is about the numbers of its own study.
+    /// Numbers are missing, or the statement is about the numbers of the study.
     NotTestable,
 }
 

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Name of a value and its meaning.
-type Named = (String, String);
+type Candidate = (String, String);
 
 pub(super) fn run(completions: &Completions) -> Result<Exit, Failure> {
     let script = match completions.shell {
@@ -86,12 +86,12 @@ fn with_value(argument: Arg, plan_keys: bool) -> Arg {
     argument.add(completer)
 }
 
-fn one_of(values: fn() -> Vec<Named>) -> ArgValueCompleter {
+fn one_of(values: fn() -> Vec<Candidate>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |text: &OsStr| starting_with(text, values()))
 }
 
 /// Names, and files with an extension.
-fn with_files(values: fn() -> Vec<Named>, extension: &'static str) -> ArgValueCompleter {
+fn with_files(values: fn() -> Vec<Candidate>, extension: &'static str) -> ArgValueCompleter {
     ArgValueCompleter::new(move |text: &OsStr| {
         let mut candidates = starting_with(text, values());
         let fits = move |path: &std::path::Path| path.extension() == Some(OsStr::new(extension));
@@ -100,7 +100,7 @@ fn with_files(values: fn() -> Vec<Named>, extension: &'static str) -> ArgValueCo
     })
 }
 
-fn starting_with(text: &OsStr, values: Vec<Named>) -> Vec<CompletionCandidate> {
+fn starting_with(text: &OsStr, values: Vec<Candidate>) -> Vec<CompletionCandidate> {
     let text = text.to_string_lossy();
     let fitting = values.into_iter().filter(|(name, _)| name.starts_with(&*text));
     fitting.map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into()))).collect()
@@ -122,9 +122,9 @@ fn assignments(text: &OsStr, plan_keys: bool) -> Vec<CompletionCandidate> {
 }
 
 /// Keys that `--set` changes.
-fn keys(plan_keys: bool) -> Vec<Named> {
+fn keys(plan_keys: bool) -> Vec<Candidate> {
     let meaning = |name: &str| KEYS.iter().find(|key| key.key == name).map_or("", |key| key.doc);
-    let mut keys: Vec<Named> = Vec::new();
+    let mut keys: Vec<Candidate> = Vec::new();
     if plan_keys {
         keys.extend(OVERRIDES.map(|key| (key.to_owned(), meaning(key).to_owned())));
         keys.extend(rig::settings().into_iter().map(|(key, _, doc)| named(key, doc)));
@@ -138,18 +138,18 @@ fn keys(plan_keys: bool) -> Vec<Named> {
 }
 
 /// Values of a key, as far as they have names.
-fn values(key: &str) -> Vec<Named> {
+fn values(key: &str) -> Vec<Candidate> {
     match key {
         "filesystem" => filesystems(),
         "guest" => guests(),
         "study" => report::views().map(|(name, holds)| named(name, holds)).collect(),
-        "profile" => words(&["quick", "standard", "rigorous"]),
+        "profile" => texts(&["quick", "standard", "rigorous"]),
         _ => {
-            let mut values: Vec<Named> = Vec::new();
+            let mut values: Vec<Candidate> = Vec::new();
             for ParameterSpec { kind, .. } in parameters().filter(|it| it.name == key) {
                 let own = match kind {
-                    Kind::Word(own) | Kind::Words(own) | Kind::Sequence(own) => words(own),
-                    Kind::Flag => words(&["false", "true"]),
+                    Kind::Word(own) | Kind::Words(own) | Kind::Sequence(own) => texts(own),
+                    Kind::Flag => texts(&["false", "true"]),
                     Kind::Size { .. }
                     | Kind::Count { .. }
                     | Kind::Amount { .. }
@@ -171,41 +171,41 @@ fn parameters() -> impl Iterator<Item = &'static ParameterSpec> {
     suites::ALL.iter().flat_map(|suite| suite.spec.parameters)
 }
 
-fn plans() -> Vec<Named> {
+fn plans() -> Vec<Candidate> {
     BUILTIN_PLANS.iter().map(|plan| named(plan.name, plan.title())).collect()
 }
 
-fn workloads() -> Vec<Named> {
+fn workloads() -> Vec<Candidate> {
     let presets = suites::presets().iter().map(|preset| named(&preset.name, &preset.title));
     presets
         .chain(suites::ALL.iter().map(|suite| named(suite.spec.name, suite.spec.title)))
         .collect()
 }
 
-fn published() -> Vec<Named> {
+fn published() -> Vec<Candidate> {
     report::PUBLISHED.iter().map(|set| named(&set.full_name(), set.article)).collect()
 }
 
-fn metrics() -> Vec<Named> {
+fn metrics() -> Vec<Candidate> {
     metric::ALL.iter().map(|metric| named(metric.name, metric.meaning)).collect()
 }
 
-fn filesystems() -> Vec<Named> {
+fn filesystems() -> Vec<Candidate> {
     Catalog::embedded().all().iter().map(|it| named(&it.name, &it.title)).collect()
 }
 
-fn guests() -> Vec<Named> {
-    words(&GuestKind::ALL.map(GuestKind::name))
+fn guests() -> Vec<Candidate> {
+    texts(&GuestKind::ALL.map(GuestKind::name))
 }
 
-fn aspects() -> Vec<Named> {
-    words(&Aspect::ALL.map(Aspect::name))
+fn aspects() -> Vec<Candidate> {
+    texts(&Aspect::ALL.map(Aspect::name))
 }
 
-fn words(words: &[&str]) -> Vec<Named> {
-    words.iter().map(|word| named(word, "")).collect()
+fn texts(texts: &[&str]) -> Vec<Candidate> {
+    texts.iter().map(|text| named(text, "")).collect()
 }
 
-fn named(name: &str, meaning: &str) -> Named {
+fn named(name: &str, meaning: &str) -> Candidate {
     (name.to_owned(), meaning.to_owned())
 }
