@@ -174,9 +174,9 @@ fn misspelled_and_contradictory_arguments() {
             $ fslab bench randread-4k data extra
             error: fslab bench: unexpected argument `extra`; see `fslab bench --help`
             $ fslab run
-            error: fslab run: PLAN is missing; see `fslab run --help`
+            error: fslab run: PLAN|WORKLOAD is missing; see `fslab run --help`
             $ fslab run plan.toml --resume file
-            error: --resume continues with the plan and the options stored in the run file; remove PLAN
+            error: --resume continues with the plan and the options stored in the run file; remove PLAN|WORKLOAD
             $ fslab run demo --reboot --no-reboot
             error: --reboot and --no-reboot exclude each other; remove one of them
             $ fslab run demo --profile fast
