@@ -243,8 +243,10 @@ pub fn verdict(gate: &Gate) -> String {
         + tests(&gate.failed)
         + tests(&gate.missing);
     let mut counts = format!(
-        "; {} of {all} tests non-inferior, {} inconclusive",
-        gate.non_inferior, gate.inconclusive
+        "; {} of {} non-inferior, {} inconclusive",
+        gate.non_inferior,
+        phrases::tests(all),
+        gate.inconclusive
     );
     counts += match (gate.inconclusive, gate.rule.strict) {
         (0, _) => "",
@@ -264,8 +266,9 @@ pub fn verdict(gate: &Gate) -> String {
             format!("failed{lost}; other tests are inconclusive: {reason}")
         }
         (GateVerdict::Failed, None) => format!(
-            "failed; {} of {all} tests significantly worse by more than {limit}{counts}{lost}",
-            gate.worse
+            "failed; {} of {} significantly worse by more than {limit}{counts}{lost}",
+            gate.worse,
+            phrases::tests(all)
         ),
         (GateVerdict::Inconclusive, Some(reason)) => format!("inconclusive: {reason}"),
         (GateVerdict::Inconclusive, None) => format!("inconclusive{counts}{lost}"),

@@ -14,9 +14,9 @@ pub(super) fn headline(chain: &Chain, all: &[RenderedComparison<'_>]) -> String 
         _ => {
             let count = |mark: Mark| all.iter().map(|own| marked(own, mark).count()).sum::<usize>();
             format!(
-                "{} comparisons: {} tests worse, {} better, {} inconclusive",
+                "{} comparisons: {} worse, {} better, {} inconclusive",
                 all.len(),
-                count(Mark::Worse),
+                phrases::tests(count(Mark::Worse)),
                 count(Mark::Better),
                 count(Mark::Inconclusive)
             )
@@ -39,8 +39,10 @@ fn of_gate(gate: &Gate, all: &[RenderedComparison<'_>]) -> String {
     let what = match (gate.verdict, largest(worse.iter().copied())) {
         (GateVerdict::Failed, Some(test)) => others(&change(test), worse.len() - 1 + lost),
         (GateVerdict::Failed, None) => format!("{lost} cells newly fail or are missing"),
-        (GateVerdict::Passed, _) => format!("{} tests non-inferior", gate.non_inferior),
-        (GateVerdict::Inconclusive, _) => format!("{} tests inconclusive", gate.inconclusive),
+        (GateVerdict::Passed, _) => format!("{} non-inferior", phrases::tests(gate.non_inferior)),
+        (GateVerdict::Inconclusive, _) => {
+            format!("{} inconclusive", phrases::tests(gate.inconclusive))
+        }
         (GateVerdict::NotComparable, _) => match gate.obstacles.first() {
             Some(why) => why.to_string(),
             None => "the runs have no common cells".into(),
@@ -71,8 +73,9 @@ pub(super) fn of_step(rendered: &RenderedComparison<'_>) -> String {
         let own: Vec<&TestPair> = marks.iter().flat_map(|mark| marked(rendered, *mark)).collect();
         let Some(test) = largest(own.iter().copied()) else { continue };
         parts.push(format!(
-            "{} of {all} tests {word} ({})",
+            "{} of {} {word} ({})",
             own.len(),
+            phrases::tests(all),
             others(&change(test), own.len() - 1)
         ));
     }
@@ -83,7 +86,8 @@ pub(super) fn of_step(rendered: &RenderedComparison<'_>) -> String {
             let n = test.comparison.as_ref().map(|own| (own.n_first, own.n_second));
             let (one, other) = n.unwrap_or_default();
             parts.push(format!(
-                "Inconclusive in {open} of {all} tests: {}, n = {one} and {other}",
+                "Inconclusive in {open} of {}: {}, n = {one} and {other}",
+                phrases::tests(all),
                 change(test)
             ));
         }
@@ -93,8 +97,9 @@ pub(super) fn of_step(rendered: &RenderedComparison<'_>) -> String {
     if parts.is_empty() {
         let margin = phrases::limit(step.effective_margin.0);
         return match count(Mark::Negligible) {
+            0 if all == 1 => format!("Equivalent within {margin} in 1 test"),
             0 => format!("Equivalent within {margin} in all {all} tests"),
-            _ => format!("No difference of {margin} or more in {all} tests"),
+            _ => format!("No difference of {margin} or more in {}", phrases::tests(all)),
         };
     }
     parts.join("; ")

@@ -265,10 +265,10 @@ pub(super) fn changed(
     };
     let way = if aspects.is_empty() { String::new() } else { format!(" ({aspects})") };
     let correction = if step.headlines && test.headline().is_some() {
-        format!("Holm-adjusted over {} tests", step.family.tests)
+        format!("Holm-adjusted over {}", tests(step.family.tests))
     } else {
         let q = fixed(step.family.q, 2);
-        format!("false discovery rate {q} over {} tests", step.family.tests)
+        format!("false discovery rate {q} over {}", tests(step.family.tests))
     };
     let counts = test.comparison.as_ref().map(|c| (c.n_first, c.n_second)).unwrap_or_default();
     let controls = step.negative_controls.tests.as_ref().map_or(String::new(), |controls| {
@@ -308,33 +308,42 @@ pub(super) fn open(test: &TestPair, step: &Paired) -> String {
             limit(step.effective_margin.0)
         ),
         Verdict::Differs { .. } | Verdict::Equivalent => {
-            format!("not significant after adjustment for {} tests", step.family.tests)
+            format!("not significant after adjustment for {}", tests(step.family.tests))
         }
     };
     let change = change(test).map(signed).unwrap_or_default();
     format!("{}: {change}; {how}.", named(test))
 }
 
+/// Number of tests in words.
+pub(super) fn tests(count: impl std::fmt::Display) -> String {
+    let count = count.to_string();
+    if count == "1" { "1 test".into() } else { format!("{count} tests") }
+}
+
 /// Counts, all tests together, the margin, and negative controls.
 pub(super) fn notes(step: &Paired) -> Vec<String> {
     let mut notes = Vec::new();
     let tally = step.tally;
-    let tests = step.tests.iter().filter(|test| test.affected && test.comparison.is_ok()).count();
+    let all = step.tests.iter().filter(|test| test.affected && test.comparison.is_ok()).count();
     if step.obstacles.is_empty() && tally.equivalent > 0 {
         let within = limit(step.effective_margin.0);
-        notes
-            .push(format!("{} of {tests} tests are equivalent within {within}.", tally.equivalent));
+        notes.push(format!(
+            "{} of {} are equivalent within {within}.",
+            tally.equivalent,
+            tests(all)
+        ));
     }
     if step.obstacles.is_empty() && tally.negligible > 0 {
         let within = least(step);
-        notes.push(format!("{} of {tests} tests differ by less than {within}.", tally.negligible));
+        notes.push(format!("{} of {} differ by less than {within}.", tally.negligible, tests(all)));
     }
     notes.extend(total(step));
     let margin = match (&step.noise, step.effective_margin.0 > step.margin.0) {
         (Some(noise), raised) => format!(
-            "A/A control: {} tests of {} duplicates, 95 % of the ratios within {} ({}significant); \
+            "A/A control: {} of {} duplicates, 95 % of the ratios within {} ({}significant); \
              equivalence margin {} {}.",
-            noise.pairs,
+            tests(noise.pairs),
             noise.cells,
             limit(noise.ratio.0),
             if noise.shown { "" } else { "not " },
@@ -351,8 +360,8 @@ pub(super) fn notes(step: &Paired) -> Vec<String> {
     }
     if let Some(controls) = &step.negative_controls.tests {
         notes.push(format!(
-            "Negative controls: {} tests, geometric mean {}.",
-            controls.tests,
+            "Negative controls: {}, geometric mean {}.",
+            tests(controls.tests),
             ratio(controls.ratio.0, controls.interval)
         ));
     }
@@ -374,7 +383,8 @@ pub(super) fn notes(step: &Paired) -> Vec<String> {
 
 /// C12: all affected tests together.
 fn total(step: &Paired) -> Option<String> {
-    let total = step.total.as_ref()?;
+    // The total of one test is that test.
+    let total = step.total.as_ref().filter(|total| total.each.len() > 1)?;
     let tally = step.tally;
     let counts = format!(
         "; {} better, {} worse, {} equivalent, {} negligible, {} inconclusive",

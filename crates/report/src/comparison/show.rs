@@ -346,13 +346,14 @@ impl Step<'_> {
     }
 }
 
-/// Cells of one run only, with a hint.
+/// Cells of one run only, with a hint. A/A duplicates have no counterpart and are not listed.
 fn unpaired(cells: &[Unpaired]) -> Vec<Block> {
+    let listed = cells.iter().filter(|own| own.reason != UnpairedReason::AaDuplicate);
     let item = |own: &Unpaired| Item::named(&own.name, own.reason.to_string());
     let renamed = |own: &Unpaired| matches!(own.reason, UnpairedReason::Filesystem(_));
     let hint = "hint: --pair A=B compares filesystem A of the first run with B of the second";
     let hint = cells.iter().any(renamed).then(|| Block::Paragraph(hint.into()));
-    Block::list(Style::Bullets, cells.iter().map(item)).into_iter().chain(hint).collect()
+    Block::list(Style::Bullets, listed.map(item)).into_iter().chain(hint).collect()
 }
 
 /// CPU time and write amplification of the tests of two runs.
