@@ -315,7 +315,7 @@ pub(super) fn open(test: &TestPair, step: &Paired) -> String {
     format!("{}: {change}; {how}.", named(test))
 }
 
-/// Number of tests in words.
+/// Number of tests as text.
 pub(super) fn tests(count: impl std::fmt::Display) -> String {
     let count = count.to_string();
     if count == "1" { "1 test".into() } else { format!("{count} tests") }
