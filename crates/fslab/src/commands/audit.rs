@@ -34,15 +34,7 @@ pub(super) fn run(arguments: &cli::Audit) -> Result<Exit, Failure> {
         Some(name) => published(name, arguments.statements.as_deref())?,
         None => of_files(&arguments.table, arguments.statements.as_deref())?,
     };
-    match arguments.format {
-        Some(cli::ComparisonFormat::Json) => output::json(&audit.json())?,
-        Some(cli::ComparisonFormat::Md) => output::result(&audit.markdown())?,
-        None => {
-            let (width, color) = (output::width().min(WIDTH), output::color());
-            let options = TerminalOptions { width, color, detail: arguments.detail };
-            output::styled(&output::legible(audit.terminal(&options)))?;
-        }
-    }
+    printed(arguments, || audit.json(), || audit.markdown(), |options| audit.terminal(options))?;
     Ok(if audit.found() { Exit::DifferenceFound } else { Exit::Success })
 }
 
@@ -59,16 +51,27 @@ fn on_run(arguments: &cli::Audit, run: &Path) -> Result<Exit, Failure> {
         )));
     };
     let audit = StudyAudit::new(&record, &study).map_err(Failure::usage)?;
+    printed(arguments, || audit.json(), || audit.markdown(), |options| audit.terminal(options))?;
+    Ok(if audit.found() { Exit::DifferenceFound } else { Exit::Success })
+}
+
+/// Prints a result in the format of the arguments.
+fn printed(
+    arguments: &cli::Audit,
+    json: impl FnOnce() -> String,
+    markdown: impl FnOnce() -> String,
+    terminal: impl FnOnce(&TerminalOptions) -> String,
+) -> Result<(), Failure> {
     match arguments.format {
-        Some(cli::ComparisonFormat::Json) => output::json(&audit.json())?,
-        Some(cli::ComparisonFormat::Md) => output::result(&audit.markdown())?,
+        Some(cli::ComparisonFormat::Json) => output::json(&json())?,
+        Some(cli::ComparisonFormat::Md) => output::result(&markdown())?,
         None => {
             let (width, color) = (output::width().min(WIDTH), output::color());
             let options = TerminalOptions { width, color, detail: arguments.detail };
-            output::styled(&output::legible(audit.terminal(&options)))?;
+            output::styled(&output::legible(terminal(&options)))?;
         }
     }
-    Ok(if audit.found() { Exit::DifferenceFound } else { Exit::Success })
+    Ok(())
 }
 
 fn published(name: &str, statements: Option<&Path>) -> Result<Audit, Failure> {
