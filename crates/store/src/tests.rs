@@ -181,9 +181,9 @@ fn warnings_of_a_closed_cell_are_stored_with_its_last_measured_trial() {
     store.trial(&trial(0, 0), None).unwrap();
     store.trial(&TrialRecord { outcome: invalid(), ..trial(0, 1) }, None).unwrap();
     let done = CellState::Done { reason: "time limit".into() };
-    let told = [("write".to_owned(), Warning::TimeLimitReached)];
-    store.close(0, &done, &told).unwrap();
-    store.close(1, &done, &told).unwrap();
+    let warned = [("write".to_owned(), Warning::TimeLimitReached)];
+    store.close(0, &done, &warned).unwrap();
+    store.close(1, &done, &warned).unwrap();
     drop(store);
     let record = read(&path).unwrap();
     assert!(record.cells.iter().all(|cell| cell.state == done));

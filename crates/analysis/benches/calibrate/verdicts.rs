@@ -61,7 +61,7 @@ fn suspected(trials: &[Vec<Repetition>]) -> bool {
 
 /// Fractions of runs in which the second cell was different, worse, and equivalent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Verdicts {
     pub(crate) different: f64,
     /// Different by more than the margin.
     pub(crate) matters: f64,
@@ -70,10 +70,10 @@ pub(crate) struct Told {
 }
 
 /// Verdicts over many runs.
-pub(crate) fn result(shapes: [Shape; 2], better: f64, machine: Machine, runs: u32) -> Told {
+pub(crate) fn result(shapes: [Shape; 2], better: f64, machine: Machine, runs: u32) -> Verdicts {
     let verdicts = times(runs, |rng| compared(rng, shapes, better, machine).verdict);
     let part = |is: fn(&Verdict) -> bool| share(&verdicts.iter().map(is).collect::<Vec<_>>());
-    Told {
+    Verdicts {
         different: part(|verdict| matches!(verdict, Verdict::Differs { .. })),
         matters: part(|verdict| {
             matches!(verdict, Verdict::Differs { size: Size::AtLeast | Size::Uncertain, .. })
