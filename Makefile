@@ -6,9 +6,9 @@ export CARGO_BUILD_JOBS
 
 demo:                    ## measure this machine's filesystems, in a guest if the kernel lacks them, and write a report
 	scripts/prepare --guest --kernel 6.12,6.1
-	cargo build --release --locked -p fslab
+	cargo build --profile demo --locked -p fslab
 	kernel=$$(ls target/kernels/linux-image-6.*.deb 2>/dev/null | sort -V | tail -n 1); \
-		target/release/fslab demo $${kernel:+--kernel "$$kernel"}
+		target/demo/fslab demo $${kernel:+--kernel "$$kernel"}
 
 test:                    ## run all tests; as root, including those that require root
 	scripts/prepare --browser --guest --targets --kernel 6.12,6.1 --kernel uml
@@ -51,4 +51,4 @@ prepare:
 	scripts/prepare
 
 clean-machine:           ## undo the changes of a killed run
-	target/release/fslab clean
+	target/demo/fslab clean
