@@ -15,12 +15,12 @@ const PHASE: f64 = 0.5;
 
 /// Minimum and maximum file size in MiB. An image with the maximum fits most machines; half of the
 /// minimum is the smallest memory limit of a run.
-const FILE_MIB: (u64, u64) = (128, 512);
+const FILE_MIB: (u64, u64) = (128, 256);
 
-/// Minimum and maximum number of messages. A message takes about as long as nine syncs of the
+/// Minimum and maximum number of messages. A message takes about as long as twelve syncs of the
 /// probe: its file and its directory are synced through a loop device, with two journal commits.
 const MESSAGES: (u64, u64) = (40, 4000);
-const SYNCS_PER_MESSAGE: f64 = 9.0;
+const SYNCS_PER_MESSAGE: f64 = 12.0;
 
 /// Bytes written to measure the throughput, and the size and number of the small writes.
 const WRITTEN: u64 = 64 << 20;
@@ -115,7 +115,7 @@ mod tests {
     fn sizes_follow_the_speed_of_the_storage_within_bounds() {
         assert_eq!(
             settings(1.0e9, 2_000.0),
-            "file_size=512MiB messages=200 image_size=1GiB memory_limit=128MiB "
+            "file_size=256MiB messages=90 image_size=768MiB memory_limit=128MiB "
         );
         assert_eq!(
             settings(100.0e6, 80.0),
@@ -123,7 +123,7 @@ mod tests {
         );
         assert_eq!(
             settings(20.0e9, 1.0e6),
-            "file_size=512MiB messages=4000 image_size=1GiB memory_limit=128MiB "
+            "file_size=256MiB messages=4000 image_size=768MiB memory_limit=128MiB "
         );
         let directory = Speed { bytes: 1.0e9, syncs: 80.0 }.settings(false);
         assert_eq!(directory.len(), 2, "a directory has no image and no memory limit");
