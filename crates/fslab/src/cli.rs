@@ -35,8 +35,9 @@ pub(crate) struct Arguments {
     /// Print more on stderr; repeat for debug output.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Directory in which changes are recorded until they are undone [default: $FSLAB_STATE, or
-    /// /var/lib/fslab as root, or ~/.local/state/fslab].
+    /// Directory for the list of changes to the system (mounts, loop devices, settings), from which
+    /// `fslab clean` undoes them [default: $FSLAB_STATE, or /var/lib/fslab as root, or
+    /// ~/.local/state/fslab].
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state_directory: Option<PathBuf>,
 }
@@ -46,14 +47,15 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Benchmark this machine's filesystems on image files and write a report.
     ///
-    /// Filesystems that the running kernel lacks are measured in a guest; without root, all are. If
-    /// no guest can run, the current directory is measured and the missing components are listed.
+    /// Filesystems that the running kernel lacks are measured in a guest (a temporary virtual
+    /// machine). Without root, all filesystems are measured in a guest. If no guest can run, the
+    /// demo measures the current directory and lists what is missing.
     Demo(Demo),
     /// Run a plan: a TOML file or a built-in plan (`fslab list plans`).
     ///
-    /// The name of a workload or suite is a plan of one: `fslab run oltp-8k --filesystem ext4,xfs
-    /// --image 4GiB`. Such a plan requires --image, --device, or --directory; `fslab show` with the
-    /// same arguments prints it. A plan takes precedence over a workload of the same name.
+    /// Workloads and suites can replace the plan: `fslab run oltp-8k --filesystem ext4,xfs --image
+    /// 4GiB`. They require --image, --device, or --directory. `fslab show` with the same arguments
+    /// prints the resulting plan. If a plan and a workload have the same name, the plan runs.
     Run(Run),
     /// Run one workload in a directory and print the results.
     ///
@@ -63,11 +65,10 @@ pub(crate) enum Command {
     Show(Show),
     /// Print a run, or export it as HTML, CSV, JSON, Markdown, XLSX, or Parquet.
     Report(Report),
-    /// List findings of a run and the reasons for withheld findings.
+    /// List the questions that a run can answer, with the finding or the reason why there is none.
     ///
-    /// Prints the finding for each question, such as the fastest filesystem or the cost of
-    /// durability. A question without a finding is printed with the failed check and a hint. The
-    /// run may be unfinished.
+    /// Questions are for example which filesystem is fastest, or how much durability costs. The run
+    /// may be unfinished.
     Explain(Explain),
     /// Convert results of another benchmark to a run file (bonnie++ CSV).
     ///
@@ -98,8 +99,8 @@ pub(crate) enum Command {
     Guest(Guest),
     /// Check after a crash whether synced data survived.
     ///
-    /// Reads the blocks of `fslab bench --crash-state`. Mount the filesystem at the same path
-    /// first; do not run `fslab clean` before. Exit status 1 if blocks are lost.
+    /// Reads the blocks that `fslab bench --crash-state` listed. Mount the filesystem at the same
+    /// path before, and run `fslab clean` only afterwards. Exit status 1 if blocks are lost.
     Verify(Verify),
     /// Undo the changes of a killed run: mounts, loop devices, images, settings.
     Clean,
@@ -120,11 +121,11 @@ pub(crate) enum Command {
 /// `fslab demo`
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Run file [default: fslab-demo-TIME.fslab]. Guest results are written to a second file, whose
-    /// name ends in -guest.
+    /// Run file [default: fslab-demo-TIME.fslab]. Results of a guest are written to a second file,
+    /// whose name ends in -guest.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Measure all filesystems, once each, in a temporary virtual machine: auto, kvm, icount, uml,
+    /// Measure all filesystems in a temporary virtual machine of this kind: auto, kvm, icount, uml,
     /// or tcg.
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
@@ -159,20 +160,20 @@ pub(crate) struct Run {
     /// (`lsblk -o NAME,MODEL,SERIAL`).
     #[arg(long, value_name = "ID")]
     pub(crate) overwrite_device: Vec<String>,
-    /// Reboot the machine after each trial and continue automatically, by a systemd unit. The plan
-    /// must set isolation = "reboot".
+    /// Reboot the machine after each trial, and continue the run by a systemd unit. Only for plans
+    /// with isolation = "reboot"; a trial is one repetition of a cell.
     #[arg(long, conflicts_with = "no_reboot")]
     pub(crate) reboot: bool,
-    /// Run without the reboots that isolation = "reboot" of the plan requires. The results get the
-    /// warning `not-rebooted`.
+    /// Do not reboot, even if the plan sets isolation = "reboot". The results get the warning
+    /// `not-rebooted`.
     #[arg(long)]
     pub(crate) no_reboot: bool,
-    /// Stop when the first cell fails. A cell is one combination of filesystem, workload, and
+    /// Stop when the first cell fails. A cell is a combination of filesystem, workload, and
     /// settings.
     #[arg(long)]
     pub(crate) fail_fast: bool,
-    /// Stop after two trials of every cell. Prints the estimated duration of the run and the
-    /// smallest difference that it can detect; --resume continues it.
+    /// Stop after two trials of every cell, and print the estimated duration of the whole run and
+    /// the smallest difference that the whole run can detect. --resume continues the run.
     #[arg(long)]
     pub(crate) pilot: bool,
     #[command(flatten)]
@@ -182,7 +183,8 @@ pub(crate) struct Run {
 /// `fslab bench`
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// Name of `fslab list workloads`, or a suite of `fslab list suites`.
+    /// Workload (`fslab list workloads`), or suite with its default parameters (`fslab list
+    /// suites`).
     #[arg(required = true)]
     pub(crate) workload: Option<String>,
     /// Writable directory to measure.
@@ -202,8 +204,8 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", default_value = "1")]
     #[arg(value_parser = repetitions, allow_hyphen_values = true)]
     pub(crate) repetitions: u32,
-    /// Record the synced data in this file, so that `fslab verify` can check them after a crash.
-    /// The file must not be on the measured filesystem.
+    /// Write a list of the synced blocks to FILE. After a crash, `fslab verify FILE` checks whether
+    /// they survived. FILE must not be on the measured filesystem.
     #[arg(long, value_name = "FILE")]
     pub(crate) crash_state: Option<PathBuf>,
     /// Keep the results in this run file.
@@ -245,21 +247,22 @@ pub(crate) struct View {
 pub(crate) struct Changes {
     #[command(flatten)]
     pub(crate) axes: Axes,
-    /// Multiply the file sizes and memory sizes of the plan by a number such as 2 or 1/64. A NAME
-    /// applies the overrides of `[scales.NAME]` in the plan.
+    /// Multiply the file sizes and memory sizes of the plan by a number such as 2 or 1/64, or apply
+    /// the section `[scales.NAME]` of the plan.
     #[arg(long, value_name = "N|N/D|NAME", default_value = "1", allow_hyphen_values = true)]
     pub(crate) scale: String,
-    /// Smallest difference of interest. A smaller one requires more repetitions.
+    /// Smallest difference between filesystems that the run must detect [default: set by the
+    /// plan].
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileName>,
-    /// Override a plan key or a workload parameter, such as filesystem=ext4,xfs.
+    /// Set a plan key or a workload parameter, such as block_size=64KiB.
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
     /// Measure in a temporary virtual machine: auto, kvm, icount, uml, or tcg. No root is required.
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
     /// Kernel to boot in the guest: an installed version such as 6.1, a kernel package, or an image
-    /// file. Kernels of repeated options are compared.
+    /// file. Repeat the option to compare kernels.
     #[arg(long, value_name = "VERSION|FILE")]
     pub(crate) kernel: Vec<String>,
     /// Additional filesystem definitions (TOML).
@@ -353,8 +356,8 @@ pub(crate) struct Import {
     /// bonnie++ CSV 1.03, 1.96, 1.97, 1.98, or 2.00, or `-` for stdin.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Configuration names, one per record; equal names are repetitions [default: names in the
-    /// records].
+    /// Configuration names, one for each record. Records with the same name are repetitions
+    /// [default: names in the records].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) names: Vec<String>,
     /// Run file [default: first file with .fslab].
@@ -368,11 +371,11 @@ pub(crate) struct Loadfile {
     /// office (built-in), dbench (installed package), or a path.
     #[arg(value_name = "LOAD", default_value = "office")]
     pub(crate) load: String,
-    /// Iterations of the built-in loadfile.
+    /// Number of iterations of the built-in loadfile.
     #[arg(long, value_name = "N", default_value_t = 129)]
     #[arg(value_parser = whole, allow_hyphen_values = true)]
     pub(crate) iterations: u64,
-    /// Seed of the built-in loadfile.
+    /// Random seed of the built-in loadfile.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = whole, allow_hyphen_values = true)]
     pub(crate) seed: u64,
@@ -386,7 +389,8 @@ pub(crate) struct Loadfile {
 pub(crate) struct Explain {
     /// Run file.
     pub(crate) run: PathBuf,
-    /// Only questions that match all words: test, filesystem, suite, or template such as C3.
+    /// Print only questions that contain all words: a test, a filesystem, a suite, or a question
+    /// code such as C3.
     #[arg(value_name = "WORD")]
     pub(crate) words: Vec<String>,
     /// Output format.
@@ -404,29 +408,31 @@ pub(crate) enum ExplanationFormat {
 /// `fslab compare`
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// Two or more run files; each is compared with the one before it. Published results are shown
-    /// next to a run, without a test.
+    /// Two or more run files; each is compared with the file before it. Published results are shown
+    /// next to a run, without a statistical test.
     #[arg(required = true, num_args = 1.., value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
     /// Compare filesystem A of the first run with filesystem B of the second.
     #[arg(long, value_name = "A=B", value_parser = pair)]
     pub(crate) pair: Vec<(String, String)>,
-    /// Compare this metric of `fslab list metrics` [default: the first of each test].
+    /// Metric to compare (`fslab list metrics`) [default: the first metric of each test].
     #[arg(long, value_name = "METRIC", conflicts_with = "all")]
     pub(crate) metric: Option<Metric>,
-    /// Compare all metrics for which a higher or a lower value is better.
+    /// Compare all metrics that have a better direction.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Smallest difference of interest, such as 5% [default: that of the less precise profile].
+    /// Smallest difference that matters, such as 5% [default: the larger of the profiles of the
+    /// runs].
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
     pub(crate) margin: Option<Ratio>,
     /// Aspects in which the runs may differ, such as kernel,machine.
     #[arg(long, value_name = "ASPECT,...", value_delimiter = ',', value_parser = aspect)]
     pub(crate) allow_differences: Vec<Aspect>,
-    /// Exit with status 1 if a test is significantly worse by more than this.
+    /// Exit with status 1 if a test is significantly worse by more than PERCENT.
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
     pub(crate) gate: Option<Ratio>,
-    /// Exit with status 6 unless every test is shown to be worse by at most the value of --gate.
+    /// Exit with status 6 unless each test is significantly non-inferior: at most PERCENT of --gate
+    /// worse.
     #[arg(long, requires = "gate")]
     pub(crate) strict: bool,
     /// Output format.
@@ -449,10 +455,10 @@ pub(crate) enum ComparisonFormat {
 /// `fslab audit`
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
-    /// CSV with one number per row, `-`, published results, or a run file.
+    /// CSV file with one number per row, `-` for stdin, name of published results, or run file.
     pub(crate) table: PathBuf,
-    /// Column definitions and statements to check (TOML); for a run file, the name of a study
-    /// [default: that of its plan].
+    /// File with column definitions and statements to check (TOML). For a run file: name of the
+    /// study whose statements are checked [default: the study of the plan].
     #[arg(long, value_name = "FILE|STUDY")]
     pub(crate) statements: Option<PathBuf>,
     /// Output format.

@@ -16,10 +16,10 @@ pub(crate) struct Axes {
     /// Storage: block devices; all data on them is lost.
     #[arg(long, value_name = "PATH,...", value_delimiter = ',', conflicts_with = "directory")]
     pub(crate) device: Vec<String>,
-    /// Storage: the filesystem mounted at this directory; nothing is formatted.
+    /// Storage: an existing directory; its filesystem is measured, and nothing is formatted.
     #[arg(long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Fixed number of repetitions [default: set by the profile].
+    /// Number of repetitions of each cell [default: as many as the profile needs].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repetitions: Option<u32>,
 }

@@ -208,8 +208,8 @@ fn hint(root: &Command, command: &Command, name: &str, option: &str, value: &str
     }
     if let Some(preset) = preset(&key, value).filter(|_| name == "fslab bench") {
         return format!(
-            "the workload sets the direction and the order of the I/O, such as {preset}; `fslab \
-             list workloads` lists all workloads"
+            "the workload sets read or write, sequential or random; use for example {preset} \
+             (`fslab list workloads`)"
         );
     }
     let settable = command.get_arguments().any(|known| known.get_long() == Some("set"));

@@ -259,19 +259,28 @@ impl Step<'_> {
         let n = common.map_or_else(String::new, |(one, other)| {
             let also =
                 if rows.iter().any(|row| !row.note.is_empty()) { " unless stated" } else { "" };
-            format!("n = {one} and {other} repetitions{also}; ")
+            match one == other {
+                true => format!(" of {one} repetitions each{also}"),
+                false => format!(" of {one} and {other} repetitions{also}"),
+            }
         });
-        let caption = format!(
-            "Medians, and change of the value with its {} % confidence interval; {n}{}{empty}",
-            crate::units::fixed(step.family.level.max(0.95) * 100.0, 2)
-                .trim_end_matches('0')
-                .trim_end_matches('.'),
-            directions(tests.iter().map(|(_, test, _)| test.metric))
-        );
+        // The estimate is not the ratio of the two medians (analysis: Hodges and Lehmann 1963).
+        let caption = vec![
+            format!(
+                "{first} and {second}: medians{n}; {}{empty}.",
+                directions(tests.iter().map(|(_, test, _)| test.metric))
+            ),
+            format!(
+                "Change: Hodges–Lehmann estimate from {first} to {second} [{} % confidence interval].",
+                crate::units::fixed(step.family.level.max(0.95) * 100.0, 2)
+                    .trim_end_matches('0')
+                    .trim_end_matches('.'),
+            ),
+        ];
         (!rows.is_empty()).then(|| Table {
             id: format!("{}-tests", self.prefix),
             title: String::new(),
-            caption: vec![caption],
+            caption,
             corner: "test",
             columns,
             rows,
@@ -298,7 +307,7 @@ impl Step<'_> {
             id: format!("{id}-chart"),
             title: title.clone(),
             description: "Change of each test in percent; the numbers are in the table.".into(),
-            axis: "change of the value, %".into(),
+            axis: "change, %".into(),
             margin: self.margin * 100.0,
             rows,
         };
