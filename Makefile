@@ -5,8 +5,9 @@ export CARGO_BUILD_JOBS
 .PHONY: demo test campaign mutants bench bench-icount calibrate check docs dist ci prepare clean-machine
 
 demo:                    ## measure this machine's filesystems, in a guest if the kernel lacks them, and write a report
-	scripts/prepare --guest --kernel 6.12,6.1
-	cargo build --profile demo --locked -p fslab
+	command -v cc >/dev/null || scripts/prepare
+	scripts/prepare --guest --kernel 6.12,6.1 & packages=$$!; \
+		cargo build --profile demo --locked -p fslab && wait $$packages
 	kernel=$$(ls target/kernels/linux-image-6.*.deb 2>/dev/null | sort -V | tail -n 1); \
 		target/demo/fslab demo $${kernel:+--kernel "$$kernel"}
 
