@@ -21,17 +21,17 @@ pub(crate) fn apply(workers: Workers, worker: u32) -> Result<(), Fault> {
     workers.io_priority.map_or(Ok(()), io_priority)
 }
 
-/// Gives the calling thread a separate descriptor table, as a process has, with only standard
-/// input, output, and error.
+/// Gives the calling thread a descriptor table that it does not share, with only standard input,
+/// output, and error. A worker process does not share its table either.
 ///
 /// Threads that share a table contend for its lock in open(2) and close(2)
 /// (`files_struct.file_lock`, fs/file.c) and count references in every call with a descriptor
-/// (`fdget`). These costs are not caused by the filesystem. For threads that use only descriptors
-/// they open themselves. If close_range(2) is not available (before Linux 5.9), the thread keeps
-/// using the shared table.
+/// (`fdget`). These costs are not caused by the filesystem. The caller must use only descriptors
+/// that it opens after this call. If close_range(2) is not available (before Linux 5.9), the thread
+/// keeps using the shared table.
 ///
-/// A plain copy of the table would keep its descriptors open until after the thread was joined
-/// (`exit_files` follows `exit_mm`), and the filesystem could be busy for that time.
+/// Descriptors of a plain copy of the table would stay open until after the thread was joined
+/// (`exit_files` follows `exit_mm`), and the filesystem could not be unmounted until then.
 pub(crate) fn own_descriptors() {
     const FIRST: libc::c_uint = 3;
     const UNSHARE: libc::c_uint = 1 << 1;
@@ -66,8 +66,8 @@ fn io_priority(priority: IoPriority) -> Result<(), Fault> {
     Err(Fault::whole(Operation::Prioritize, errno))
 }
 
-/// Ends sleeps of the calling thread on time: without this, they may last 50 µs too long
-/// (`PR_SET_TIMERSLACK`, prctl(2)).
+/// Sets the timer slack of the calling thread to 1 ns. With the default, sleeps may last 50 µs too
+/// long (`PR_SET_TIMERSLACK`, prctl(2)).
 pub(crate) fn wake_exactly() {
     // SAFETY: the call takes integers; it can only fail for a wrong option number.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };

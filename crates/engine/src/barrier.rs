@@ -1,7 +1,7 @@
 //! Control block: memory that the workers of a phase share with their coordinator.
 //!
-//! The block is a file in memory (memfd_create(2)), mapped shared, so that it serves threads and
-//! processes alike. After the header follows one cache line per worker:
+//! The block is a file in memory (memfd_create(2)), mapped shared, so that workers can be threads
+//! or processes. The header is followed by one cache line per worker:
 //!
 //! ```text
 //! header  events   incremented when a worker arrives, finishes, or fails; wakes the coordinator
@@ -15,13 +15,14 @@
 //!         done     operations completed
 //!         durable  operations covered by the last sync
 //!         start    length of the file when it was opened
-//!         generation  first generation of its writes
+//!         generation  number in block headers before its first write (payload)
 //!         ended    instant after close
 //! ```
 //!
-//! Waiting workers sleep in futex(2), so that they do not take CPU time from workers that still
-//! prepare. Inside the loop, a worker only loads `signal` and stores to its own slot, both relaxed.
-//! Results are returned by other means.
+//! Waiting workers sleep in futex(2), so that they do not take CPU time from workers that are not
+//! ready yet. Inside the loop, a worker loads `signal` and stores to its own slot, both relaxed. It
+//! also increments `taken` if the workers share one number of operations. Results of workers are
+//! not part of the block.
 #![expect(unsafe_code, reason = "atomics in memory that processes share")]
 
 use std::{
@@ -48,7 +49,7 @@ use crate::{
     mapping::Mapping,
 };
 
-/// Bit of the signal word: the first worker has finished, counting ends.
+/// Bit of the signal word: stop counting, because the first worker has finished.
 pub(crate) const STOP: u32 = 1;
 /// Bit of the signal word: abort immediately.
 pub(crate) const ABORT: u32 = 2;
@@ -64,8 +65,8 @@ struct Header {
     ready: AtomicU32,
     finished: AtomicU32,
     first_failed_worker: AtomicU32,
-    // The only word that is read inside the loop has its own cache line, apart from the counters
-    // above, which change while other workers already run.
+    // This word is read inside the loop. It has its own cache line because the counters above still
+    // change while other workers already run.
     signal: Line,
     // Changed by all workers if they share one number of operations, otherwise unused.
     taken: Counter,
@@ -93,14 +94,14 @@ pub(crate) struct WorkerSlot {
 }
 
 impl WorkerSlot {
-    /// Stores the length of the file when the worker opened it and the first generation of its
-    /// writes.
+    /// Stores the length of the file when the worker opened it, and the generation before its first
+    /// write ([`crate::payload`]).
     pub(crate) fn begin(&self, len: u64, generation: u64) {
         self.start.store(len, Relaxed);
         self.generation.store(generation, Relaxed);
     }
 
-    /// First generation of the worker's writes.
+    /// Generation before the worker's first write.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Relaxed)
     }
@@ -172,7 +173,8 @@ impl ControlBlock {
         self.mapping.sync().map_err(|errno| Fault::whole(Operation::State, errno))
     }
 
-    /// Maps the block that another process created for `workers` workers; `kept` as at creation.
+    /// Maps the block that another process created for `workers` workers. `kept` is true if the
+    /// block outlives the phase.
     pub(crate) fn attach(file: OwnedFd, workers: u32, kept: bool) -> Result<Self, Fault> {
         let bytes = Self::len(workers).get() as u64;
         let what = Memory::ControlBlock;
@@ -228,19 +230,21 @@ impl ControlBlock {
         &self.header().signal.0
     }
 
-    /// Number of operations requested by all workers, if they share one number of operations.
+    /// Number of operations that the workers have started, if they share one number of operations.
     pub(crate) fn taken(&self) -> &AtomicU64 {
         &self.header().taken.0
     }
 
-    /// Marks a worker as ready and waits until all workers are and the coordinator opens the gate.
+    /// Marks a worker as ready, and waits until all workers are ready and the coordinator opens the
+    /// gate.
     pub(crate) fn arrive(&self) -> Result<(), Fault> {
         self.header().ready.fetch_add(1, Release);
         self.announce();
         loop {
             match self.header().gate.load(Acquire) {
                 OPEN => return Ok(()),
-                // Woken, interrupted, or too late to sleep: the value of the gate decides.
+                // The wait ends with a wakeup or a signal, or does not begin if the gate has just
+                // changed. The gate is then read again.
                 CLOSED => drop(futex::wait(&self.header().gate, SHARED, CLOSED, None)),
                 _ => return Err(Fault::Aborted),
             }
@@ -313,7 +317,7 @@ impl ControlBlock {
             if done(self.header()) {
                 return;
             }
-            // Timeout, wakeup, or an event since `seen`: the condition is checked again.
+            // After a timeout, a wakeup, or an event since `seen`, the condition is checked again.
             let _ = futex::wait(&self.header().events, SHARED, seen, Some(&patience));
         }
     }
@@ -340,7 +344,7 @@ impl ControlBlock {
     }
 }
 
-/// Not `FUTEX_PRIVATE`, because waiters may be other processes.
+/// Futex flags without `FUTEX_PRIVATE`, because waiters may be other processes.
 const SHARED: futex::Flags = futex::Flags::empty();
 
 fn wake(word: &AtomicU32) {

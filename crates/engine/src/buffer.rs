@@ -3,12 +3,13 @@
 //! A pool is divided into slots, each as long as the longest operation and aligned for `O_DIRECT`.
 //! There are three classes of slots:
 //!
-//! - write slots, filled before the clock starts: at least [`POOL`] bytes together, used in turn,
-//!   so that consecutive operations write different data. Marks and updates change the data
-//!   themselves and use one slot.
-//! - duplicate slots, all with the same content;
-//! - read slots: as many as operations may be in flight, because their content is not used and a
-//!   small footprint leaves the CPU caches to the kernel.
+//! - write slots, filled before the clock starts. Together they have at least [`POOL`] bytes and
+//!   are used in turn, so that consecutive operations write different data. Only one slot per
+//!   operation in flight is needed for marks, which are written into the slot, and for updates,
+//!   which write the data they have read.
+//! - duplicate slots, all with the same content.
+//! - read slots, one per operation in flight. Their content is not used, and a small footprint
+//!   leaves the CPU caches to the kernel.
 //!
 //! A slot is lent as `&mut [u8]`: while an operation is in flight, its I/O engine holds the only
 //! reference. Each worker has its own pool, which counts toward the memory limit of the run.
@@ -27,12 +28,13 @@ use crate::{
     mapping::Pages,
 };
 
-/// Minimum size of all write slots: larger than the window of the compressors that filesystems use
-/// (btrfs and erofs at most 128 KiB, squashfs and zfs usually 128 KiB, f2fs 1 MiB), so that none
-/// detects a repetition; small enough for the second-level cache of most CPUs.
+/// Minimum size of all write slots together. No compressor of a filesystem detects a repetition,
+/// because its window is not larger (btrfs and erofs at most 128 KiB, squashfs and zfs usually 128
+/// KiB, f2fs 1 MiB). This size also fits in the second-level cache of most CPUs.
 pub(crate) const POOL: u64 = Bytes::MIB;
 
-/// Unit in which random bytes and zeros alternate, and page of the page pattern.
+/// Length in bytes of a unit that begins with random bytes and ends with zeros. Also the length of
+/// a page of the page pattern.
 const PAGE: usize = 4096;
 
 /// Class of a slot.
@@ -59,23 +61,24 @@ impl Pool {
     /// [`DataPattern::Random`]: the first part of each 4 KiB is random, the rest zero. The
     /// generator (`fastrand`) is seeded with the seed of the stream, so the data is the same for
     /// all workers and hosts. [`DataPattern::PagePattern`]: eight bytes of 0x20 at the start of
-    /// each slot and of each further 4 KiB, otherwise zeros. [`DataPattern::Marks`]: one slot of
-    /// zeros for the marks ([`crate::payload`]); with [`IoEngineKind::Bytewise`], byte i is `i mod
-    /// 128` instead, as in bonnie++. Read slots start as zeros.
+    /// every 4 KiB of a slot, otherwise zeros. [`DataPattern::Marks`]: zeros, into which marks are
+    /// written later ([`crate::payload`]); with [`IoEngineKind::Bytewise`], byte i is `i mod 128`
+    /// instead, as in bonnie++. Read slots start as zeros.
     pub(crate) fn new(stream: &Stream, mode: AccessMode, depth: u32) -> Result<Self, Fault> {
         let fault = |bytes, errno: Errno| Fault::Memory {
             what: Memory::Buffers,
             bytes,
             errno: errno.raw_os_error(),
         };
-        // Sectors are 512 bytes or a multiple, of which the block size must be a multiple, too.
+        // Aligned for sectors of 512 bytes. If sectors are larger, the block size must be a
+        // multiple of them, so the slots are aligned as well.
         let slot = stream.longest_operation().0.checked_next_multiple_of(512).unwrap_or(u64::MAX);
         let depth = u64::from(depth);
         let duplicates = match stream.data {
             DataPattern::Random { duplicate_fraction: duplicates, .. } => duplicates > 0.0,
             DataPattern::PagePattern | DataPattern::Marks => false,
         };
-        // Marks use one buffer, and an update writes the data it has read.
+        // The content of the slots need not differ for marks and updates.
         let one = stream.data == DataPattern::Marks || updates(stream);
         let least = if one { 1 } else { POOL.div_ceil(slot) };
         let write = if mode.writes() { least.max(depth) } else { 0 };
@@ -87,7 +90,7 @@ impl Pool {
         let len = NonZeroUsize::new(len).ok_or_else(|| fault(bytes, Errno::NOMEM))?;
         let pages = Pages::new(len).map_err(|errno| fault(bytes, errno))?;
         let slot = usize::try_from(slot).map_err(too_large)?;
-        // Each is at most `len` divided by the slot size.
+        // Each count is at most `len` divided by the slot size.
         let [write, duplicate, read] =
             [write, duplicate, read].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         let mut pool = Self { pages, slot, counts: [write, duplicate, read] };
@@ -133,7 +136,7 @@ impl Pool {
         (bytes.as_mut_ptr(), bytes.len())
     }
 
-    /// Lends the slots. Allocates the lists of free slots, and nothing later.
+    /// Lends the slots. Allocates the lists of free slots, which do not grow later.
     pub(crate) fn slots(&mut self) -> Slots<'_> {
         let mut buffers = (0..).zip(self.pages.bytes_mut().chunks_exact_mut(self.slot));
         let [write, duplicate, read] = self.counts;
@@ -171,8 +174,8 @@ pub(crate) struct Slots<'p> {
     // Free slots with their numbers. The lists do not grow, because only slots taken before are
     // returned. Write slots: first in, first out, so that the data differs.
     written: [VecDeque<(u32, &'p mut [u8])>; 2],
-    // Read slots: last in, first out. The slot of a completed operation is available for the next
-    // one, so that a queue does not cycle through all of the memory with each batch.
+    // Read slots: last in, first out. The next operation uses the slot that was returned last, so
+    // that a queue does not cycle through all of the memory with each batch.
     read: Vec<(u32, &'p mut [u8])>,
     // Numbers of the first slot of the second and the third class.
     borders: [usize; 2],

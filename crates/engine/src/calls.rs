@@ -89,7 +89,7 @@ pub(crate) fn made(answer: Result<(), Errno>) -> Result<(), Errno> {
     if answer == Err(Errno::EXIST) { Ok(()) } else { answer }
 }
 
-/// Path of a name of the file set in `root`, for errors.
+/// Path of an entry of the file set in `root`, for errors.
 pub(crate) fn joined(root: &Path, name: &CStr) -> PathBuf {
     root.join(OsStr::from_bytes(name.to_bytes()))
 }

@@ -25,14 +25,15 @@ pub fn now() -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Resolution and overhead of the clock of this host: of [`now`], which loops over blocks read. The
-/// clock of loops over entries has less overhead if it counts ticks, otherwise the same.
+/// Resolution and overhead of [`now`] on this host. Loops over blocks read [`now`]. Loops over
+/// entries of a file set read [`Clock`], whose overhead is smaller if it counts CPU ticks and
+/// otherwise the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockFacts {
-    /// Smallest step between two reads. Not less than [`Self::cost`] on hosts whose clock ticks
-    /// faster than it can be read.
+    /// Smallest difference, other than zero, between two consecutive readings. If the clock ticks
+    /// faster than it can be read, this is the duration of the fastest reading.
     pub resolution: Nanos,
-    /// Median distance of two consecutive reads.
+    /// Median difference between two consecutive readings: the duration of a reading.
     pub cost: Nanos,
 }
 
@@ -50,7 +51,8 @@ fn facts(reads: &[Nanos]) -> ClockFacts {
     ClockFacts { resolution, cost: steps[steps.len() / 2] }
 }
 
-/// Maximum delay of a thread after a sleep. The remaining time is spent polling the clock.
+/// Maximum time from the end of a sleep until the thread runs. [`sleep_until`] wakes up this early
+/// and polls the clock.
 pub(crate) const AWAKE: Nanos = Nanos(60_000);
 
 /// Sleeps until an instant and returns the time, which is that instant or later. The last 60 µs are
@@ -86,9 +88,10 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Usage since an earlier reading. The sum is that of the thread's CPU clock. The kernel
-    /// derives the split from its ticks; times shorter than a tick are attributed to the kernel,
-    /// where a worker spends most of its time.
+    /// Usage since an earlier reading. The sum of user and system time is taken from the thread's
+    /// CPU clock and divided like the times of getrusage(2), which the kernel derives from ticks.
+    /// If the kernel has counted no tick, all time is system time, in which a worker spends most of
+    /// its time.
     pub(crate) fn since(self, before: Self) -> Self {
         let exact = self.clock - before.clock;
         let (user, system) = (self.user - before.user, self.system - before.system);
@@ -105,8 +108,9 @@ impl Usage {
         }
     }
 
-    /// Limits the CPU time to `elapsed`: the readings enclose those of the clock, so that their own
-    /// microsecond, significant for a short task, is excluded.
+    /// Limits the CPU time to `elapsed`. The CPU time was read before the first and after the last
+    /// reading of the clock. It therefore includes about a microsecond of overhead, which is
+    /// significant for a short task.
     pub(crate) fn within(self, elapsed: Nanos) -> Self {
         if self.clock <= elapsed || self.clock.0 == 0 {
             return self;
@@ -115,7 +119,7 @@ impl Usage {
         Self { user, system: elapsed - user, clock: elapsed, ..self }
     }
 
-    /// Sum of both.
+    /// Sum of two usages.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             user: self.user + other.user,
@@ -126,10 +130,10 @@ impl Usage {
         }
     }
 
-    /// getrusage(2) with `RUSAGE_THREAD`, for threads and processes alike, because a worker process
-    /// runs one thread. The kernel splits a sum into user and system time by its ticks
-    /// (`cputime_adjust` in kernel/sched/cputime.c), and updates that sum for a running thread at
-    /// ticks only. CLOCK_THREAD_CPUTIME_ID is always exact.
+    /// getrusage(2) with `RUSAGE_THREAD`, also for worker processes, because a worker process runs
+    /// one thread. The kernel splits the CPU time into user and system time by its ticks
+    /// (`cputime_adjust` in kernel/sched/cputime.c), and updates the CPU time of a running thread
+    /// only at ticks. CLOCK_THREAD_CPUTIME_ID is always exact.
     pub(crate) fn of_this_thread() -> Self {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: the pointer is valid for one rusage, which is all the kernel writes.

@@ -1,21 +1,25 @@
 //! Counter of a worker: operations and bytes, their times, and their distribution over time.
 //!
-//! Workers of all phases use it. The input are instants, the output is a [`WorkerResult`]. All
-//! memory is allocated on creation.
+//! Workers of all phases use a [`Counter`]. It takes clock readings and returns a [`WorkerResult`].
+//! All memory is allocated on creation.
 //!
 //! # Borders
 //!
-//! All events that depend on time (end of the ramp time or of the loop, next interval of the
-//! series) are detected by one comparison with the earliest of their instants and handled out of
-//! line.
+//! A border is the earliest instant at which an event is due: the end of the ramp time or of the
+//! loop, or the next interval of the series. One comparison with the border detects all of them,
+//! and they are handled out of line.
 //!
 //! # Stonewall
 //!
-//! After a stop signal, the operation that has just ended does not count, and the counted time ends
-//! with it: a rate may be slightly too low, but not too high. Later writes are reported as
-//! uncounted. At the end of a time limit, operations in flight are awaited and count with their
-//! time, so a stall at the end is included. An open loop also runs the operations that were
-//! scheduled before the end and had to wait, for at most the time limit again.
+//! With a stonewall, the first worker that finishes stops the counting in all workers. After this
+//! stop signal, the operation that has just ended does not count, but the counted time includes it:
+//! a rate may be slightly too low, but not too high. Later writes are reported as uncounted.
+//!
+//! # Time limit
+//!
+//! At the end of a time limit, the loop waits for operations in flight and counts them with their
+//! time, so that a stall at the end is included. An open loop also runs delayed operations that
+//! were scheduled before the end, for at most as long as the time limit.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -47,9 +51,9 @@ pub(crate) struct Limits {
     pub(crate) time: Option<(Nanos, Nanos)>,
     /// True if operations that are scheduled before the end of the time are run after it.
     pub(crate) open: bool,
-    /// True if the remaining operations run uncounted after a stop.
+    /// True if the worker runs its remaining operations, uncounted, after a stop.
     pub(crate) finish: bool,
-    /// True if the bytes up to the last full second before the end of the time are reported.
+    /// True if the bytes up to the last full second before the end of the time limit are reported.
     pub(crate) ticks: bool,
 }
 
@@ -74,7 +78,7 @@ pub(crate) struct Counter<'c> {
     series_border: Nanos,
     ramp_end: Nanos,
     deadline: Nanos,
-    // End of the time limit of an open loop that has passed it, otherwise never.
+    // End of the time limit, once an open loop has passed it; otherwise never.
     due_before: Nanos,
     tick: Tick,
     started: Nanos,
@@ -87,8 +91,8 @@ pub(crate) struct Counter<'c> {
     recorder: Recorder,
 }
 
-/// Last full second before the end of the time, from the end of the ramp time: the instant is the
-/// same for all workers.
+/// Last full second before the end of the time limit, counted from the end of the ramp time. The
+/// elapsed time is the same for all workers.
 struct Tick {
     due: Nanos,
     elapsed: Nanos,
@@ -96,7 +100,7 @@ struct Tick {
 }
 
 impl<'c> Counter<'c> {
-    /// Creates empty counters of a worker; `latencies` has the counters of its histograms.
+    /// Creates the counters of a worker; `latencies` contains its empty histograms.
     pub(crate) fn new(
         control: &'c ControlBlock,
         worker: u32,
@@ -208,7 +212,7 @@ impl<'c> Counter<'c> {
         counts
     }
 
-    /// Counts bytes that the operation counted next reads, although it is a write.
+    /// Counts bytes that a write operation has read. Call it before the write is counted.
     #[inline]
     pub(crate) fn also_read(&mut self, bytes: u64) {
         self.moved += bytes;
@@ -229,7 +233,7 @@ impl<'c> Counter<'c> {
         self.slot.durable.store(self.done, Relaxed);
     }
 
-    /// Saves a control block that outlives the phase. Returns true if it does.
+    /// Saves the control block if it outlives the phase, and returns true if so.
     pub(crate) fn persist(&self) -> Result<bool, Fault> {
         let kept = self.control.is_kept();
         if kept {
@@ -239,7 +243,7 @@ impl<'c> Counter<'c> {
     }
 
     /// Starts counting if the ramp time has elapsed, with operations that end after this instant.
-    /// Call it when all operations that ended before are counted.
+    /// Call it when all operations that ended earlier are counted.
     #[inline(always)]
     pub(crate) fn ramp(&mut self) {
         if self.clock >= self.ramp_end {
@@ -321,9 +325,9 @@ impl<'c> Counter<'c> {
         self.set_border();
     }
 
-    /// Handles the end of the time limit. An open loop continues with operations that were
-    /// scheduled before it and had to wait, because these have the longest latency, but for at most
-    /// the time limit again.
+    /// Handles the end of the time limit. An open loop continues with delayed operations that were
+    /// scheduled before the end, because these have the longest latency. It continues for at most
+    /// the duration of the time limit.
     fn pass_deadline(&mut self) {
         match (self.limits.time, self.due_before) {
             (Some((_, run)), NEVER) if self.limits.open => {
@@ -368,7 +372,7 @@ impl<'c> Counter<'c> {
         Ok(())
     }
 
-    /// Result of a worker with this CPU usage, without the time after its last operation.
+    /// Result of a worker with this CPU usage. The times end with its last operation.
     pub(crate) fn finish(self, worker: u32, usage: Usage) -> WorkerResult {
         let (ops, bytes) = self.totals();
         let counted_until = if self.complete { self.clock } else { self.counted_until };
@@ -401,7 +405,7 @@ impl Tick {
         self.due = NEVER;
     }
 
-    /// A worker that ended before the tick has moved all of its bytes by then.
+    /// Result of the tick. A worker that ended before the tick has moved all of its bytes by then.
     fn finish(mut self, bytes: u64) -> Option<Ticked> {
         if self.due != NEVER {
             self.pass(bytes);

@@ -13,18 +13,19 @@
 //! size - 8 …     length of the JSON, little endian
 //! ```
 //!
-//! The state file must not be on the filesystem under test. Writing it takes time of the loop, but
-//! not of an operation.
+//! The state file must not be on the filesystem under test. The time of writing it is part of the
+//! loop, but not of any operation.
 //!
 //! # Verification
 //!
 //! Offsets, lengths, and directions follow from the stream, so the same operations are generated
-//! again without executing them. Only operations of a worker before its last completed fsync(2) or
-//! fdatasync(2) are treated as durable. For each block the last durable write is known, and the
-//! file must contain that write or a later one of the phase, which the block header identifies
-//! ([`crate::payload`]). A block that is neither intact nor zero and may have been overwritten
-//! after the last sync is torn, which no filesystem prevents for data written in place; it is
-//! counted separately.
+//! again without executing them. An operation counts as durable if the worker completed a later
+//! fsync(2) or fdatasync(2). For each block, the file must contain the last durable write or a
+//! later write of the phase; the block header identifies the write ([`crate::payload`]).
+//!
+//! A block is torn if it is neither intact nor zero and may have been overwritten after the last
+//! sync. No filesystem prevents torn blocks of data written in place, so they are counted
+//! separately.
 
 use std::{
     fs::File,
@@ -73,13 +74,14 @@ pub struct CrashReport {
     pub durable: u64,
     /// Blocks that had to be durable and were verified.
     pub blocks: u64,
-    /// Blocks that were being overwritten and have neither the old nor the new content.
+    /// Blocks that may have been overwritten during the crash and have neither the old nor the new
+    /// content.
     pub torn: u64,
-    /// Lost blocks.
+    /// Durable blocks without the last durable content or a later one.
     pub lost: u64,
     /// Lost blocks that cannot be read.
     pub unreadable: u64,
-    /// First lost blocks.
+    /// The first lost blocks, at most 20.
     pub losses: Vec<LostBlock>,
 }
 
@@ -126,12 +128,12 @@ pub(crate) fn begin(
 /// # Errors
 /// [`EngineError::State`] if the state cannot be read, [`EngineError::Stream`] if the blocks of the
 /// stream have no headers, [`EngineError::Io`] if a file under test may not be opened. Blocks that
-/// cannot be read are lost.
+/// cannot be read count as lost.
 pub fn crash_report(state: &Path) -> Result<CrashReport, EngineError> {
     crash_report_within(state, LIMITS)
 }
 
-/// [`crash_report`] for states that stay within limits.
+/// [`crash_report`] with other limits.
 pub(crate) fn crash_report_within(
     state: &Path,
     limits: Limits,
@@ -169,7 +171,8 @@ fn control_counts(control: &ControlBlock, worker: u32) -> u64 {
     control.slot(worker).counts().0
 }
 
-/// Sizes above which a state is rejected: a damaged one could take all memory and never end.
+/// Sizes above which a state is rejected. Verification of a damaged state could otherwise take all
+/// memory or never end.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     /// Blocks of one file.
@@ -178,8 +181,8 @@ pub(crate) struct Limits {
     pub(crate) ops: u64,
 }
 
-/// A file of 1 TiB in blocks of 4 KiB, for which the report takes 4 GiB of memory, and three days
-/// at a million operations per second.
+/// Blocks: a file of 1 TiB in blocks of 4 KiB, for which the report takes 4 GiB of memory.
+/// Operations: three days at a million operations per second.
 const LIMITS: Limits = Limits { blocks: 1 << 28, ops: 1 << 38 };
 
 impl Limits {
@@ -223,7 +226,8 @@ fn read(state: &Path) -> Result<(Trailer, ControlBlock), EngineError> {
     Ok((trailer, control))
 }
 
-/// Writes to one block: the last durable one, and the last one; counted from 1.
+/// Number of the last durable write to a block, and of the last write. The writes of a worker are
+/// numbered from 1; 0 means none.
 #[derive(Clone, Copy, Default)]
 struct Writes {
     durable: u64,
@@ -281,7 +285,7 @@ impl BlockState<'_> {
                 continue;
             }
             let found = check.block(offset, &bytes);
-            // 0 for writes before the phase.
+            // The difference is 0 for writes before the phase.
             let found = found.map(|found| match found {
                 0 => Written::Duplicate,
                 found => Written::At(found.saturating_sub(generation)),
@@ -291,8 +295,8 @@ impl BlockState<'_> {
         Ok(())
     }
 
-    /// Visits the operations of a worker, including those that may have been in flight beyond the
-    /// completed ones: the state is as old as the last sync.
+    /// Numbers of the writes to each block of a worker. Operations after the completed ones are
+    /// included if they may have been started, because the state file was written at the last sync.
     fn writes(
         &self,
         worker: u32,

@@ -17,7 +17,8 @@ pub struct CrashState {
 }
 
 impl CrashState {
-    /// Creates an empty state file. An existing one may belong to a crash that is to be verified.
+    /// Creates an empty state file. An existing file is not replaced, because it may belong to a
+    /// crash that is still to be verified.
     ///
     /// # Errors
     /// [`EngineError::StateExists`] if the path exists, [`EngineError::State`] if the file cannot

@@ -49,7 +49,7 @@ pub(crate) trait Phase: Sync {
     /// Bytes that the phase moves unless it is stopped; zero if that is unknown.
     fn total(&self) -> Bytes;
 
-    /// Path of a worker for errors that concern no other file.
+    /// Path that is reported with errors of a worker that concern no other file.
     fn path(&self, worker: u32) -> PathBuf;
 
     /// Control block of the phase.
@@ -108,7 +108,7 @@ pub(crate) trait WorkerLoop: Sized {
         Ok(Ended { synced: ended, closed: ended })
     }
 
-    /// Untimed work at the end: adds to the result what the counter does not know.
+    /// Untimed work at the end: adds values to the result that the counter does not contain.
     fn report(self, _result: &mut WorkerResult) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -135,7 +135,7 @@ pub(crate) struct Seat<'a> {
 }
 
 impl Seat<'_> {
-    /// Failure that concerns no other file than that of the worker.
+    /// Failure that concerns no file other than the worker's.
     pub(crate) fn failure(&self, fault: Fault) -> Failure {
         Failure { fault, path: self.path.clone() }
     }
@@ -283,8 +283,8 @@ impl Drop for DoneGuard<'_> {
     }
 }
 
-/// Results of all workers, or the error of the worker that failed first; later failures are
-/// consequences.
+/// Results of all workers, or the error of the worker that failed first. Errors of other workers
+/// are consequences of the first error.
 fn results(
     outcomes: Vec<Outcome>,
     first_failed_worker: Option<u32>,

@@ -1,8 +1,8 @@
 //! Errors of a phase, with hints.
 //!
-//! [`EngineError`] is the public type. System calls return the smaller [`Fault`]; a worker adds the
-//! path. The [`Failure`] can be sent from a worker process to its parent, and is converted to the
-//! public error in one place.
+//! [`EngineError`] is the public type. Functions that make system calls return the smaller
+//! [`Fault`], which has no path. A worker adds the path. The resulting [`Failure`] can be sent from
+//! a worker process to its parent, and is converted to the public error in one place.
 
 mod difference;
 mod failure;
@@ -25,7 +25,7 @@ pub use trace::TraceProblem;
 /// Error of a phase.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// The stream is invalid.
+    /// The stream (block I/O on files) is invalid.
     #[error("invalid workload: {problem}; {hint}")]
     Stream {
         /// Problem.
@@ -33,7 +33,7 @@ pub enum EngineError {
         /// Hint.
         hint: &'static str,
     },
-    /// The tree is invalid.
+    /// The tree (operations on the entries of a file set) is invalid.
     #[error("invalid workload: {problem}; {hint}")]
     Tree {
         /// Problem.
@@ -41,7 +41,7 @@ pub enum EngineError {
         /// Hint.
         hint: &'static str,
     },
-    /// The replay is invalid.
+    /// The replay (operations of a loadfile) is invalid.
     #[error("invalid workload: {problem}; {hint}")]
     Replay {
         /// Problem.
@@ -148,7 +148,7 @@ pub enum EngineError {
         /// Length that the stream needs.
         needed: Bytes,
     },
-    /// A listed directory has another number of entries than the file set.
+    /// A listed directory has a different number of entries than the file set.
     #[error(
         "the directory {} has {found} of {expected} entries of the file set; run the phase that \
          creates them first, with the same file set and number of workers",
@@ -188,7 +188,7 @@ pub enum EngineError {
         /// Kind of difference.
         difference: Difference,
     },
-    /// The directory of a crash state does not exist.
+    /// The directory that a crash state names does not exist.
     #[error(
         "{} does not exist, nothing can be verified; mount the filesystem at the same path (a \
          completed run and `fslab clean` remove the files)",
@@ -306,7 +306,7 @@ pub enum EngineError {
         /// Error of the system.
         source: io::Error,
     },
-    /// The job or the reply of a worker process has another format.
+    /// The job or the reply of a worker process cannot be parsed.
     #[error(
         "worker {worker} uses another protocol version; run parent and worker from the same \
          build"

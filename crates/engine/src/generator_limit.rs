@@ -33,8 +33,9 @@ impl GeneratorLimit {
     }
 }
 
-/// Runs one worker of this stream on the null engine for at least 20 ms, so that clock overhead is
-/// negligible: the same order, content, and counting without system calls and without a rate limit.
+/// Load generator overhead of this stream. Runs one worker on the null engine for at least 20 ms,
+/// so that clock overhead is negligible. Order, content, and counting are those of the stream;
+/// there are no system calls, no verification, and no rate limit.
 ///
 /// # Errors
 /// [`EngineError`] if memory or a thread is not available, or the stream is invalid.
@@ -103,9 +104,10 @@ const PIECE: usize = 128 << 10;
 /// Duration of the measurement.
 const COPYING: Nanos = Nanos(30_000_000);
 
-/// Bytes per second that one thread copies from memory: the best pass over a buffer of four times
-/// the last-level cache, within 64 to 256 MiB, and of at most `most` bytes. If the caches hold the
-/// whole buffer, the result is the higher rate of the caches. Takes about 50 ms.
+/// Bytes per second that one thread copies from memory. The result is the best pass over a buffer
+/// whose size is four times the last-level cache, at least 64 MiB and at most 256 MiB, but not
+/// above `most`. If the caches hold the whole buffer, the result is the higher rate of the caches.
+/// Takes about 50 ms.
 ///
 /// `None` if the memory is not available, or `most` is less than 1 MiB.
 #[expect(clippy::cast_precision_loss, reason = "a rate")]

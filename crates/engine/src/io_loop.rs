@@ -11,11 +11,12 @@
 //! operations (header, offset, histogram of the previous one), which [`crate::generator_limit`]
 //! measures.
 //!
-//! A queue has two instants per batch: when the kernel had accepted it, and when completions were
-//! read. Operations of a batch count from the start of the batch. Completions that are available as
-//! soon as the kernel has accepted the batch get that instant without another clock read.
+//! With a queue, the clock is read twice per batch: when the kernel has accepted the batch, and
+//! when completions are read. The latency of all operations of a batch begins at the start of the
+//! batch. Completions that are available as soon as the kernel has accepted the batch get that
+//! instant without another clock read.
 //!
-//! In an open loop ([`crate::pace`]), an operation counts from its scheduled start.
+//! In an open loop ([`crate::pace`]), the latency of an operation begins at its scheduled start.
 //!
 //! The end of the loop and of counting is decided by the counter ([`crate::counter`]).
 
@@ -47,7 +48,7 @@ struct Run {
     kind: Kind,
     ops: u64,
     bytes: u64,
-    // Start of their latency.
+    // Start of their latency: in an open loop, the scheduled start.
     begun: Nanos,
     issued: Nanos,
 }
@@ -74,7 +75,7 @@ pub(crate) fn limits(stream: &Stream, mode: AccessMode, open: bool) -> Limits {
     }
 }
 
-/// Histograms of a worker; `queues` for an engine with a queue.
+/// Histograms of a worker; `queues` is true for an engine with a queue.
 pub(crate) fn latencies(stream: &Stream, mode: AccessMode, open: bool, queues: bool) -> Latencies {
     let wanted = |wanted: bool| if wanted { Histogram::new() } else { Histogram::default() };
     Latencies {
@@ -236,7 +237,7 @@ impl<'p> IoLoop<'p> {
         }
     }
 
-    /// Syncs inside the loop when enough was written; nothing is in flight.
+    /// Syncs inside the loop if the sync schedule requires it. No operation is in flight.
     #[inline(always)]
     fn sync_if_due<E: IoEngine<'p>>(
         &mut self,

@@ -1,14 +1,16 @@
 //! Layouts: creation of entries for later phases, with one thread per CPU.
 //!
 //! The input is a [`Layout`], the output a [`PhaseResult`] whose workers are the threads. One
-//! operation is one entry. The unit of work is a directory: a thread takes the next one from a
-//! shared counter, creates it, and all entries in it. If all entries of an owner are in one
-//! directory, the unit is an owner. If all owners share that directory, one thread creates
-//! everything: the kernel locks a directory while an entry is created in it (`inode_lock` around
-//! `vfs_create`, fs/namei.c), so a second thread would only wait.
+//! operation is one entry. An owner is the worker of a later phase that uses the entries. The unit
+//! of work is a directory: a thread takes the next unit from a shared counter, and creates the
+//! directory and all entries in it. If all entries of an owner are in one directory, the unit is an
+//! owner. If all owners share that directory, one thread creates everything: the kernel locks a
+//! directory while an entry is created in it (`inode_lock` around `vfs_create`, fs/namei.c), so a
+//! second thread would only wait.
 //!
-//! Names are relative to the current directory, which stays open, and no state is kept per entry.
-//! The clock is read once per batch of entries; single entries are timed by phases that measure.
+//! Names are relative to the directory of the unit, which stays open, and no state is kept per
+//! entry. The clock is read once per batch of entries. Single entries are not timed; other phases
+//! do that.
 //!
 //! Not included: operations after the creation, and attributes.
 
@@ -78,10 +80,10 @@ impl Phase for Work<'_> {
 struct Work<'a> {
     layout: &'a Layout,
     directory: &'a Path,
-    // Owners of entries, and directories of each owner, or of all owners if they share them.
+    // Number of owners, and number of directories per owner, or of all owners if they share them.
     owners: u32,
     directories: u64,
-    // Units of work, and the next one.
+    // Number of units of work, and index of the next one.
     units: u64,
     next: AtomicU64,
     // True if mknod(2) creates regular files here.
@@ -105,7 +107,8 @@ impl<'a> Work<'a> {
 }
 
 /// True if mknod(2) creates regular files in this directory. A system call filter or a FUSE
-/// filesystem may reject it. Then open(2) is used, which reports the error if it fails, too.
+/// filesystem may reject mknod(2). Then open(2) is used; if open(2) fails as well, its error is
+/// reported.
 fn makes_nodes(set: &Set, directory: &Path) -> bool {
     let probe = directory.join(format!("{}.probe", set.name));
     match mknodat(CWD, &probe, FileType::RegularFile, calls::FILE, 0) {

@@ -1,11 +1,11 @@
 //! I/O engine: runs workloads on files and measures their time.
 //!
-//! The input is a [`model::phase::Stream`] (or the [`model::phase::FileSharing`] of files to
-//! remove) and a [`Context`], the output a [`model::phase::PhaseResult`]. All choices that a stream
-//! leaves open are resolved to concrete types before the clock starts. Inside the loop, a worker
-//! issues operations, reads the clock once per operation (`clock`: the kernel clock, or CPU ticks
-//! between two of its readings), and accesses only its own memory, one shared signal word, and its
-//! own progress counter.
+//! The input is the description of a phase, such as a [`model::phase::Stream`], and a [`Context`].
+//! The output is a [`model::phase::PhaseResult`]. Everything that the description determines is
+//! resolved to concrete types before the clock starts. Inside the loop, a worker issues operations,
+//! reads the clock once per operation (`clock`: the kernel clock, or CPU ticks between two readings
+//! of the kernel clock), and accesses only its own memory, one shared signal word, and its own
+//! progress counter.
 //!
 //! ```text
 //! run, tree, replay, mix, layout, task     kinds of phases
@@ -19,7 +19,7 @@
 //! (rig); rates and statistics (analysis). The engine neither drops caches nor subtracts overheads;
 //! it reports integers.
 //!
-//! `unsafe` code is denied here and expected only in modules that declare it at the top.
+//! `unsafe` code is denied in this crate, except in modules that begin with `expect(unsafe_code)`.
 #![deny(unsafe_code)]
 
 mod affinity;

@@ -20,8 +20,8 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: the mapping belongs to the whole process; no thread owns its pages. The two users below
-// determine the access to the bytes: exclusive borrows, or atomics.
+// SAFETY: the mapping belongs to the whole process; no thread owns its pages. A `Mapping` does not
+// access the bytes. Its users do so by exclusive borrows, atomics, or copies.
 unsafe impl Send for Mapping {}
 // SAFETY: as for Send; a shared `Mapping` only returns its address.
 unsafe impl Sync for Mapping {}

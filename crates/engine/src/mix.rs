@@ -1,14 +1,14 @@
 //! Mixes: operations drawn by weight on a population of files.
 //!
 //! The input is a [`Mix`], the output a [`PhaseResult`]. The population of a worker is a window
-//! over the numbers of its entries: a new file gets the number after the window, the oldest file
-//! leaves at its front, so no state is kept per file. Operations and files are drawn from a
-//! generator per worker, which is seeded from the file set.
+//! over the numbers of its entries: a new file gets the number after the window, and the oldest
+//! file leaves at the front of the window, so no state is kept per file. Operations and files are
+//! drawn from a generator per worker, which is seeded from the file set.
 //!
 //! `stat`, `open`, and `read` count as reads, the others as writes. The time of an operation is
-//! from the end of the previous operation to its own end. A window that advances enters new
-//! directories, whose mkdir(2) is part of the operation that needs it; directories it has left
-//! remain. Between barrier and end, a worker neither allocates nor locks.
+//! from the end of the previous operation to its own end. If a new file needs a new directory, the
+//! mkdir(2) is part of the operation. Directories that have become empty are not removed. Between
+//! barrier and end, a worker neither allocates nor locks.
 //!
 //! Not included: the creation of the population, and the steps of a tree.
 
@@ -34,10 +34,11 @@ use crate::{
 
 /// Runs the operations of a mix.
 ///
-/// The population is that of a layout or a tree of the same file set in `context.directory`, and is
-/// unchanged only before the first mix: the files of entries 0 to `files - 1` of each worker. An
-/// operation that finds no file, because all were removed, is a `create` instead. Blocks until all
-/// workers have ended. If one fails, the others are aborted immediately.
+/// The population is created by an earlier layout or tree with the same file set in
+/// `context.directory`: the files of entries 0 to `files - 1` of each worker. A mix changes the
+/// population, so a second mix needs a new one. An operation that finds no file, because all were
+/// removed, is a `create` instead. Blocks until all workers have ended. If one fails, the others
+/// are aborted immediately.
 ///
 /// # Errors
 /// As [`crate::run_tree`].

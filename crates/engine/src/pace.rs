@@ -1,22 +1,21 @@
 //! Start times of operations: closed loops with and without pauses, rate limits, the open loop, and
-//! the timestamps of a loadfile, which are an open loop, too.
+//! the timestamps of a loadfile, which form an open loop as well.
 //!
 //! # Open loop
 //!
-//! Operations are scheduled independently of the completion of earlier ones. If one is late because
-//! the device stalled, the following ones are late, too, and each counts from its scheduled start:
-//! a stall of 500 ms is then part of the latency of all operations that had to wait. A loop that
-//! measures from the actual start sees one slow operation and many fast ones (coordinated
-//! omission). The same applies to queues: an operation that waits for a free slot counts its
-//! waiting time.
+//! Operations are scheduled independently of the completion of earlier operations. If the device
+//! stalls, the following operations are late, and each counts from its scheduled start: a stall of
+//! 500 ms is then part of the latency of all operations that had to wait. A loop that measures from
+//! the actual start sees one slow operation and many fast ones (coordinated omission). The same
+//! applies to queues: the latency of an operation includes the time that it waits for a free slot.
 //!
-//! # Exponential distances without floating point
+//! # Exponential intervals without floating point
 //!
-//! The distances of a Poisson process have density `exp(-x)` relative to their mean. By the
+//! The intervals of a Poisson process have density `exp(-x)`, in units of their mean. By the
 //! memoryless property, x = k ln 2 + y, where k counts the leading zeros of a random word
-//! (probability `2^-(k+1)`), and y is exponential from 0 to ln 2, drawn from a table of [`STEPS`]
-//! equally likely values (each the mean of its part, so the mean is exact). The tail is limited
-//! only by the 64 bits of a word.
+//! (probability `2^-(k+1)`), and y is exponential from 0 to ln 2. A table of [`STEPS`] equally
+//! likely values provides y; each value is the mean of its part, so the mean is exact. The tail is
+//! limited only by the 64 bits of a word.
 
 use model::{
     Bytes, Nanos,
@@ -24,15 +23,15 @@ use model::{
 };
 
 const STEPS: usize = 1024;
-/// 32 fraction bits.
+/// The number 1 with 32 fraction bits.
 const ONE: f64 = 4_294_967_296.0;
 
 /// Schedule of a worker's operations.
 #[derive(Debug)]
 pub(crate) enum Pacer {
-    /// Immediately.
+    /// Operations start immediately.
     Free,
-    /// After a pause every `ops` operations.
+    /// Operations start immediately, except after a pause every `ops` operations.
     Think {
         /// Operations between pauses.
         ops: u64,
@@ -41,9 +40,9 @@ pub(crate) enum Pacer {
         /// Length of a pause.
         pause: Nanos,
     },
-    /// At scheduled times.
+    /// Operations start at scheduled times.
     Schedule(Box<Schedule>),
-    /// At the timestamps of a loadfile.
+    /// Operations start at the timestamps of a loadfile.
     Timestamps {
         /// Start of the current repetition.
         base: Nanos,
@@ -55,9 +54,9 @@ pub(crate) enum Pacer {
 /// Scheduled start times of operations.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    // Start of the next operation in nanoseconds with 32 fraction bits.
+    // Scheduled start of the next operation in nanoseconds with 32 fraction bits.
     due: u128,
-    // Distance of two operations, or of two bytes, likewise.
+    // Time between two operations, or between two bytes, in the same unit.
     gap: u128,
     per_byte: bool,
     // True if operations are scheduled independently of earlier ones.
@@ -111,14 +110,16 @@ impl Pacer {
         Self::Timestamps { base: Nanos(0), last }
     }
 
-    /// Starts timestamps again. Lateness persists: the repetition is scheduled at the last one.
+    /// Starts the timestamps again. The next repetition begins at the last timestamp of the current
+    /// one, even if the worker is behind that schedule.
     pub(crate) fn rewind(&mut self) {
         if let Self::Timestamps { base, last } = self {
             *base = *base + *last;
         }
     }
 
-    /// Starts the schedule. Workers on a constant schedule start evenly spread over one distance.
+    /// Starts the schedule. With a constant rate of operations, the first operations of the workers
+    /// are spread evenly over the time between two operations.
     pub(crate) fn start(&mut self, now: Nanos, worker: u32, workers: u32) {
         if let Self::Schedule(schedule) = self {
             schedule.due = u128::from(now.0) << 32;
@@ -131,7 +132,7 @@ impl Pacer {
         }
     }
 
-    /// True if latency counts from the instants that [`Self::due`] returns.
+    /// True if latency is measured from the instants that [`Self::due`] returns.
     pub(crate) fn open(&self) -> bool {
         match self {
             Self::Schedule(schedule) => schedule.open,
@@ -165,7 +166,7 @@ impl Pacer {
         }
     }
 
-    /// Like [`Self::due`] for an operation that may have a timestamp.
+    /// Like [`Self::due`], for an operation that may have a timestamp.
     pub(crate) fn due_stamped(&mut self, now: Nanos, len: usize, stamp: Option<Nanos>) -> Nanos {
         match (&*self, stamp) {
             (Self::Timestamps { base, .. }, Some(stamp)) => *base + stamp,
@@ -201,8 +202,7 @@ impl Poisson {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ln 2, below 1")]
 const LN_2: u64 = (std::f64::consts::LN_2 * ONE) as u64;
 
-/// Means of the parts into which equally likely steps divide the exponential distribution from 0 to
-/// ln 2.
+/// Means of equally likely parts of the exponential distribution from 0 to ln 2.
 fn exponential() -> Box<[u64]> {
     // Quantile of p between 0 and ln 2: -ln(1 - p/2). Mean over a part: the integral of the
     // quantile, which is 2 ((1 - u) ln(1 - u) - (1 - u)) between u = p/2 at its ends, over the

@@ -14,9 +14,9 @@
 //! 24  check       checksum of the rest of the block, mixed with the three words above
 //! ```
 //!
-//! No two blocks of a run are therefore equal, which defeats deduplication. A block shows, without
-//! any record of the writes, if it is intact, where it belongs, and which write produced it. Blocks
-//! of less than 64 bytes have no headers and cannot be verified.
+//! Except for duplicates, no two blocks of a run are therefore equal, which defeats deduplication.
+//! A block shows, without any record of the writes, if it is intact, where it belongs, and which
+//! write produced it. Blocks of less than 64 bytes have no headers and cannot be verified.
 //!
 //! # Cost
 //!
@@ -98,8 +98,9 @@ fn key(stream: &Stream, worker: u32) -> u64 {
     (stream.seed ^ file.wrapping_mul(0x9E37_79B9_7F4A_7C15)).max(1)
 }
 
-/// First generation of a worker: the time of day in nanoseconds. A write takes longer than one, so
-/// later phases, also of later boots, write later generations, and no data is written twice.
+/// Generation of a worker before its first write: the time of day in nanoseconds. A write takes
+/// longer than a nanosecond, so later phases have higher generations, even after a reboot, and no
+/// block is written twice with the same header.
 pub(crate) fn first_generation() -> u64 {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(time.as_nanos()).unwrap_or(0)
@@ -110,7 +111,7 @@ fn block_size(stream: &Stream) -> usize {
     usize::try_from(block).unwrap_or(usize::MAX)
 }
 
-/// Change to each operation before it is written.
+/// Change of the data of each operation before it is written.
 pub(crate) enum PayloadWriter {
     /// Headers are written.
     Headers(Headers),
@@ -121,7 +122,8 @@ pub(crate) enum PayloadWriter {
 impl PayloadWriter {
     /// Writer for a worker of a stream; `None` if the data is unchanged. Reads every write slot.
     pub(crate) fn new(stream: &Stream, worker: u32, slots: &mut Slots<'_>) -> Option<Self> {
-        // An update changes the data it read, and single bytes are the same in every block.
+        // Marks are not written by an update, which changes the data it has read, or with bytewise
+        // I/O, where all blocks have the same content.
         let bytewise = stream.io_engine == IoEngineKind::Bytewise;
         let own = !matches!(stream.direction, Direction::Update(_));
         match stream.data {

@@ -107,12 +107,12 @@ impl WorkerJob {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerReply {
-    /// Result, and its histograms, which are not part of a serialized result: stored form in
-    /// hexadecimal, in the order of [`Latencies::each`], followed by those by operation type.
+    /// Result, without its histograms, which are not serialized with it. Histograms are sent in
+    /// their stored form, in hexadecimal.
     Done {
         /// Result without histograms.
         result: Box<WorkerResult>,
-        /// Histograms of all operations.
+        /// Histograms of all operations, in the order of [`Latencies::each`].
         latencies: Vec<String>,
         /// Histograms by operation type.
         #[serde(default)]
@@ -190,8 +190,8 @@ impl Process {
         Ok(Self { worker, child })
     }
 
-    /// Sends the job to the child and waits for its reply. Without a reply, the failure is recorded
-    /// in the control block.
+    /// Sends the job to the child and waits for its reply. A failure is recorded in the control
+    /// block.
     pub(crate) fn run(
         mut self,
         job: &WorkerJob,
@@ -210,7 +210,8 @@ impl Process {
                 Ok(*result)
             }
         });
-        // The child recorded a failure itself, unless it could not map the control block or died.
+        // A child records its failure itself, unless it could not map the control block or died.
+        // Recording it again has no effect.
         if !matches!(answer, Ok(_) | Err(EngineError::Interrupted)) {
             control.fail(worker);
         }
@@ -251,8 +252,9 @@ impl Drop for Process {
 /// Open descriptors of a process besides two pipes per worker.
 const OTHERS: u64 = 64;
 
-/// Raises the limit of open files as far as permitted to what this number of workers needs: two
-/// pipes each. The usual limit of 1024 is for programs that use select(2).
+/// Raises the soft limit of open files to what this number of workers needs (two pipes per worker),
+/// as far as the hard limit permits. The usual soft limit of 1024 is for programs that use
+/// select(2).
 fn raise_file_limit(workers: u32) {
     let needed = u64::from(workers) * 2 + OTHERS;
     let limit = getrlimit(Resource::Nofile);

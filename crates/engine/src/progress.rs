@@ -47,7 +47,7 @@ impl Progress {
         }
     }
 
-    /// Starts a new phase; `None` for a phase without data transfers.
+    /// Starts a new phase; `control` is `None` for a phase without data transfers.
     pub(crate) fn begin(&self, control: Option<Arc<ControlBlock>>, total: Bytes) {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *current = Current { phase: current.phase + 1, control, total };

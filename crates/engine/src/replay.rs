@@ -3,17 +3,18 @@
 //! The input is a [`Replay`], the output a [`PhaseResult`]. One operation is one line of the
 //! loadfile. Its time is from the end of the previous operation to its own end, including the
 //! lookup of its name. The loadfile is parsed once, before workers exist ([`load`]), into one piece
-//! of memory that all clients share ([`program`]), be they threads or processes.
+//! of memory ([`program`]). All clients share it, whether they are threads or processes.
 //!
-//! All clients work in one directory, [`ROOT`] in the directory under test, as those of dbench do:
-//! a loadfile gives each client a separate directory in it by the word `client1`, which is replaced
-//! by the number of the client. That directory is new. The names of a program do not lead out of
-//! it, and no operation creates links, so nothing outside can be changed. After all clients have
-//! ended, it is removed with all its contents, which is not timed.
+//! All clients work in one directory, [`ROOT`] in the directory under test, as the clients of
+//! dbench do. The word `client1` in names of the loadfile is replaced by `client` and the number of
+//! the client, so that each client has a separate subdirectory. [`ROOT`] is newly created. The
+//! names of a program do not lead out of [`ROOT`], and no operation creates links, so nothing
+//! outside can be changed. After all clients have ended, [`ROOT`] is removed with all its contents,
+//! which is not timed.
 //!
-//! An operation whose status deviates from the loadfile is counted, and the replay continues. If
-//! the filesystem is full, broken, or read-only, the phase fails, because the rest would be
-//! meaningless ([`calls::is_fatal`]).
+//! An operation whose status deviates from the loadfile is counted as unexpected, and the replay
+//! continues. If the filesystem is full, broken, or read-only, the phase fails, because the rest
+//! would be meaningless ([`calls::is_fatal`]).
 //!
 //! Between barrier and end, a client neither allocates nor locks.
 //!
@@ -59,10 +60,10 @@ pub(crate) use root::ROOT;
 /// Replays a loadfile.
 ///
 /// Clients work in the directory `fslab-replay` in `context.directory`, which is created and then
-/// removed, also if the replay fails; an interrupted replay leaves it to the next one. Operations
-/// are counted as reads or writes by [`ReplayOp::changes`]; bytes are the requested bytes of reads
-/// and writes. Blocks until all clients have ended. If one fails, the others are aborted
-/// immediately.
+/// removed, even if the replay fails. An interrupted replay leaves the directory, and the next
+/// replay removes it. Operations are counted as reads or writes by [`ReplayOp::changes`]; bytes are
+/// the requested bytes of reads and writes. Blocks until all clients have ended. If one fails, the
+/// others are aborted immediately.
 ///
 /// # Errors
 /// The errors of an invalid loadfile; the error of the client that failed first, with operation,

@@ -49,7 +49,7 @@ pub fn run(stream: &Stream, context: &Context<'_>) -> Result<PhaseResult, Engine
 pub(crate) struct StreamPhase<'a> {
     stream: &'a Stream,
     directory: &'a Path,
-    // Data for its access pattern, where workers are threads.
+    // Data for its access pattern, if workers are threads.
     prepared: Option<Prepared>,
     state: Option<&'a CrashState>,
 }
@@ -140,7 +140,7 @@ fn total(stream: &Stream) -> Bytes {
             return Bytes(pass);
         }
         Bound::Once => pass,
-        // Operation lengths are random, so the sum is approximate if there are several.
+        // If the stream has several operation lengths, they are random, and the sum is approximate.
         Bound::Together(ops) => return Bytes(stream.block_size.0.saturating_mul(ops)),
         Bound::Ops(ops) => stream.block_size.0.saturating_mul(ops),
         Bound::Time { .. } => 0,

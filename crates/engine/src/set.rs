@@ -61,7 +61,7 @@ pub(crate) fn drawn(seed: u64, owner: u32, entry: u64, purpose: u64) -> u64 {
     draw(stream(seed, owner, purpose), entry)
 }
 
-/// Part that all entries have in common.
+/// Seed that all entries of an owner share for one purpose.
 fn stream(seed: u64, owner: u32, purpose: u64) -> u64 {
     let worker = u64::from(owner).wrapping_mul(0xD1B5_4A32_D192_ED03);
     mixed(seed ^ worker ^ purpose)

@@ -23,8 +23,8 @@
 //! - bytes: data read from and written to files under test. I/O in the external directory is not
 //!   counted, nor are bytes of programs that do not follow from the command line and the sizes of
 //!   its files;
-//! - CPU time and context switches: of the task only, without the sync, as reported by time(1);
-//!   with programs, of the programs and of starting them.
+//! - CPU time and context switches: of the task only, without the sync, as reported by time(1). If
+//!   programs do the task: of the programs and of starting them.
 //!
 //! Not included: time series and latencies, because a task is one operation to its user; owners,
 //! extended attributes, and hard links of copied and packed trees.
@@ -159,17 +159,17 @@ struct ResolvedPath {
     path: PathBuf,
 }
 
-/// Prepared task, done at once.
+/// Prepared task, done by one call of `advance`.
 struct TaskLoop<'a> {
     task: &'a Task,
     directories: TaskDirectories<'a>,
     context: TaskContext<'a>,
-    // Programs, one for each file if true; otherwise by system calls.
+    // For programs: true for one program per file. `None` if system calls are used.
     programs: Option<bool>,
-    // Directories to sync: timed, then not timed.
+    // Directories whose filesystems are synced after the task: timed, and then untimed.
     flushed: Option<OwnedFd>,
     later: Option<OwnedFd>,
-    // At the start, then of the task.
+    // Usage at the start; after the task, usage of the task.
     usage: Usage,
 }
 

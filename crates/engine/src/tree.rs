@@ -1,9 +1,9 @@
 //! Metadata workloads: the same steps for each of many entries, by synchronized workers.
 //!
 //! The input is a [`Tree`], the output a [`PhaseResult`]. One operation is all steps of one entry.
-//! Its time is from the end of the previous operation to its own end, so the short work of fslab
-//! between two entries (writing a name) is included, and so is reading the directory in which an
-//! entry is found. Resources of the steps are prepared before the clock starts (directories if
+//! Its time is from the end of the previous operation to its own end. The time therefore includes
+//! the short work of fslab between two entries (writing a name) and reading the directory in which
+//! an entry is found. Resources of the steps are prepared before the clock starts (directories if
 //! entries are created in them, data, memory), and missing filesystem features are detected
 //! ([`probe()`]). Between barrier and end, a worker neither allocates nor locks.
 //!
@@ -11,10 +11,10 @@
 //! most two components per step, regardless of the depth of the directory under test. The
 //! exceptions are truncate(2), setxattr(2), and getxattr(2), which have no directory argument and
 //! get the whole path. With the step `append`, the file is opened with `O_APPEND`, and each write
-//! goes to its end. Subdirectories of the set are opened by steps that sync or list them, and
-//! closed again, which is part of their time.
+//! goes to the end of the file. Steps that sync or list a subdirectory of the set also open and
+//! close it, which is part of their time.
 //!
-//! A worker is a thread or a process, which runs the same code.
+//! Worker threads and worker processes run the same code.
 //!
 //! With [`Calls::Ring`](model::phase::Calls::Ring), the steps of an entry are linked io_uring
 //! requests, and several entries are in flight ([`ring`]). The time of an operation is then from
@@ -57,8 +57,8 @@ pub(crate) use probe::probe;
 /// Runs the steps of a tree on each of its entries.
 ///
 /// The entries are those of its set in `context.directory`. Operations count as writes if any step
-/// changes the filesystem, otherwise as reads; bytes count by their own direction. Blocks until all
-/// workers have ended. If one fails, the others are aborted immediately.
+/// changes the filesystem, otherwise as reads; bytes count as read or written by each step. Blocks
+/// until all workers have ended. If one fails, the others are aborted immediately.
 ///
 /// # Errors
 /// The error of the worker that failed first, with operation and path;

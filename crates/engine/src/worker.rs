@@ -121,7 +121,7 @@ impl<'a> Assignment<'a> {
         self.seat.run(work, counter)
     }
 
-    /// Memory, order, fsync, and priming read.
+    /// Prepares the order and the loop, and runs the untimed fsync and read of the first block.
     fn prepare<'p, E: IoEngine<'p>>(
         self,
         mut engine: E,
@@ -166,7 +166,7 @@ struct StreamLoop<'a, 'p, E> {
     order: Order<'a>,
     // Closed at the end.
     engine: Option<E>,
-    // Operations repeated after EAGAIN: before the loop, then in it.
+    // Reads repeated after EAGAIN: before the loop, and at the end those in the loop.
     would_block: u64,
 }
 

@@ -25,10 +25,10 @@ use crate::{
 };
 
 /// Entry point of a worker process. Reads the job from standard input, runs it, and writes the
-/// result to standard output. A failed job is a result, too.
+/// result to standard output. The failure of a job is also a result.
 ///
-/// Call it once, first in a process that [`Context::worker_command`] starts. Nothing else may use
-/// standard input and output.
+/// Call it once, at the start of a process that [`Context::worker_command`] starts. No other code
+/// of the process may use standard input and output.
 ///
 /// [`Context::worker_command`]: crate::Context::worker_command
 ///

@@ -1,7 +1,7 @@
 //! Properties of a block device: size, read-only flag, and identity of the medium.
 //!
-//! Every call takes an open descriptor of the device, so that the result is about the device that
-//! was opened, even if its path was reused. No call changes a device.
+//! Every call takes an open descriptor of the device. The result therefore refers to the opened
+//! device even if its path names another one by now. No call changes a device.
 //!
 //! Kernel source: `block/ioctl.c`; numbers: `include/uapi/linux/fs.h`.
 
@@ -12,9 +12,10 @@ use rustix::{
     ioctl::{Getter, Opcode, ioctl, opcode},
 };
 
-/// `_IO(0x12, 94)`; unlike its declaration, it writes an `int` through its argument.
+/// `_IO(0x12, 94)`. Although declared without an argument, the call writes an `int` through a
+/// pointer.
 const BLKROGET: Opcode = opcode::none(0x12, 94);
-/// `_IOR(0x12, 114, size_t)`; unlike its declaration, it always writes 64 bits.
+/// `_IOR(0x12, 114, size_t)`. The call always writes 64 bits, also if `size_t` has 32 bits.
 const BLKGETSIZE64: Opcode = opcode::read::<usize>(0x12, 114);
 /// `_IOR(0x12, 128, __u64)`, since Linux 5.15.
 const BLKGETDISKSEQ: Opcode = opcode::read::<u64>(0x12, 128);
@@ -24,35 +25,35 @@ const BLKGETDISKSEQ: Opcode = opcode::read::<u64>(0x12, 128);
 /// # Errors
 /// `ENOTTY` if `device` is not a block device.
 pub fn size_bytes(device: impl AsFd) -> io::Result<u64> {
-    // SAFETY: BLKGETSIZE64 writes one u64 and reads nothing (`blkdev_common_ioctl`); the kernel
-    // upholds this for every descriptor that accepts the number, and others return ENOTTY.
+    // SAFETY: BLKGETSIZE64 writes one u64 and reads nothing (`blkdev_common_ioctl`). Descriptors of
+    // other files return ENOTTY.
     let size = unsafe { ioctl(device, Getter::<BLKGETSIZE64, u64>::new()) }?;
     Ok(size)
 }
 
-/// True if a block device rejects writes (switch on the medium, `blockdev --setro`, read-only
-/// loop).
+/// True if a block device rejects writes, because of a switch on the medium, `blockdev --setro`, or
+/// a read-only loop device.
 ///
 /// # Errors
 /// `ENOTTY` if `device` is not a block device.
 pub fn read_only(device: impl AsFd) -> io::Result<bool> {
-    // SAFETY: BLKROGET writes one int and reads nothing (`blkdev_common_ioctl`); the kernel upholds
-    // this for every descriptor that accepts the number, and others return ENOTTY.
+    // SAFETY: BLKROGET writes one int and reads nothing (`blkdev_common_ioctl`). Descriptors of
+    // other files return ENOTTY.
     let flag = unsafe { ioctl(device, Getter::<BLKROGET, c_int>::new()) }?;
     Ok(flag != 0)
 }
 
-/// Sequence number of the medium in the disk that a block device is, or is a partition of.
+/// Sequence number of the medium in a disk. `device` is the disk or one of its partitions.
 ///
 /// The kernel assigns a new number to every disk that appears, to every exchanged medium, and to
-/// every file that is attached to a loop device. Equal numbers therefore mean the same medium since
-/// boot. `None` on kernels before Linux 5.15, which have no such number.
+/// every file that is attached to a loop device. Two equal numbers of one boot therefore mean the
+/// same medium. `None` on kernels before Linux 5.15, which have no such number.
 ///
 /// # Errors
 /// Errors of `ioctl(2)` other than `ENOTTY` and `EINVAL`.
 pub fn disk_sequence(device: impl AsFd) -> io::Result<Option<u64>> {
-    // SAFETY: BLKGETDISKSEQ writes one u64 and reads nothing (`blkdev_common_ioctl`); the kernel
-    // upholds this for every descriptor that accepts the number, and others return ENOTTY.
+    // SAFETY: BLKGETDISKSEQ writes one u64 and reads nothing (`blkdev_common_ioctl`). Descriptors
+    // of other files return ENOTTY.
     match unsafe { ioctl(device, Getter::<BLKGETDISKSEQ, u64>::new()) } {
         Ok(sequence) => Ok(Some(sequence)),
         Err(Errno::NOTTY | Errno::INVAL) => Ok(None),

@@ -3,9 +3,6 @@
 //! Every call takes an open descriptor. [`discard`] destroys data; the caller must have checked
 //! that the device may be erased.
 //!
-//! Every call takes an open descriptor. [`discard`] destroys data; that the device may be emptied,
-//! the caller has made sure.
-//!
 //! Kernel source: `block/ioctl.c`; numbers: `include/uapi/linux/fs.h`.
 
 use std::{io, os::fd::AsFd};
@@ -14,7 +11,8 @@ use rustix::ioctl::{NoArg, Opcode, Setter, ioctl, opcode};
 
 /// `_IO(0x12, 97)`.
 const BLKFLSBUF: Opcode = opcode::none(0x12, 97);
-/// `_IO(0x12, 119)`; unlike its declaration, it reads two u64 through its argument.
+/// `_IO(0x12, 119)`. Although declared without an argument, the call reads two u64 through a
+/// pointer.
 const BLKDISCARD: Opcode = opcode::none(0x12, 119);
 
 /// Discards a range: the device may drop its contents. Irreversible.
@@ -26,8 +24,8 @@ const BLKDISCARD: Opcode = opcode::none(0x12, 119);
 /// `EOPNOTSUPP` if the device cannot discard, `EINVAL` if the range is not aligned or empty,
 /// `EBADF` if the descriptor is not open for writing, `ENOTTY` if it is not a block device.
 pub fn discard(device: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
-    // SAFETY: BLKDISCARD reads two u64 and writes nothing (`blk_ioctl_discard`); the setter upholds
-    // this with an array of two that lives through the call. Other descriptors return ENOTTY.
+    // SAFETY: BLKDISCARD reads two u64 and writes nothing (`blk_ioctl_discard`). The setter passes
+    // an array of two u64 that lives through the call. Other descriptors return ENOTTY.
     unsafe { ioctl(device, Setter::<BLKDISCARD, [u64; 2]>::new([offset, length])) }?;
     Ok(())
 }

@@ -12,8 +12,8 @@ use std::{
 
 use crate::checked;
 
-/// Number of `cachestat(2)`: the same on every architecture that Rust supports, because new system
-/// calls get one number for all.
+/// Number of `cachestat(2)`, which is the same on all architectures except Alpha, MIPS, and x32:
+/// since Linux 5.1, new system calls get one common number.
 const SYS_CACHESTAT: c_long = 451;
 
 /// Length of a `mincore` window in bytes: small enough to map anywhere, large enough for few calls.

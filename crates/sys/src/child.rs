@@ -1,7 +1,8 @@
-//! Child programs: user, termination with the parent, and resource usage (wait4(2)).
+//! Child programs: their user, termination with the parent, and resource usage (wait4(2)).
 //!
-//! The wait of the standard library returns the exit status only. `RUSAGE_CHILDREN` before and
-//! after it would include children of other threads; wait4(2) reports one child only.
+//! The wait of the standard library returns only the exit status. The growth of `RUSAGE_CHILDREN`
+//! during the wait would include children that other threads wait for; wait4(2) reports one child
+//! only.
 
 use std::{
     io,
@@ -22,9 +23,9 @@ pub struct Ended {
     /// CPU time in user mode of the program and of all programs that it waited for (`RUSAGE_BOTH`
     /// in `wait_task_zombie`, `kernel/exit.c`).
     pub user: Duration,
-    /// CPU time in the kernel, likewise. The scheduler measures the sum of both; the split is
-    /// scaled from ticks unless the kernel accounts every transition (`cputime_adjust`,
-    /// `kernel/sched/cputime.c`).
+    /// CPU time in kernel mode of the same programs. The sum of `user` and `system` is measured by
+    /// the scheduler. The kernel splits it in proportion to ticks, unless it accounts every
+    /// transition between the modes (`cputime_adjust`, `kernel/sched/cputime.c`).
     pub system: Duration,
     /// Voluntary context switches (`ru_nvcsw`).
     pub voluntary: u64,
@@ -32,10 +33,12 @@ pub struct Ended {
     pub involuntary: u64,
 }
 
-/// Kills a program when the thread that started it ends, which includes the end of a killed
-/// process. Otherwise no process would wait for the program, and it could work on files that are
-/// being restored (`PR_SET_PDEATHSIG`, prctl(2)). Programs that change their user or privileges are
-/// not killed.
+/// Makes the kernel kill a program when the thread that started the program ends, even if the whole
+/// process was killed (`PR_SET_PDEATHSIG`, prctl(2)).
+///
+/// Otherwise no process would wait for the program, and it could change files that are being
+/// restored. Programs that change their user or privileges, such as set-user-ID programs, are not
+/// killed.
 pub fn dies_with_parent(command: &mut Command) {
     let parent = std::process::id();
     // SAFETY: the closure runs between fork and exec and makes two system calls, which are
@@ -46,7 +49,7 @@ pub fn dies_with_parent(command: &mut Command) {
             if libc::prctl(libc::PR_SET_PDEATHSIG, signal) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            // The parent may have ended before that call.
+            // The parent may have ended before prctl(2).
             if libc::getppid().cast_unsigned() != parent {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
@@ -66,21 +69,23 @@ pub struct Identity {
     pub groups: Vec<u32>,
 }
 
-/// Changes the identity of this process and clears its capability bounding set, which removes
-/// root's privileges. If the user is not root, the kernel removes all other capabilities
-/// (capabilities(7)), and the signal of [`dies_with_parent`] must be requested again.
+/// Changes the identity of this process and clears its capability bounding set, so that programs
+/// executed later have no capabilities, even as root. If the user is not root, the kernel also
+/// removes the current capabilities (capabilities(7)). A change of the user or group cancels
+/// [`dies_with_parent`], which must then be requested again.
 ///
 /// # Errors
-/// Errors of the kernel: `EPERM` without these privileges, `EINVAL` if the user namespace lacks the
-/// IDs. The identity may then be changed in part.
+/// Errors of the kernel: `EPERM` without the privileges to do this, `EINVAL` if the user namespace
+/// lacks the IDs. After an error, the identity may be changed in part.
 pub fn become_identity(identity: &Identity) -> io::Result<()> {
     let Identity { user, group, groups } = identity;
     for number in 0..u64::BITS {
-        // Kernels lack the higher numbers.
+        // Fails for numbers above the last capability of the kernel.
         let capability = CapabilitySet::from_bits_retain(1 << number);
         let _ = remove_capability_from_bounding_set(capability);
     }
-    // SAFETY: the pointer is to as many live IDs as the length says; the others take integers.
+    // SAFETY: `setgroups` reads as many IDs as the length says, from live memory; the other calls
+    // take integers.
     unsafe {
         checked(libc::setgroups(groups.len(), groups.as_ptr()).into())?;
         checked(libc::setresgid(*group, *group, *group).into())?;
@@ -89,7 +94,7 @@ pub fn become_identity(identity: &Identity) -> io::Result<()> {
     Ok(())
 }
 
-/// Like [`become_identity`], for a program that is started later.
+/// Makes a program start with this identity, as by [`become_identity`].
 pub fn starts_as(command: &mut Command, identity: Identity) {
     // SAFETY: the closure runs between fork and exec and makes system calls only, which are
     // async-signal-safe; it neither allocates nor takes locks.
@@ -98,10 +103,11 @@ pub fn starts_as(command: &mut Command, identity: Identity) {
     }
 }
 
-/// Waits for a child to end. It consumes the child, which cannot be waited for again.
+/// Waits for a child to end. Consumes the child because it cannot be waited for twice.
 ///
 /// # Errors
-/// `ECHILD` if another thread has waited for it, or if children are not kept (`SIGCHLD` ignored).
+/// `ECHILD` if another thread has waited for the child, or if `SIGCHLD` is ignored, so that the
+/// kernel discards exit statuses.
 pub fn wait(child: Child) -> io::Result<Ended> {
     let pid = child.id().cast_signed();
     let mut status = 0;
@@ -129,7 +135,8 @@ pub fn wait(child: Child) -> io::Result<Ended> {
     })
 }
 
-/// Times of the kernel are not negative and have less than a million microseconds.
+/// Converts a time reported by the kernel, which is not negative and has less than a million
+/// microseconds.
 fn duration(time: libc::timeval) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let micros = u64::try_from(time.tv_usec).unwrap_or(0);

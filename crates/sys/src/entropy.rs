@@ -7,7 +7,8 @@ use std::{ffi::c_int, fs::File, io};
 
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 
-/// `_IOW('R', 0x03, int [2])`; it reads more than declared (random(4)).
+/// `_IOW('R', 0x03, int [2])`. The call also reads the bytes that follow the two integers
+/// (random(4)).
 const RNDADDENTROPY: Opcode = opcode::write::<[c_int; 2]>(b'R', 0x03);
 /// `_IO('R', 0x07)`.
 const RNDRESEEDCRNG: Opcode = opcode::none(b'R', 0x07);
@@ -28,12 +29,13 @@ struct Pool {
 pub fn add(seed: [u8; 64]) -> io::Result<()> {
     let device = File::options().write(true).open("/dev/random")?;
     let pool = Pool { bits: 512, bytes: 64, data: seed };
-    // SAFETY: RNDADDENTROPY reads two integers and as many bytes as the second one says; the
-    // structure has them all and lives through the call.
+    // SAFETY: RNDADDENTROPY reads two integers and as many bytes as the second integer says; the
+    // structure contains them and lives through the call.
     unsafe { ioctl(&device, Setter::<RNDADDENTROPY, Pool>::new(pool)) }?;
     // SAFETY: RNDRESEEDCRNG has no argument.
     let reseeded = unsafe { ioctl(&device, rustix::ioctl::NoArg::<RNDRESEEDCRNG>::new()) };
-    // Linux before 4.17 lacks this call, and the generator cannot be reseeded until it is ready.
+    // INVAL: Linux before 4.17 lacks this call. NODATA: the generator is not ready and cannot be
+    // reseeded yet.
     match reseeded {
         Ok(()) | Err(rustix::io::Errno::NODATA | rustix::io::Errno::INVAL) => Ok(()),
         Err(error) => Err(error.into()),

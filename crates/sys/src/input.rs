@@ -1,7 +1,8 @@
 //! Input files specified by users: opened without blocking, and read up to a limit.
 //!
 //! Only regular files are read: a FIFO blocks until it has a writer, a terminal until there is
-//! input, and `/dev/zero` does not end. [`of`] reads standard input with the same limit.
+//! input, and `/dev/zero` does not end. [`of`] applies the limit to any reader, such as standard
+//! input.
 
 use std::{
     fs::{File, FileType, OpenOptions},
@@ -18,9 +19,9 @@ use std::{
 /// # Errors
 /// Errors of open(2); `InvalidInput` for another file type.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Opening a device may have side effects, so its type is checked before, and again on the
-    // descriptor because the path may then lead to another file. With O_NONBLOCK, open(2) of a FIFO
-    // does not wait for a writer; regular files ignore it.
+    // Opening a device may have side effects, so the file type is checked before open(2). It is
+    // checked again on the descriptor because another file may have replaced the first one. With
+    // O_NONBLOCK, open(2) of a FIFO does not wait for a writer; regular files ignore the flag.
     regular(path.metadata()?.file_type())?;
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -64,8 +65,8 @@ pub fn of(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A memory file with this content, and a path to open it while it exists, as input for fuzzed
-/// readers.
+/// Memory file with this content, and a path that opens it while the file is open. For fuzz tests
+/// of functions that read files.
 ///
 /// # Errors
 /// Errors of memfd_create(2) and write(2).

@@ -44,12 +44,13 @@ const EXIT_IO: u32 = 2;
 const EXIT_REASON: usize = 8;
 /// Offset of `io.port` in `struct kvm_run`: the union begins at 32, after `direction` and `size`.
 const IO_PORT: usize = 34;
-/// One large page.
+/// Size of the memory in bytes: one large page.
 const MEMORY: usize = 2 << 20;
-/// Address of the code, which has one page.
+/// Address of the code, which may fill one page.
 const CODE: usize = 0x1000;
-/// Addresses of the three tables that identity-map the large page, and their only entries: present,
-/// writable, and in the last one also user and large (Intel SDM volume 3, section 4.5.4).
+/// Addresses of the three page tables that identity-map the large page, each with its only entry.
+/// All entries are present and writable; the last one maps a large page (Intel SDM volume 3,
+/// section 4.5.4).
 const TABLES: [(usize, u64); 3] = [(0x2000, 0x3003), (0x3000, 0x4003), (0x4000, 0x83)];
 
 /// `struct kvm_userspace_memory_region`.
@@ -129,8 +130,8 @@ pub enum Exit {
 
 /// Runs code on a new virtual CPU, for at most `limit`.
 ///
-/// `node` is an open `/dev/kvm`. The run uses a separate thread, which has ended when this returns;
-/// no signal handler is required or changed.
+/// `node` is an open `/dev/kvm`. The code runs in a separate thread that has ended when this
+/// function returns. No signal handler is required or changed.
 ///
 /// # Errors
 /// `EINVAL` if the code is longer than a page (4096 bytes), `ENOSYS` if the node has an unknown KVM
@@ -159,17 +160,17 @@ pub fn run(node: &File, code: &[u8], limit: Duration) -> io::Result<Exit> {
         if let Ok(thread) = id_receiver.recv()
             && finished.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout)
         {
-            // SAFETY: tgkill takes three numbers. If the thread has just ended, the result is
-            // ESRCH, or a thread of this process gets a signal that does nothing by default.
+            // SAFETY: tgkill takes three integers. If the thread has just ended, the call returns
+            // ESRCH, or another thread of this process gets SIGURG, which is ignored by default.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGURG) };
         }
         runner.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
     })
 }
 
-/// Blocks the signal that ends a run in this thread. `KVM_RUN` unblocks it while it runs
-/// (`kvm_sigset_activate`, `virt/kvm/kvm_main.c`), so that the signal ends the run and is never
-/// delivered.
+/// Blocks SIGURG, the signal that ends a run, in the calling thread. `KVM_RUN` unblocks the signal
+/// while the virtual CPU runs (`kvm_sigset_activate`, `virt/kvm/kvm_main.c`), so that the signal
+/// ends the run but is never delivered.
 fn block_signal() -> io::Result<()> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initializes the set, sigaddset changes it and pthread_sigmask reads it;
@@ -182,9 +183,10 @@ fn block_signal() -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
-/// Machine with one CPU at the first instruction of the code.
+/// Virtual machine with one CPU, ready to execute the first instruction of the code.
 struct VirtualCpu {
-    // Fields are dropped in this order: the memory is unused once both descriptors are closed.
+    // Fields are dropped in this order, so the memory is unmapped after both descriptors are
+    // closed.
     cpu: OwnedFd,
     _machine: OwnedFd,
     state: Mapping,
@@ -207,9 +209,9 @@ impl VirtualCpu {
             size: MEMORY as u64,
             address: memory.start.addr() as u64,
         };
-        // SAFETY: the call reads the structure, which lives through it. The memory that it refers
-        // to is a private mapping without other references in this process, which is unmapped after
-        // the machine's descriptor is closed.
+        // SAFETY: the call reads the structure, which lives through the call. The memory at
+        // `address` is a private mapping without other references in this process. It is unmapped
+        // after the machine's descriptor is closed.
         unsafe { call(&machine, KVM_SET_USER_MEMORY_REGION, (&raw const region).addr()) }?;
         // SAFETY: KVM_CREATE_VCPU takes the number of the CPU.
         let cpu = owned(unsafe { call(&machine, KVM_CREATE_VCPU, 0) }?);
@@ -226,15 +228,15 @@ impl VirtualCpu {
         Ok(new)
     }
 
-    /// Sets the registers as after a jump to the code in 64-bit mode.
+    /// Sets the registers as after a jump to the code in 64-bit mode with privilege level 0.
     fn enter_long_mode(&self) -> io::Result<()> {
         let mut system = MaybeUninit::<System>::zeroed();
         // SAFETY: KVM_GET_SREGS writes one `struct kvm_sregs`, for which there is space.
         unsafe { call(&self.cpu, KVM_GET_SREGS, system.as_mut_ptr().addr()) }?;
         // SAFETY: a structure of integers, zeroed before and written by the call.
         let mut system = unsafe { system.assume_init() };
-        // Kinds 11 and 3: code that may be executed and read, data that may be read and written,
-        // both accessed (Intel SDM volume 3, section 3.4.5.1).
+        // Kind 11: code that may be executed and read. Kind 3: data that may be read and written.
+        // Both have the accessed bit set (Intel SDM volume 3, section 3.4.5.1).
         let code = Segment {
             base: 0,
             limit: u32::MAX,
@@ -253,19 +255,19 @@ impl VirtualCpu {
         system.code = code;
         system.data = [Segment { selector: 16, kind: 3, wide: 1, long: 0, ..code }; 5];
         system.cr3 = TABLES[0].0 as u64;
-        // PAE; paging, write protection, and the rest of a usual CR0; long mode, enabled and
-        // active.
+        // CR4: PAE. CR0: protected mode, paging, write protection, and other bits that systems set.
+        // EFER: long mode enabled and active.
         (system.cr4, system.cr0, system.efer) = (0x20, 0x8005_0033, 0x500);
         // SAFETY: KVM_SET_SREGS reads one `struct kvm_sregs`, which lives through the call.
         unsafe { call(&self.cpu, KVM_SET_SREGS, (&raw const system).addr()) }?;
-        // Bit 1 of the flags is always set; interrupts are off.
+        // Bit 1 of the flags is always set. Interrupts are disabled.
         let registers = Registers { general: [0; 16], rip: CODE as u64, rflags: 2 };
         // SAFETY: KVM_SET_REGS reads one `struct kvm_regs`, which lives through the call.
         unsafe { call(&self.cpu, KVM_SET_REGS, (&raw const registers).addr()) }?;
         Ok(())
     }
 
-    /// Makes runs block all signals except the one that ends them.
+    /// Sets the signal mask of runs: all signals are blocked except the one that ends a run.
     fn set_signal_mask(&self) -> io::Result<()> {
         // Signal n is bit n - 1 of the kernel's sets.
         let mask = SignalMask { length: 8, set: !(1 << (libc::SIGURG - 1)) };
@@ -337,13 +339,13 @@ impl Drop for Mapping {
     }
 }
 
-/// ioctl(2) with a number or an address.
+/// ioctl(2) whose argument is an integer or an address.
 ///
 /// # Safety
 /// The argument must be as documented by the kernel for this number.
 unsafe fn call(of: impl AsFd, number: Opcode, argument: usize) -> io::Result<c_int> {
     let argument = argument as c_ulong;
-    // SAFETY: the caller upholds it.
+    // SAFETY: the caller guarantees a valid argument.
     let answer = unsafe { libc::ioctl(of.as_fd().as_raw_fd(), number as _, argument) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }

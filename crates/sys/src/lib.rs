@@ -1,6 +1,7 @@
 //! System calls that rustix lacks: loop devices, block device ioctls, page cache residency,
-//! resource usage of tasks, namespaces, and virtual CPUs. Also: search for programs, a check for
-//! paths that only root can change, atomic creation of files, and bounded reads that do not block.
+//! resource usage of tasks, record locks, namespaces, and virtual CPUs. The crate also searches for
+//! programs, checks that only root can change a path, creates files atomically, and reads files
+//! with a size limit and without blocking.
 //!
 //! Data enters as open file descriptors or device paths and is returned as plain values; errors are
 //! [`std::io::Error`] of the kernel. Each call names its manual page or kernel source. Apart from
@@ -9,7 +10,7 @@
 //!
 //! [`loop_device`] requires Linux 5.8; [`cache`] uses `cachestat` (6.5) if available.
 //!
-//! `unsafe` is allowed here, one block per call, each with its invariant.
+//! `unsafe` is allowed in this crate. Each block has a comment that states why it is sound.
 
 pub mod block;
 pub mod block_ioctl;

@@ -4,8 +4,8 @@ use std::{io, os::fd::AsFd, os::fd::AsRawFd as _};
 
 use crate::checked;
 
-/// True if another process, or another open file description, has locked any byte of a file: a
-/// traditional record lock or one of an open file description, for reading or for writing.
+/// True if another process or another open file description has locked any byte of a file.
+/// Traditional record locks and open file description locks count, for reading or for writing.
 ///
 /// # Errors
 /// `EINVAL` on a filesystem without such locks.

@@ -27,7 +27,7 @@ const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// Maximum number of free devices lost to other processes before [`attach`] fails.
+/// Maximum number of attempts of [`attach`] that fail because another process took the free device.
 const RACES: u32 = 16;
 
 /// `struct loop_info64`.
@@ -102,7 +102,7 @@ pub struct Status {
     pub number: u32,
     /// True if I/O to the file is direct.
     pub direct: bool,
-    /// True if the kernel detaches it after its last close.
+    /// True if the kernel detaches the file after the last close of the device.
     pub autoclear: bool,
     /// True if writes are rejected.
     pub read_only: bool,
@@ -138,7 +138,7 @@ pub fn attach(file: impl AsFd, options: Options) -> io::Result<Attached> {
         let device = OpenOptions::new().read(true).write(true).open(&path)?;
         match configure(device.as_fd(), file.as_fd(), options) {
             Ok(()) => return Ok(Attached { path, number, created }),
-            // Another process took the free device first: try another.
+            // Another process attached a file to this device first: try another device.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) && races < RACES => races += 1,
             Err(error) => {
                 drop(device);
@@ -225,7 +225,7 @@ pub fn status(device: impl AsFd) -> io::Result<Status> {
 }
 
 /// Detaches an open loop device from its file. If another process has the device open, the kernel
-/// detaches it at the last close.
+/// detaches the file at the last close.
 ///
 /// # Errors
 /// `ENXIO` if no file is attached, `ENOTTY` if it is not a loop device.

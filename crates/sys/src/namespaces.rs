@@ -1,8 +1,8 @@
 //! Namespaces of a process (user_namespaces(7), pid_namespaces(7), mount_namespaces(7),
 //! network_namespaces(7)).
 //!
-//! rustix has the call as an unsafe function only: with other flags, it can close open files of
-//! other threads.
+//! rustix provides unshare(2) only as an unsafe function, because one of its flags can close files
+//! that other threads use.
 
 use rustix::{
     io,
@@ -25,18 +25,19 @@ pub struct Additional {
 /// Moves the future children of this process to a new pid namespace, and this process to new
 /// namespaces of the `additional` kinds. If the system refuses, nothing changes.
 ///
-/// The first child becomes the init process of the pid namespace: when it ends, the kernel kills
-/// all others in the namespace, and no more can be started (pid_namespaces(7)).
+/// The first child becomes the init process of the pid namespace. When the init process ends, the
+/// kernel kills all other processes of the namespace, and no new process can be started in it
+/// (pid_namespaces(7)).
 ///
 /// # Errors
-/// Errors of the kernel: `EPERM` or `ENOSPC` if refused, `EINVAL` for a process with threads if
-/// `additional.user` is set.
+/// Errors of the kernel: `EPERM` or `ENOSPC` if refused; `EINVAL` if `additional.user` is set and
+/// the process has several threads.
 pub fn enter(additional: Additional) -> io::Result<()> {
     let mut flags = UnshareFlags::NEWPID;
     flags.set(UnshareFlags::NEWUSER, additional.user);
     flags.set(UnshareFlags::NEWNS, additional.mounts);
     flags.set(UnshareFlags::NEWNET | UnshareFlags::NEWIPC, additional.network);
-    // SAFETY: without the flag `FILES`, no thread loses a file descriptor that it uses, which is
-    // what makes the call unsafe.
+    // SAFETY: the call is unsafe because the flag `FILES` can close descriptors that other threads
+    // use; that flag is not set.
     unsafe { unshare_unsafe(flags) }
 }

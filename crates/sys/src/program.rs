@@ -18,16 +18,18 @@ use crate::trust::{Sticky, replaceable};
 
 /// Directories searched after those of `PATH`, which often lacks them for ordinary users.
 const SYSTEM: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
-/// `PATH` if there is none (`_PATH_DEFPATH`, paths.h).
+/// Directories that are searched if `PATH` is not set (`_PATH_DEFPATH`, paths.h).
 const DEFAULT: &str = "/usr/bin:/bin";
 
-/// Directories to search, and directories of `PATH` that other users can change.
+/// Directories to search. Directories that other users can change are listed separately, for the
+/// error message if a program exists only there.
 struct Directories {
     searched: Vec<PathBuf>,
     unsafe_directories: Vec<PathBuf>,
 }
 
-/// Directories of this process, determined once, because a search may be part of a measurement.
+/// Directories of this process. They are determined once, because a search may be part of a
+/// measurement.
 fn directories() -> &'static Directories {
     static DIRECTORIES: OnceLock<Directories> = OnceLock::new();
     DIRECTORIES.get_or_init(|| divide(env::var_os("PATH"), &changed_by_others))
@@ -47,7 +49,7 @@ fn divide(path: Option<OsString>, is_unsafe: &dyn Fn(&Path) -> bool) -> Director
 }
 
 /// True if this process is root and other users can change the file of the path. A path that cannot
-/// be checked is treated as changeable.
+/// be checked counts as changeable.
 fn changed_by_others(path: &Path) -> bool {
     let checked = rustix::process::geteuid().is_root();
     checked && !matches!(replaceable(path, Sticky::Refused), Ok(None))
@@ -55,15 +57,15 @@ fn changed_by_others(path: &Path) -> bool {
 
 /// The value of `PATH` for programs.
 pub fn search_path() -> OsString {
-    // Directories from a `PATH` do not contain its separator.
+    // Directories split from `PATH` contain no colon, so they can be joined.
     env::join_paths(&directories().searched).unwrap_or_else(|_| DEFAULT.into())
 }
 
 /// Path of a program, by name or absolute path.
 ///
 /// # Errors
-/// `NotFound` if there is none, `InvalidInput` for a relative path, and `PermissionDenied` if root
-/// would run a program that another user can change.
+/// `NotFound` if there is no such program, `InvalidInput` for a relative path, and
+/// `PermissionDenied` if root would run a program that another user can change.
 pub fn find(name: &str) -> io::Result<PathBuf> {
     search(name, directories(), &changed_by_others)
 }
@@ -117,7 +119,8 @@ pub fn environment() -> [(&'static str, OsString); 5] {
     ]
 }
 
-/// Command that runs a program in this environment. The program's messages use the name as its own.
+/// Command that runs a program in this environment. Messages of the program begin with `name`
+/// instead of its path.
 ///
 /// # Errors
 /// Errors of [`find`].

@@ -2,7 +2,8 @@
 //!
 //! The result is the first component of a path that another user could change. Links are resolved
 //! one by one, so that a link in another user's directory is found. Access control lists need no
-//! additional check: their mask is shown as the group permissions (acl(5)).
+//! additional check, because their mask, the maximum that they grant, appears as the permissions of
+//! the group (acl(5)).
 
 use std::{
     ffi::OsString,
@@ -17,17 +18,19 @@ const LINKS: u32 = 40;
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Treatment of directories in which all users can create entries but not change those of others.
+/// Treatment of sticky directories, in which all users can create entries but not change those of
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticky {
-    /// Treated as directories that others can change.
+    /// Sticky directories count as directories that others can change.
     Refused,
-    /// Accepted as parents, because their entries are checked as well.
+    /// Sticky directories are accepted as parents, because their entries are checked as well.
     Parents,
 }
 
-/// First component of `path`, including its end, that a user other than root owns or can write to.
-/// `None` if there is none; a missing component cannot be changed.
+/// First component of `path`, the last one included, that a user other than root owns or can write
+/// to. `None` if there is no such component before the end of the path or its first missing
+/// component.
 ///
 /// # Errors
 /// Errors of the kernel if a component cannot be read; `ELOOP` after 40 links.
@@ -69,7 +72,8 @@ pub fn replaceable(path: &Path, sticky: Sticky) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// The path, if another user owns it or can write to it. Permissions of links are ignored.
+/// The path, if a user other than root owns it or can write to it. Permissions of links are
+/// ignored. `end` is true for the last component.
 fn change(path: &Path, meta: &fs::Metadata, sticky: Sticky, end: bool) -> Option<PathBuf> {
     let shared = meta.mode() & OTHERS_WRITE != 0 && !meta.is_symlink();
     let accepted = sticky == Sticky::Parents && !end && meta.mode() & STICKY != 0;

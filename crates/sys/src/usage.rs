@@ -1,14 +1,15 @@
 //! Resource usage of processes and threads: CPU time, page faults.
 //!
-//! CPU time here is the scheduler's sum of run time in nanoseconds (`sum_exec_runtime`), not the
-//! ticks of `/proc`: `kernel/time/posix-cpu-timers.c`, function `cpu_clock_sample_group`. Every
-//! process may read that of every other; permissions are not checked (`pid_for_clock`).
+//! CPU time here is the run time in nanoseconds that the scheduler measures (`sum_exec_runtime`),
+//! not the ticks of `/proc`: `kernel/time/posix-cpu-timers.c`, function `cpu_clock_sample_group`.
+//! Any process may read the CPU time of any other process; permissions are not checked
+//! (`pid_for_clock`).
 
 use std::{ffi::c_int, io, mem::MaybeUninit};
 
 /// `CPUCLOCK_SCHED | CPUCLOCK_PERTHREAD` of `include/linux/posix-timers_types.h`: the scheduler's
-/// clock of one thread. The upper bits are the inverted task ID. C libraries contain these numbers,
-/// so they are part of the kernel's interface.
+/// clock of one thread. The upper bits of a clock ID are the inverted task ID. C libraries contain
+/// these numbers, so they are a stable interface of the kernel.
 const THREAD_CLOCK: c_int = 2 | 4;
 /// `CPUCLOCK_SCHED`: the scheduler's clock of a whole process.
 const PROCESS_CLOCK: c_int = 2;
@@ -55,7 +56,7 @@ fn read(clock: libc::clockid_t) -> io::Result<u64> {
 pub enum UsageScope {
     /// This process, all threads.
     This,
-    /// Its children that have ended and were waited for, and recursively theirs.
+    /// Children that have ended and were waited for, and their children recursively.
     EndedChildren,
 }
 

@@ -1,9 +1,9 @@
 //! Atomic creation of files, and removal of files by identity.
 //!
-//! Content is written to a new file in the target directory, under a random name, created with
-//! `O_EXCL` and `O_NOFOLLOW`, so that planted files are neither followed nor truncated. The file is
-//! synced and renamed, then the directory is synced. Readers see the old or the new file; a full
-//! disk, a kill, or a power failure leaves one of the two.
+//! Content is written to a new file with a random name in the target directory. `O_EXCL` and
+//! `O_NOFOLLOW` prevent that a file or link planted by another user is truncated or followed. The
+//! file is synced and renamed, then the directory is synced. Readers see the old or the new file; a
+//! full disk, a kill, or a power failure leaves one of the two.
 //!
 //! A kill before the rename leaves the new file under its temporary name, `.NAME.RANDOM.part`. No
 //! command removes files by such a name.
@@ -22,13 +22,13 @@ use std::{
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-/// Bytes of the target's name in a temporary name, which has at most 255 (NAME_MAX, limits.h).
+/// Maximum bytes of the target's name in a temporary name, which may have 255 (NAME_MAX, limits.h).
 const NAME_BYTES: usize = 200;
 
 /// Maximum number of random names that are tried.
 const TRIES: u32 = 100;
 
-/// New file next to its target. Dropping it removes it unless it was renamed.
+/// New file in the directory of its target. Dropping it removes the file unless it was renamed.
 #[derive(Debug)]
 pub struct Fresh {
     file: File,
@@ -70,7 +70,7 @@ impl Fresh {
         Ok(place.with_file_name(own))
     }
 
-    /// Adopts a complete and closed file that a library created under such a name.
+    /// Adopts a complete and closed file that a library created under a name from [`Self::name`].
     ///
     /// # Errors
     /// If it cannot be opened or is a link.
@@ -100,8 +100,9 @@ impl Fresh {
     pub fn place_new(self) -> io::Result<File> {
         self.put(|from, to| {
             match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-                // Not every filesystem supports the flag (rename(2)). On filesystems that also lack
-                // link(2), the check and the rename are not atomic.
+                // Not every filesystem supports the flag (rename(2)); link(2) then fails if the
+                // target exists. On filesystems that also lack link(2), the check and the rename
+                // are not atomic.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
                     match fs::hard_link(from, to) {
                         Ok(()) => fs::remove_file(from),
@@ -159,7 +160,7 @@ pub fn remove(path: &Path, file: &File) -> io::Result<bool> {
 pub fn sync_directory(file: &Path) -> io::Result<()> {
     let parent = file.parent().filter(|parent| *parent != Path::new(""));
     match File::open(parent.unwrap_or(Path::new(".")))?.sync_all() {
-        // Returned by filesystems without fsync(2) of directories.
+        // Filesystems without fsync(2) of directories return EINVAL.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         synced => synced,
     }

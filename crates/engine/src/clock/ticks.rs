@@ -1,67 +1,70 @@
 //! Faster reading of the monotonic clock, for loops whose operations are system calls.
 //!
-//! [`Clock`] returns CLOCK_MONOTONIC like [`super::now`], but counts CPU ticks from a moment at
-//! which it read both: an instruction, a multiplication, and two comparisons instead of a call
-//! through the vDSO. Its only input are readings, its only output are instants of the same
-//! timeline. Each worker has its own clock.
+//! [`Clock`] returns CLOCK_MONOTONIC like [`super::now`], but usually reads only the time stamp
+//! counter of the CPU and converts its ticks to nanoseconds. This takes an instruction, a
+//! multiplication, and two comparisons instead of a call through the vDSO. About once per
+//! millisecond, it reads the counter and the kernel clock together (a [`Moment`]) and derives the
+//! next conversion (a [`Line`]). Each worker has its own clock.
 //!
-//! **Availability.** On x86-64, if the kernel itself uses the counter: with clock source `tsc`,
-//! which must tick at a constant rate and agree among all CPUs, as monitored by the kernel (Intel
+//! **Availability.** The counter is used on x86-64 if the clock source of the kernel is `tsc`. The
+//! kernel then monitors that the counter ticks at a constant rate and agrees among all CPUs (Intel
 //! SDM vol. 3, "Invariant TSC"; clocksource watchdog, kernel/time/clocksource.c). In all other
-//! cases, including `kvm-clock` and other architectures, each reading is [`super::now`], and the
-//! counter is not used.
+//! cases, including `kvm-clock` and other architectures, each reading is [`super::now`].
 //!
-//! **Error.** A [`Line`] is drawn through the last two moments at which both clocks were read, at
-//! least half a millisecond apart, and is used for a millisecond. Later times are read from the
-//! kernel and become the next moment. An operation that takes longer is therefore timed by the
-//! kernel clock alone. Each moment is known to ±125 ns ([`WIDEST`]), so the error at the end of a
-//! line is at most 625 ns while the kernel clock keeps its rate. NTP may slew the clock by 500 ppm
-//! in either direction ([`adjtimex(2)`]); a change from one limit to the other adds 1 µs until the
-//! next moment. Both together are below 2 µs, the bound that the tests check. The error does not
-//! grow with the length of a phase, because every line starts from a new reading. Faster slewing
-//! (up to 11 %, by changing the length of a tick: `clocksource_max_adjustment` in
+//! **Error.** A line uses the rate between the last two moments, which are at least half a
+//! millisecond apart, and is valid for a millisecond. A reading up to 125 µs after the end of a
+//! line still uses its rate; a later reading uses the kernel clock. Either reading takes the next
+//! moment. The end of an operation longer than 1.125 ms is therefore read from the kernel clock.
+//!
+//! Each moment has an uncertainty of ±125 ns ([`WIDEST`]), so the error at the end of a line is at
+//! most 625 ns while the kernel clock keeps its rate. NTP may slew the clock by 500 ppm in either
+//! direction ([`adjtimex(2)`]); a change from one limit to the other adds 1 µs until the next
+//! moment. Both errors together are below 2 µs, the bound that the tests check. The error does not
+//! grow with the length of a phase, because every line starts from a new reading.
+//!
+//! Faster slewing (up to 11 %, by changing the length of a tick: `clocksource_max_adjustment` in
 //! kernel/time/clocksource.c), suspension, and jumps of the counter are detected at the next
-//! moment: two consecutive rates that differ by more than 1/1024 draw no line, and the kernel clock
-//! is used until two rates agree.
+//! moment. If two consecutive rates differ by more than 1/1024, the kernel clock is used until two
+//! rates agree.
 //!
-//! **Transition between lines.** A line begins with the instant at which the previous one ends, and
-//! the error of that instant is removed evenly over its millisecond, so no operation is shortened
-//! or lengthened by a jump. The relative error of an operation is that of the rate (two moments of
-//! ±125 ns, a millisecond apart: 0.025 %) plus that of the correction (the same from either line:
-//! 0.05 %). With moments half a millisecond apart and the fastest slewing, the sum is below 0.3 %:
-//! less than 3 ns for an operation of 1 µs. A jump of up to 2 µs, which reduces the length of an
-//! operation to zero if it is backward, remains if a line does not follow another: at the first
-//! line, after rates that did not agree, and after two consecutive unusable moments. It also
-//! remains if an operation ends more than an eighth of the reach after a line, but that operation
-//! is longer than 125 µs.
+//! **Transition between lines.** A line begins with the instant at which the previous line ended.
+//! The error of that instant is removed evenly over the millisecond of the new line, so no
+//! operation is shortened or lengthened by a jump. The relative error of the time of an operation
+//! is the error of the rate (two moments of ±125 ns, a millisecond apart: 0.025 %) plus that of the
+//! correction (0.025 % from each of the two lines: 0.05 %). With moments half a millisecond apart
+//! and the fastest slewing, the sum is below 0.3 %: less than 3 ns for an operation of 1 µs.
 //!
-//! **Tails.** Drawing a line delays one operation per millisecond by one reading of the kernel
-//! clock, two of the counter, and two divisions: about twice the cost of a kernel clock reading
-//! (environment fact `clock.cost_ns`). This is part of the operation's time. It affects one in 1000
-//! / t of the operations that take t µs: 0.01 % of those of 0.1 µs, 0.1 % of those of 1 µs, 1 % of
-//! those of 10 µs. The 99.9th percentile of operations below 1 µs and the 99th of those below 10 µs
-//! are therefore almost unchanged, while higher percentiles are too high by up to that cost.
+//! A jump of up to 2 µs remains if a line does not follow another line: at the first line, after
+//! rates that did not agree, and after two consecutive unusable moments. If the jump is backward,
+//! the length of the operation becomes zero. A jump also remains if an operation ends more than 125
+//! µs after the end of a line, but such an operation is longer than 125 µs.
 //!
-//! **Loss of the counter.** If the kernel stops using the counter while a clock is in use (it logs
-//! this and changes the file that is read here once, when a clock is created), the change is not
-//! detected directly, but by unusable moments and rates that do not agree. Each line still begins
-//! at the kernel clock, but until the next one the bound does not hold if the counter jumps, for
-//! example for a thread that moves to a CPU with a different counter.
+//! **Tails.** Drawing a line takes one reading of the kernel clock, two of the counter, and two
+//! divisions: about twice the time of a kernel clock reading (environment fact `clock.cost_ns`).
+//! Once per millisecond, this is part of the time of an operation. If operations take t µs, one in
+//! 1000 / t is affected: 0.01 % for 0.1 µs, 0.1 % for 1 µs, 1 % for 10 µs. The 99.9th percentile of
+//! operations below 1 µs and the 99th percentile of operations below 10 µs are therefore almost
+//! unchanged. Higher percentiles are too high by up to the time of drawing a line.
+//!
+//! **Loss of the counter.** If the kernel stops using the counter while a clock is in use, it logs
+//! this and changes the file that [`Clock::new`] reads once. The clock detects the change only by
+//! unusable moments and rates that do not agree. Each line still starts from a reading of the
+//! kernel clock. Until the next line, the bound does not hold if the counter jumps, for example for
+//! a thread that moves to a CPU with a different counter.
 //!
 //! **Order.** A clock never goes back: it repeats its latest instant instead of returning an
-//! earlier one, regardless of the counters. All instants that are subtracted in a loop must come
-//! from one clock; different clocks may differ by the bound.
+//! earlier one. Instants that are subtracted from each other must come from the same clock, because
+//! the instants of two clocks may differ by up to the bound.
 //!
-//! **Fences.** RDTSC does not wait and may execute before earlier instructions complete (Intel SDM
-//! vol. 2, RDTSC); the vDSO uses a fence. Here, a system call separates two readings, and
-//! instructions after SYSCALL and SYSRET do not execute, not even speculatively, before all earlier
-//! ones have completed; IRET serializes (SDM vol. 2, "Instruction ordering" of SYSCALL and SYSRET;
-//! vol. 3, "Serializing Instructions"). On a CPU without this guarantee, the reordering window is
-//! some hundred instructions of the loop itself, and an error in one operation is compensated by
-//! its neighbor. The same holds between two readings of an io_uring loop, which reads the clock for
-//! each of several completions of one call. A loop that copies memory instead (a mapping, a buffer
-//! of stdio) has no such boundary and must use [`super::now`]: with a fence, this clock has about
-//! the same cost.
+//! **Fences.** RDTSC may execute before earlier instructions complete (Intel SDM vol. 2, RDTSC);
+//! the vDSO uses a fence. Here, a system call separates two readings. Instructions after SYSCALL
+//! and SYSRET do not execute, not even speculatively, before all earlier instructions have
+//! completed; IRET serializes (SDM vol. 2, "Instruction ordering" of SYSCALL and SYSRET; vol. 3,
+//! "Serializing Instructions"). On a CPU without this guarantee, a reading may move by some hundred
+//! instructions of the loop. The time that one operation loses is then added to its neighbor. The
+//! same holds for an io_uring loop, which reads the clock for each of several completions of one
+//! call. A loop that copies memory instead (a mapping, a buffer of stdio) has no such boundary and
+//! must use [`super::now`]: with a fence, this clock has about the same overhead.
 //!
 //! [`adjtimex(2)`]: https://man7.org/linux/man-pages/man2/adjtimex.2.html
 #![cfg_attr(
@@ -71,18 +74,18 @@
 
 use model::Nanos;
 
-/// Time for which a line is used, in nanoseconds.
+/// Time for which a line is valid, in nanoseconds.
 const REACH: u64 = 1_000_000;
 
 /// Minimum distance of two moments that determine a rate, in nanoseconds.
 const APART: u64 = REACH / 2;
 
-/// Maximum uncertainty of a usable moment in nanoseconds: its kernel clock reading is between two
-/// readings of the counter.
+/// Maximum time between the two counter readings of a usable moment, in nanoseconds. The kernel
+/// clock was read between them.
 const WIDEST: u64 = 250;
 
-/// Number of consecutive unusable moments after which the counter is no longer used: reading it is
-/// slow (emulated by a hypervisor), or reading the kernel clock is.
+/// Number of consecutive unusable moments after which the counter is no longer used. Moments are
+/// unusable if reading the counter is slow (emulated by a hypervisor), or reading the kernel clock.
 const PATIENCE: u32 = 64;
 
 /// Fraction bits of a rate.
@@ -115,8 +118,8 @@ impl Clock {
         Self { counts, line, patience: PATIENCE, last: Nanos(0) }
     }
 
-    /// CLOCK_MONOTONIC, within the error bound of the module; never less than before. Call it after
-    /// a system call.
+    /// CLOCK_MONOTONIC, within the error bound of the module. Never less than an instant returned
+    /// before. Call it after a system call.
     #[inline]
     pub(crate) fn now(&mut self) -> Nanos {
         let base = if self.counts {
@@ -132,7 +135,7 @@ impl Clock {
         self.last
     }
 
-    /// Reads the kernel clock, and draws the next line if due.
+    /// Time at a count for which the line is not valid. Draws the next line if due.
     #[cold]
     #[inline(never)]
     fn poll(&mut self, ticks: u64) -> Nanos {
@@ -157,7 +160,7 @@ impl Clock {
         base
     }
 
-    /// Stops using the counter if this moment and all of a long time before were unusable.
+    /// Stops using the counter after [`PATIENCE`] consecutive unusable moments.
     fn assess(&mut self, useful: bool) {
         self.patience = if useful { PATIENCE } else { self.patience.saturating_sub(1) };
         self.counts = self.patience > 0;
@@ -177,8 +180,8 @@ impl Moment {
     fn read() -> Self {
         let before = ticks();
         let nanos = super::now().0;
-        // The kernel's own reading waits for earlier instructions, and this one waits for that
-        // reading.
+        // The kernel's own reading waits for earlier instructions. The fence makes the second
+        // reading of the counter wait for the kernel's reading.
         fence();
         Self::between(before, nanos, ticks())
     }
@@ -195,8 +198,9 @@ struct Line {
     start: Moment,
     // Nanoseconds per tick as a fixed-point number; zero while unknown.
     rate: u64,
-    // Instant returned at the start, and nanoseconds per tick after it. The slope leads to the
-    // instant that the rate predicts at the end of the reach.
+    // Instant returned at the start, and nanoseconds per tick after it, as a fixed-point number.
+    // The slope removes the error of `base`: at the end of the reach, the line meets the instant
+    // that `rate` predicts.
     base: u64,
     slope: u64,
     // Ticks for which the line is valid.
@@ -218,23 +222,24 @@ impl Line {
         (since < self.reach).then(|| Nanos(self.base + ((since * self.slope) >> SHIFT)))
     }
 
-    /// Instant predicted by the rate for a count up to an eighth of the reach after the end of the
-    /// line.
+    /// Instant predicted by the rate for a count after the end of the line, up to an eighth of the
+    /// reach later.
     fn soon_after(&self, ticks: u64) -> Option<Nanos> {
         let since = ticks.wrapping_sub(self.start.ticks);
         let soon = since >= self.reach && since <= self.reach + self.reach / 8;
         (soon && self.reach > 0).then(|| Nanos(self.start.nanos + ((since * self.rate) >> SHIFT)))
     }
 
-    /// True if enough time has passed since the start for the next line.
+    /// True if enough time has passed since the start to draw the next line.
     fn is_over(&self, base: Nanos) -> bool {
         base.0.saturating_sub(self.start.nanos) >= APART
     }
 
-    /// Continues from a moment, with the rate since the start: valid for a time if the rate agrees
-    /// with the previous one, otherwise for no count. If the moment is soon after the end of a
-    /// valid line, the new line begins with the instant of the old one. Returns true if the moment
-    /// was usable; if not, the start is unchanged and the line is not valid.
+    /// Starts the next line at a moment, with the rate since the previous start. The new line is
+    /// valid if this rate agrees with the previous rate, otherwise it is not valid for any count.
+    /// If the moment is soon after the end of a valid line, the new line begins with the instant of
+    /// the old line. Returns true if the moment was usable. Otherwise the start is unchanged and
+    /// the line is not valid.
     fn draw(&mut self, moment: &Moment) -> bool {
         let arrived = self.soon_after(moment.ticks);
         self.reach = 0;
@@ -246,8 +251,8 @@ impl Line {
         if rate.abs_diff(self.rate) <= rate >> 10 {
             self.reach = (REACH << SHIFT) / rate;
             self.base = arrived.map_or(moment.nanos, |base| base.0);
-            // Both rates agree to 1/1024, and the moment is less than 9/8 of the reach after the
-            // last one, so the correction is less than REACH.
+            // Both rates agree to 1/1024, and the moment is at most 9/8 of the reach after the
+            // previous moment, so the correction is less than REACH.
             let left = (moment.nanos + REACH).saturating_sub(self.base);
             self.slope = (left << SHIFT) / self.reach;
         }
@@ -281,7 +286,7 @@ fn fence() {
     unsafe { std::arch::x86_64::_mm_lfence() };
 }
 
-/// The counter is not used on this architecture ([`Clock::new`]).
+/// Zero, because the counter is not used on this architecture ([`Clock::new`]).
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn ticks() -> u64 {

@@ -28,7 +28,7 @@ pub(crate) enum Fault {
     TraceFile { errno: i32 },
     /// A line of the trace is invalid.
     Trace { line: u64, problem: TraceProblem },
-    /// A listed directory has another number of entries than the file set.
+    /// A listed directory has a different number of entries than the file set.
     Entries { found: u64, expected: u64 },
     /// The directory that was created for the phase was replaced by another one.
     Exchanged,

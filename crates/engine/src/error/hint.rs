@@ -4,8 +4,8 @@ use std::io;
 
 use super::Operation;
 
-/// Cause and hint for common errno(3) values; empty for others, which the source of the error
-/// describes.
+/// Cause and hint for common errno(3) values. Empty for other values, which the `source` of the
+/// error describes.
 pub(super) fn hint(operation: Operation, source: &io::Error) -> &'static str {
     let errno = source.raw_os_error();
     let special = |errno| special_hint(operation, errno).or_else(|| tree_hint(operation, errno));

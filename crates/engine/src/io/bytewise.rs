@@ -1,8 +1,8 @@
 //! read(2) and write(2) of one byte each: the cost of unbuffered I/O by character.
 //!
-//! An operation consists of all calls of its block, so counts and times are those of blocks. Seeks
-//! are as in [`super::Position`]: one before a block if the access pattern needs it, none between
-//! the bytes.
+//! An operation consists of all calls of its block, so blocks are counted and timed, not bytes.
+//! Seeks are as in [`super::Position`]: one before a block if the access pattern needs it, none
+//! between the bytes.
 
 use std::{
     os::fd::{AsFd, OwnedFd},

@@ -5,10 +5,10 @@
 //! returned unchanged; a later phase that reads the file verifies the data. copy_file_range(2) may
 //! share blocks (reflink) instead of copying them and then moves no data.
 //!
-//! sendfile(2) writes at the file position and therefore needs an lseek(2) if an operation does not
-//! follow the previous one; it is part of the operation. The pipe for splice(2) is as large as a
-//! block if the kernel allows it (`/proc/sys/fs/pipe-max-size`, 1 MiB unless root); larger blocks
-//! take several calls.
+//! sendfile(2) writes at the file position. An operation that does not follow the previous one
+//! therefore begins with an lseek(2), which is part of the operation. The pipe for splice(2) is as
+//! large as a block if the kernel allows it (`/proc/sys/fs/pipe-max-size`, 1 MiB unless root);
+//! larger blocks take several calls.
 
 use std::{
     ffi::OsString,
@@ -55,8 +55,8 @@ impl Copy {
     /// Opens the source and the file of a worker.
     ///
     /// # Errors
-    /// [`Fault::SourceNotLaidOut`] if the source is missing or too short, and the errors of all
-    /// engines.
+    /// [`Fault::SourceNotLaidOut`] if the source is missing or too short, and errors of opening the
+    /// worker's file.
     pub(crate) fn open(
         stream: &Stream,
         call: CopyCall,
@@ -72,7 +72,7 @@ impl Copy {
                 let (from, into) = pipe_with(PipeFlags::CLOEXEC)
                     .map_err(|errno| Fault::whole(Operation::Pipe, errno))?;
                 let pipe_size = usize::try_from(stream.longest_operation().0).unwrap_or(usize::MAX);
-                // A pipe of the default size only needs more calls.
+                // If this fails, the pipe keeps its size, and an operation takes more calls.
                 let _ = fcntl_setpipe_size(&into, pipe_size);
                 CopyRoute::Splice { from, into }
             }
@@ -97,7 +97,7 @@ impl Copy {
                         cause: Cause::Os(errno),
                     })?;
                 }
-                // Unknown again if this fails.
+                // The position is unknown if the transfer fails.
                 *position = None;
                 resume(Operation::Copy, len, |done| {
                     sendfile(&file, &source, Some(&mut (start + done as u64)), len - done)

@@ -2,16 +2,16 @@
 //!
 //! A read copies from the mapping to the buffer, a write from the buffer to the mapping. A file to
 //! be written is first extended to the length of its blocks if it is shorter (ftruncate(2)),
-//! because a mapping cannot extend its file. The extension is a hole until it is written, and the
-//! filesystem allocates blocks in the page fault or later. All of this, and madvise(2), precedes
-//! the start of the clock. [`Advice::Populate`] for writing makes the filesystem allocate every
-//! block and marks every page as dirty.
+//! because a mapping cannot extend its file. The clock starts after the extension, mmap(2), and
+//! madvise(2). The extension is a hole until it is written, and the filesystem allocates blocks in
+//! the page fault or later. [`Advice::Populate`] for writing makes the filesystem allocate every
+//! block and marks every page as dirty, before the clock starts.
 //!
 //! An I/O error is delivered as SIGBUS, which [`fault`] catches. The signal does not contain the
-//! cause, so the engine determines it: a file that has become too short is reported as such,
-//! otherwise the same transfer as a system call returns the kernel's error. An end of the file
-//! *within* a page is not detected: the rest of the page reads as zeros, and stores to it are lost
-//! (mmap(2)).
+//! cause, so the engine determines it. A file that has become too short is reported as such.
+//! Otherwise the engine repeats the transfer by a system call, which returns the kernel's error. An
+//! end of the file *within* a page is not detected: the rest of the page reads as zeros, and stores
+//! to it are lost (mmap(2)).
 #![expect(unsafe_code, reason = "loads and stores on a mapping, and calls that take addresses")]
 
 mod fault;
@@ -44,7 +44,7 @@ use crate::{
 
 /// Mapped file.
 pub(crate) struct Mmap {
-    // Unregistered from the handler, then unmapped, then closed.
+    // Fields are dropped in this order: unregistered from the handler, unmapped, closed.
     registration: fault::Watch,
     mapping: Mapping,
     file: OwnedFd,

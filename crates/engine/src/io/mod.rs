@@ -8,9 +8,10 @@
 //! A new engine needs one file here, one line in `conformance`, and one arm in the match of
 //! `worker`.
 //!
-//! There is no engine for libaio (io_submit(2)). io_uring has all of its features with fewer calls,
-//! and supports buffered I/O, for which io_submit(2) blocks; every kernel since Linux 5.1 has it.
-//! If io_uring is disabled, several workers with one operation each have as many in flight.
+//! There is no engine for libaio (io_submit(2)). io_uring has all features of libaio with fewer
+//! calls, and supports buffered I/O, for which io_submit(2) blocks; every kernel since Linux 5.1
+//! has it. If io_uring is disabled, several workers with one operation each keep as many operations
+//! in flight.
 
 mod bytewise;
 mod copy;
@@ -68,15 +69,16 @@ pub(crate) fn updates(stream: &Stream) -> bool {
 
 /// Direction of a transfer.
 ///
-/// A whole word, so that a type that contains it has no padding: copies of padding read bytes that
-/// were stored separately, which the CPU cannot forward from its store buffer. That took 18 ns per
-/// queued operation.
+/// The type is as large as a word, so that structures that contain it have no padding. A copy of a
+/// structure with padding loads bytes that were stored by several instructions, which the CPU
+/// cannot forward from its store buffer. That took 18 ns per queued operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Kind {
     /// From the file to the buffer.
     Read,
-    /// From the buffer to the file; with [`Update`] from the file and back, changed.
+    /// From the buffer to the file. With [`Update`]: from the file to the buffer and, changed,
+    /// back.
     Write,
 }
 
@@ -142,7 +144,7 @@ pub(crate) struct Completion<'p> {
 pub(crate) enum Submitted<'p> {
     /// Completed.
     Done(Completion<'p>),
-    /// Waits for [`IoEngine::commit`] and is returned by [`IoEngine::next`].
+    /// Waits for [`IoEngine::commit`], and is returned by [`IoEngine::next`] when completed.
     Queued,
     /// The queue is full: reap, then submit this operation again.
     Full(Op<'p>),
@@ -196,8 +198,8 @@ impl IoFault {
 /// `next` do not allocate.
 ///
 /// A synchronous engine runs the I/O inside `submit` and returns [`Submitted::Done`]; it uses the
-/// default of the queue functions. An asynchronous engine must not wait in `submit`. Dropping an
-/// engine waits for the operations in flight.
+/// default implementations of the queue functions. An asynchronous engine must not wait in
+/// `submit`. Dropping an engine waits for the operations in flight.
 pub(crate) trait IoEngine<'p> {
     /// True if it may return [`Submitted::Queued`].
     const QUEUES: bool = false;
@@ -213,9 +215,9 @@ pub(crate) trait IoEngine<'p> {
         Ok(())
     }
 
-    /// Waits for completions as requested, and returns true if there are any. [`IoEngine::next`]
-    /// iterates over those that are available. Called only while operations are in flight; commits
-    /// queued operations.
+    /// Commits queued operations, waits for completions as requested, and returns true if there are
+    /// any. [`IoEngine::next`] then returns the completions. Called only while operations are in
+    /// flight.
     ///
     /// # Errors
     /// [`IoFault`] if the queue itself failed; faults of single operations are in their
@@ -224,28 +226,28 @@ pub(crate) trait IoEngine<'p> {
         Ok(false)
     }
 
-    /// Next completion of those found by the last [`IoEngine::reap`]. It may return none, because
-    /// incomplete operations are queued again. Further operations may be submitted between two
-    /// calls.
+    /// Next completion found by the last [`IoEngine::reap`]. It may return none even if `reap`
+    /// returned true, because incomplete operations are queued again. Further operations may be
+    /// submitted between two calls.
     ///
-    /// One at a time, so that a completion stays in CPU registers.
+    /// Completions are returned one at a time, so that they stay in CPU registers.
     fn next(&mut self) -> Option<Completion<'p>> {
         None
     }
 
-    /// Number of operations that failed with EAGAIN because of `RWF_NOWAIT` and were repeated
-    /// without it.
+    /// Number of reads that failed with EAGAIN because of `RWF_NOWAIT` and were repeated without
+    /// it.
     fn would_block(&self) -> u64 {
         0
     }
 
-    /// Returns to the start of the file, after priming.
+    /// Returns to the start of the file after priming (an untimed read of the first block).
     fn rewind(&mut self) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Makes written data durable; nothing is in flight. `range` (offset and length) covers at
-    /// least the data written since the last sync, for [`SyncCall::Range`].
+    /// Makes written data durable. Called while no operation is in flight. For [`SyncCall::Range`],
+    /// `range` (offset and length) covers at least the data written since the last sync.
     fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault>;
 
     /// Closes the file and returns the result of close(2), which some filesystems use to report

@@ -14,7 +14,7 @@ pub(crate) struct Null;
 impl<'p> IoEngine<'p> for Null {
     #[inline]
     fn submit(&mut self, op: Op<'p>) -> Submitted<'p> {
-        // Prevents the compiler from removing the payload code, because its output is not read.
+        // Prevents the compiler from removing the code that fills the buffer, which is not read.
         std::hint::black_box(op.buffer.as_ptr());
         Submitted::Done(Completion { op, result: Ok(()) })
     }

@@ -47,9 +47,9 @@ impl AccessMode {
 
 /// Opens the file of a worker for system calls.
 ///
-/// Writers get `O_RDWR`, readers `O_RDONLY`, or `O_RDWR` if the file may be created
-/// ([`FileCreation::Any`]) or is opened as by its only user ([`Open::exclusive`]). New files get
-/// mode 0640, in the latter case 0600. Files are not truncated, so a reused file keeps its blocks.
+/// Writers open with `O_RDWR`. Readers open with `O_RDONLY` if the file must exist and is not used
+/// exclusively ([`Open::exclusive`]), otherwise with `O_RDWR`. New files get mode 0640, or 0600 if
+/// used exclusively. Files are not truncated, so a reused file keeps its blocks.
 pub(super) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<OwnedFd, Fault> {
     let Open { creation: presence, direct, sync, dsync, exclusive: own, .. } = stream.open;
     prepare_presence(presence, path)?;

@@ -2,8 +2,9 @@
 //!
 //! `submit` stores an operation in a table, indexed by its slot. `commit` writes the entries of the
 //! submission queue (one per operation, two with a linked sync) and submits all of them by one
-//! io_uring_enter(2). `reap` checks the completion queue, and enters the kernel only to wait or to
-//! have completions delivered. `next` reads it: the kernel returns the number of the slot.
+//! io_uring_enter(2). `reap` checks the completion queue. It enters the kernel only to wait or to
+//! have completions delivered. `next` reads one entry of the completion queue, which contains the
+//! slot.
 //!
 //! Buffers and file are registered if the stream requests it. The setup of a ring, and its errors,
 //! are in [`setup`].
@@ -12,8 +13,8 @@
 //! overhead of the ring remains. With a polling thread, the worker enters the kernel only to wake
 //! that thread, or to sleep if no completion arrives for some time.
 //!
-//! Registered resources are released before close(2), because otherwise the ring would keep the
-//! file open until the kernel has destroyed the ring some time later. This is part of the close.
+//! Registered resources are released before close(2), as part of the close. Otherwise the ring
+//! would keep the file open until the kernel has destroyed the ring some time later.
 #![expect(unsafe_code, reason = "the kernel gets addresses of buffers")]
 
 mod setup;
@@ -51,11 +52,12 @@ const MOST: usize = 0x7fff_f000;
 /// User data flag of a write with a linked fdatasync(2); the low half is the slot.
 const LINKED_WRITE: u64 = 1 << 32;
 
-/// User data flag of that fdatasync(2).
+/// User data flag of the linked fdatasync(2).
 const LINKED_SYNC: u64 = 1 << 33;
 
-/// Polls of the completion queue before the worker sleeps, with a polling thread. A pause of the
-/// CPU takes 10 to 50 ns, so this is longer than an operation of a fast device.
+/// Number of times that a worker with a polling thread checks the completion queue before it
+/// sleeps. A check takes 10 to 50 ns (a pause of the CPU), so all together take longer than an
+/// operation of a fast device.
 const POLLS: u32 = 4096;
 
 /// Memory of all slots, which are equal parts of it. Used only for registration.
@@ -80,14 +82,14 @@ struct SqeOptions {
     descriptor: i32,
 }
 
-/// Table entry of an operation in flight: one cache line, because a queue accesses all entries in
-/// turn between two calls of the kernel, which occupies the CPU caches.
+/// Table entry of an operation in flight. It is one cache line, because a queue accesses all
+/// entries in turn between two system calls, which use the CPU caches as well.
 #[repr(align(64))]
 struct InFlight<'p> {
     op: Option<Op<'p>>,
     // Bytes transferred by earlier entries; fewer than 2^32, see `run::check`.
     moved: u32,
-    // Result that means complete.
+    // Result of a completion that completes the operation.
     expected: i32,
     // First result of a linked pair.
     other: i32,
@@ -108,13 +110,13 @@ pub(crate) struct Ring<'p> {
     file: Option<OwnedFd>,
     options: SqeOptions,
     polled: bool,
-    // Flags of an enter call that does not wait.
+    // Flags of a call of io_uring_enter(2) that does not wait.
     collects: EnterFlags,
     depth: u32,
     // Maximum number of operations between two commits.
     batch: usize,
     in_flight: u32,
-    // Slots of operations submitted since the last commit, which writes all of their entries.
+    // Slots of operations submitted since the last commit. The next commit writes their entries.
     fresh: Vec<u32>,
     // Entries not yet taken by the kernel.
     queued: u32,
@@ -127,8 +129,8 @@ impl<'p> Ring<'p> {
     /// operations. For use by the calling thread only.
     ///
     /// # Errors
-    /// [`Fault`] with [`Operation::Ring`], [`Operation::Register`], or [`Operation::PollThread`]
-    /// for the ring, others for the file.
+    /// [`Fault`] with [`Operation::Ring`], [`Operation::Register`], or [`Operation::PollThread`] if
+    /// the ring cannot be set up, other faults if the file cannot be opened.
     pub(crate) fn open(
         stream: &Stream,
         ring: model::phase::Ring,
@@ -241,8 +243,8 @@ impl<'p> Ring<'p> {
         Ok(())
     }
 
-    /// Waits for a completion until an instant. As in [`crate::clock`], the last part is spent
-    /// polling.
+    /// Waits for a completion, at most until an instant. The last 60 µs are spent polling, as in
+    /// [`crate::clock`].
     #[cold]
     fn wait_until(&mut self, instant: Nanos) -> Result<(), IoFault> {
         while !self.poll() {
@@ -345,7 +347,8 @@ impl InFlight<'_> {
                 0 => (self.other, answer),
                 _ => (answer, self.other),
             };
-            // A write that fails or is short cancels its sync, so its result arrives first.
+            // A write that fails or is short cancels its sync, so only the result of the write
+            // counts.
             if written != self.expected {
                 return self.transferred(written, options);
             }
@@ -391,7 +394,7 @@ impl InFlight<'_> {
 fn put(entries: &mut squeue::SubmissionQueue<'_>, entry: &squeue::Entry) {
     // SAFETY: the buffer of the entry belongs to an operation that stays in the table, unmoved and
     // unaccessed, until its completion: no other code removes it, and `Drop` waits for all
-    // operations. The worker never leaks an engine. The file is also closed afterwards.
+    // operations. The worker never leaks an engine. The file is closed after all operations, too.
     let answer = unsafe { entries.push(entry) };
     answer.expect("the queue fits all entries of all operations, see setup::entries");
 }
@@ -419,8 +422,8 @@ impl<'p> IoEngine<'p> for Ring<'p> {
         for slot in self.fresh.drain(..) {
             self.queued += self.flights[slot as usize].push(&mut entries, self.options);
         }
-        // The thread checks the queue once more after it requested to be woken, so the entries must
-        // be visible before the flag is read.
+        // The polling thread checks the queue once more after it has set the flag that requests a
+        // wakeup, so the entries must be visible before the flag is read.
         entries.sync();
         if self.polled && !entries.need_wakeup() {
             self.queued = 0;

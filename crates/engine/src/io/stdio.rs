@@ -7,8 +7,8 @@
 //! mode 0666 minus the umask.
 //!
 //! glibc keeps the rest of a short write in its buffer and reports success. An error is then
-//! reported by the next call, so its offset may be up to one block too high, or by flush or close,
-//! which have no offset.
+//! reported by the next call, with an offset that may be up to one block too high, or by flush or
+//! close, without an offset.
 #![expect(unsafe_code, reason = "the C library")]
 
 use std::{

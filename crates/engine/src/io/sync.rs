@@ -185,8 +185,8 @@ pub(super) fn make_durable(
 fn sync_file_range(file: BorrowedFd<'_>, (offset, len): (u64, u64)) -> Result<(), Errno> {
     let offset = libc::off64_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?;
     let len = libc::off64_t::try_from(len).map_err(|_| Errno::OVERFLOW)?;
-    // Waits for writes in progress, writes, and waits for these: the only combination of flags of
-    // sync_file_range(2) that leaves no dirty page in the range.
+    // Waits for writes in progress, starts writes, and waits for them: the only combination of
+    // flags of sync_file_range(2) that leaves no dirty page in the range.
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;

@@ -1,16 +1,16 @@
 //! Blocks that are read, changed by one byte, and written back: read(2), lseek(2), and write(2) at
 //! the position of the open file.
 //!
-//! In this engine, a [`Kind::Write`] is such an update, so an update counts once, as a write of its
-//! bytes, and the loop is the same as for writes. A [`Kind::Read`] is a plain read. Both seek
-//! before they read if the access pattern needs it, as in [`super::Position`]. The seek back is as
-//! in bonnie++: relative (`SEEK_CUR`) in the sequential pattern, absolute (`SEEK_SET`) in patterns
-//! that seek before each block.
+//! In this engine, a [`Kind::Write`] is such an update. An update therefore counts once, as a write
+//! of its bytes, and the loop is the same as for writes. A [`Kind::Read`] is a plain read. Both
+//! seek before they read if the access pattern needs it, as in [`super::Position`]. The seek back
+//! is as in bonnie++: relative (`SEEK_CUR`) in the sequential pattern, absolute (`SEEK_SET`) in
+//! patterns that seek before each block.
 //!
-//! The byte is incremented, with wraparound: in block i of the file byte `i mod block size`, the
-//! one that [`model::phase::DataPattern::Marks`] increments when it writes the file sequentially.
-//! Other content is not inspected. Data with headers is rejected before, because an update would
-//! invalidate them.
+//! In block i of the file, byte `i mod block size` is incremented, with wraparound.
+//! [`model::phase::DataPattern::Marks`] increments the same byte when it writes the file
+//! sequentially. Other content is not inspected. Streams whose data has headers are rejected before
+//! they run, because an update would invalidate the headers.
 
 use std::{
     os::fd::{AsFd, OwnedFd},

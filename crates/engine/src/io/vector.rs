@@ -1,8 +1,8 @@
 //! preadv2(2) and pwritev2(2): system calls with flags.
 //!
 //! With `RWF_NOWAIT`, an operation that would wait for the device or a lock fails with EAGAIN. The
-//! rest of it is then repeated without the flag, and the operation is counted in
-//! [`IoEngine::would_block`]. `RWF_DONTCACHE` (Linux 6.14) is not in `rustix`; its value is from
+//! rest of the operation is then repeated without the flag. [`IoEngine::would_block`] returns the
+//! number of such reads. `RWF_DONTCACHE` (Linux 6.14) is not in `rustix`; its value is from
 //! include/uapi/linux/fs.h. A kernel or filesystem without support for a flag returns EOPNOTSUPP,
 //! which fails the phase: there is no silent fallback.
 

@@ -1,8 +1,8 @@
 //! Loop of an engine with a queue: fill it, submit, and process completions.
 //!
-//! An operation on the page cache takes less than a microsecond, and between two batches the kernel
-//! occupies the CPU caches. Therefore each operation accesses few bytes, common work of a batch is
-//! done once, and the slot of a completed operation is reused immediately.
+//! An operation on the page cache takes less than a microsecond, and the kernel uses the CPU caches
+//! between two batches. Therefore each operation accesses few bytes, work that a batch has in
+//! common is done once, and the slot of a completed operation is reused immediately.
 
 use model::Nanos;
 
@@ -24,17 +24,18 @@ struct InFlight {
     batch: u64,
 }
 
-/// Operations in flight or about to be.
+/// Operations in flight, or about to be submitted.
 pub(crate) struct Queue<'p> {
     flights: Box<[InFlight]>,
-    // Instants at which an open loop issued the operations; otherwise their latency starts there.
+    // Instants at which an open loop issued the operations. Other loops do not use them, because
+    // latency starts at the same instant.
     issued: Box<[Nanos]>,
     // Instants at which the kernel had accepted operations that are not in the last batch. Most
     // operations on the page cache complete before this is needed.
     committed: Box<[Nanos]>,
     // Slots submitted since the last commit.
     batch: Vec<u32>,
-    // Number of batches so far, and of the next batch.
+    // Number of the next batch, from 1.
     batches: u64,
     // Last batch: its slots, the number of them in flight, and the instant of its acceptance.
     last: Vec<u32>,
@@ -81,7 +82,7 @@ impl Queue<'_> {
         (begun, self.committed[slot as usize])
     }
 
-    /// Records that the kernel has accepted the batch.
+    /// Records that the kernel has accepted the batch at this instant.
     #[inline]
     fn committed(&mut self, clock: Nanos) {
         if self.last_left > 0 {
@@ -105,8 +106,8 @@ impl Queue<'_> {
 }
 
 impl<'p> IoLoop<'p> {
-    /// Fills the queue, submits it, and processes completions. Returns false if the order is
-    /// complete, or the loop has ended, and nothing is in flight.
+    /// Fills the queue, submits it, and processes completions. Returns false if nothing is in
+    /// flight and either the order is complete or the loop has ended.
     #[inline(always)]
     pub(crate) fn turn<E: IoEngine<'p>>(
         &mut self,
@@ -122,8 +123,8 @@ impl<'p> IoLoop<'p> {
                 self.slots.give(op.slot, op.buffer);
             }
         }
-        // With all slots in flight, nothing can be submitted. Only a pause or a schedule needs the
-        // next operation in advance, because its time may start before a slot is free.
+        // With all slots in flight, nothing can be submitted. With a pause or a schedule, the start
+        // of the next operation is determined nevertheless, because it may precede a free slot.
         if queue.in_flight < self.slots.len() || !self.config.pacer.free() {
             self.fill(counter, queue, engine, order);
         }
@@ -253,7 +254,7 @@ impl<'p> IoLoop<'p> {
             committed(counter, queue);
             answered = engine.reap(Wait::No).map_err(fault)?;
             if !answered && queue.refused.is_some() {
-                // Perhaps only the batch was full, not the queue: the next one is tried before
+                // The batch may have been full, but not the queue: submit the next operation before
                 // waiting.
                 return counter.poll();
             }
@@ -323,7 +324,7 @@ impl<'p> IoLoop<'p> {
     }
 }
 
-/// Records that the kernel has accepted the batch.
+/// Reads the clock and records that the kernel has accepted the batch.
 fn committed(counter: &mut Counter<'_>, queue: &mut Queue<'_>) {
     let issued = counter.clock;
     counter.clock = now();

@@ -115,7 +115,7 @@ impl<'a> EntryWriter<'a> {
             path: joined(&place.root, self.names.directory()),
         })?;
         let at = holder.as_ref().map_or(root.as_fd(), AsFd::as_fd);
-        // Names are relative to the directory of the set, but the directory of the entry is open.
+        // A name includes the entry's directory. That directory is open, so only the rest is used.
         let skip = holder.as_ref().map_or(0, |_| self.names.directory().to_bytes().len() + 1);
         for entry in first..last {
             self.names.set(entry);
@@ -174,7 +174,8 @@ impl<'a> EntryWriter<'a> {
     }
 }
 
-/// Creates the directory of the current entry and opens it; `None` if it is that of the set.
+/// Creates the directory of the current entry and opens it; `None` if the entry is in the directory
+/// of the set.
 fn holder(root: BorrowedFd<'_>, set: &Set, names: &mut Names) -> Result<Option<OwnedFd>, Fault> {
     match set.spread {
         Spread::Flat => Ok(None),

@@ -34,8 +34,9 @@ impl Draw {
         }
     }
 
-    /// Next operation and the number of its file; the caller executes it or stops. A rename moves
-    /// the oldest file to the number after the window.
+    /// Next operation and the number of its file. The window already reflects the operation, so the
+    /// caller must execute it or stop. A rename moves the oldest file to the number after the
+    /// window.
     #[inline]
     pub(super) fn next(&mut self) -> (MixOp, u64) {
         let drawn = self.ops[self.weights.choose(self.random.u64(..))];

@@ -1,10 +1,10 @@
 //! Weighted choice in constant time: Walker's alias method (ACM TOMS 3, 1977), with Vose's
 //! construction of the table (IEEE TSE 17, 1991).
 //!
-//! All cells are equally likely. Each contains an item and, above a threshold, a second one, so
-//! that every item has its probability. A choice takes one word: the upper half of its product with
-//! the number of cells is the cell, the upper 32 bits of the lower half are compared with the
-//! threshold.
+//! A table has one cell per item, and all cells are equally likely. A cell selects its own item
+//! below a threshold and another item above it, so that every item has its probability. A choice
+//! takes one random word. The upper half of the product of the word and the number of cells is the
+//! index of the cell. The upper 32 bits of the lower half are compared with the threshold.
 
 use std::hint::select_unpredictable;
 
@@ -23,7 +23,7 @@ struct Cell {
 }
 
 impl Alias {
-    /// Table for weights that are not negative, of which at least one is positive; fewer than 2^32.
+    /// Table for fewer than 2^32 weights. No weight is negative, and at least one is positive.
     ///
     /// Rounding of thresholds changes no probability by more than 2^-32.
     #[expect(
@@ -35,9 +35,10 @@ impl Alias {
     pub(crate) fn new(weights: &[f64]) -> Self {
         let n = weights.len();
         let total: f64 = weights.iter().sum();
-        // In units of a cell.
+        // Weights in units of a cell.
         let mut shares: Vec<f64> = weights.iter().map(|weight| weight / total * n as f64).collect();
-        // The remaining items differ from a whole cell by rounding only, and get it.
+        // Items that remain at the end differ from a whole cell by rounding only and get a whole
+        // cell.
         let whole = |item: usize| Cell { threshold: u32::MAX, other: item as u32 };
         let mut cells: Box<[Cell]> = (0..n).map(whole).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) =

@@ -5,8 +5,8 @@
 //! A round adds a word computed from one digit and a key to the other digit, modulo its base, which
 //! is invertible for any word. A result of n or above is mapped again until it is below n, which
 //! yields a permutation of 0..n. Because there are fewer than `n + 2^bits` pairs and 2^bits is
-//! about the square root of n, this happens once in about `sqrt(n)` times (for n < 64 in up to half
-//! of all cases).
+//! about the square root of n, about one in `sqrt(n)` results is mapped again (for n < 64 up to
+//! half of them).
 //!
 //! Four rounds are two more than are needed to make each digit depend on both, and a compromise
 //! between quality and time in the loop. Neighboring numbers look independent. A remaining defect:
@@ -59,8 +59,8 @@ impl Bijection {
     }
 }
 
-/// 32 bits of a digit and a key: two multiplications by odd constants (of SplitMix64), with the
-/// upper half moved down between them.
+/// 32-bit hash of a digit and a key: two multiplications by odd constants (of SplitMix64), with the
+/// upper half moved down between the multiplications.
 #[inline]
 fn blend(digit: u64, key: u64) -> u64 {
     let word = digit.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(key);

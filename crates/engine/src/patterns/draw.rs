@@ -5,8 +5,8 @@
 
 use fastrand::Rng;
 
-/// Generator for all draws of a worker in a pass, in the order of the operations: the mixed seed,
-/// plus the worker, mixed, plus the pass, mixed.
+/// Generator for all draws of a worker in a pass, in the order of the operations. Its seed is
+/// `mix(mix(mix(seed) + worker) + pass)`.
 pub(crate) fn generator(seed: u64, worker: u32, pass: u64) -> Rng {
     let worker = mix(mix(seed).wrapping_add(u64::from(worker)));
     Rng::with_seed(mix(worker.wrapping_add(pass)))
@@ -26,8 +26,9 @@ fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Maps a word to 0..n: the upper half of its product with n. Each value has `floor(2^64 / n)`
-/// words or one more, so probabilities differ by at most `n / 2^64`, relatively.
+/// Maps a random word to 0..n: the upper half of its product with n. Each value results from
+/// `floor(2^64 / n)` words or one more, so the relative difference of probabilities is at most `n /
+/// 2^64`.
 #[inline]
 pub(crate) fn below(word: u64, n: u64) -> u64 {
     ((u128::from(word) * u128::from(n)) >> 64) as u64

@@ -1,9 +1,9 @@
 //! IOzone permutation: one fixed permutation per number of blocks.
 //!
-//! MT19937-64 (Matsumoto and Nishimura) seeded by the key array of its authors' reference output;
-//! then for i in 0..n, blocks i and (next mod n) are swapped. That is not a uniform shuffle (Fisher
-//! and Yates draw from the rest only), but it is the one used for published results, and it is the
-//! same on every host.
+//! MT19937-64 (Matsumoto and Nishimura) is seeded by the key array of its authors' reference
+//! output. Then for i in 0..n, block i and block (next random number mod n) are swapped. That is
+//! not a uniform shuffle (Fisher and Yates draw from the rest only), but published results use it,
+//! and it is the same on every host.
 
 use model::phase::AccessPattern;
 use rand_mt::Mt64;
@@ -54,7 +54,8 @@ impl<'a> IozonePermutation<'a> {
         Self { order: permutation.iter(), blocks: permutation.len() as u64 }
     }
 
-    /// Next block and those after it, `count` together or up to the end of the part.
+    /// Next block of the permutation and the blocks after it: `count` blocks, or fewer at the end
+    /// of the part.
     #[inline]
     pub(super) fn next(&mut self, count: u64) -> Option<BlockSpan> {
         let first = *self.order.next()?;

@@ -2,23 +2,23 @@
 //!
 //! An [`Order`] is created from a stream before the clock starts, with everything that takes time
 //! or memory ([`Prepared`], which the threads of a phase share), and returns one [`PlannedOp`]
-//! after the other. In the loop it adds, compares, multiplies, or loads: no allocation, division,
-//! or floating-point arithmetic. An order is a value with a branch inside, not a type per pattern:
-//! the branch is predictable and costs about a nanosecond, and the loop is compiled once per I/O
-//! engine instead of some hundred times.
+//! after the other. In the loop, an order adds, compares, multiplies, or loads: no allocation,
+//! division, or floating-point arithmetic. An order is a value with a branch inside, not a type per
+//! pattern: the branch is predictable and costs about a nanosecond, and the loop is compiled once
+//! per I/O engine instead of some hundred times.
 //!
 //! # Blocks
 //!
 //! A worker has a part of its file: its segment with [`FileSharing::Segmented`], otherwise the
 //! whole file. Positions are blocks of that part, 0..n, and every worker traverses its part in the
 //! same way: sequential workers of a shared file all begin at its start. Random draws use a
-//! generator per worker, seeded for each pass ([`draw::generator`]), so that workers and passes
-//! differ and runs do not.
+//! generator per worker, seeded for each pass ([`draw::generator`]). Workers and passes therefore
+//! have different draws, but runs with the same seed have the same draws.
 //!
 //! # Passes
 //!
-//! A pass has n operations, and with [`Bound::Once`] there is one. With other bounds the pattern
-//! starts over as needed: with other draws, or with the same positions if nothing is drawn.
+//! A pass has n operations. With [`Bound::Once`] there is one pass. With other bounds the pattern
+//! starts over as needed: with other random draws, or with the same positions if nothing is drawn.
 //! [`AccessPattern::Append`] continues at the end of the previous pass.
 //!
 //! # Lengths
@@ -26,12 +26,12 @@
 //! If the stream has lengths, the length of each operation is drawn, and no operation leaves the
 //! part:
 //!
-//! - In sequential, backward, and append patterns, operations are adjacent, and the last one is cut
-//!   to the rest: a pass covers each block once, in fewer operations than n.
-//! - All others have n operations per pass. Strides and permutations determine the start of an
-//!   operation, which is cut at the end of the part. A random start is drawn from those where the
-//!   operation fits. The start of a skewed pattern is moved back until the operation fits.
-//! - The start of a ticket is moved back until the operation fits.
+//! - In sequential, backward, and append patterns, operations are adjacent, and the last operation
+//!   is cut to the rest: a pass covers each block once, in fewer than n operations.
+//! - All other patterns have n operations per pass. Strides and permutations determine the start of
+//!   an operation, which is cut at the end of the part. A random start is drawn from the starts at
+//!   which the operation fits. The start in a skewed pattern, or of a ticket
+//!   ([`AccessPattern::Tickets`]), is moved back until the operation fits.
 //! - A trace ([`AccessPattern::Trace`]) contains the lengths.
 
 pub(crate) mod alias;
@@ -133,7 +133,7 @@ pub(crate) struct Order<'a> {
     random: Rng,
     lengths: Option<&'a Lengths>,
     direction: DirectionSource,
-    // Operations until the bound; with `taken` those of all workers, and constant.
+    // Operations until the bound. With `taken`: operations of all workers together, a constant.
     left: u64,
     taken: Option<&'a AtomicU64>,
     block_size: u64,
@@ -245,7 +245,7 @@ impl<'a> Order<'a> {
         let (left, once) = match stream.bound {
             Bound::Once => (u64::MAX, true),
             Bound::Ops(ops) => (ops, false),
-            // The operations of other workers are known only through `together`.
+            // [`Order::together`] sets the limit that the workers share.
             Bound::Together(_) | Bound::Time { .. } => (u64::MAX, false),
         };
         let block_size = stream.block_size.0;
@@ -271,17 +271,19 @@ impl<'a> Order<'a> {
         })
     }
 
-    /// The same sequence, ending when the workers that share `taken` had `ops` operations together.
+    /// The same sequence, which ends when the workers that share `taken` have started `ops`
+    /// operations.
     pub(crate) fn together(self, taken: &'a AtomicU64, ops: u64) -> Self {
         Self { left: ops, taken: Some(taken), ..self }
     }
 
-    /// Next operation; `None` when the bound of the stream is reached, never if that is a time.
+    /// Next operation; `None` when the bound of the stream is reached. Time limits are not checked
+    /// here.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<PlannedOp> {
         let left = match self.taken {
             None => self.left.checked_sub(1)?,
-            // Nothing else depends on the assignment of operations to workers.
+            // Relaxed: nothing else depends on the assignment of operations to workers.
             Some(taken) if taken.fetch_add(1, Relaxed) < self.left => self.left,
             Some(_) => return None,
         };

@@ -18,7 +18,8 @@ impl Permutation {
         Self { next: 0, blocks: n, bijection: Bijection::new(n, random) }
     }
 
-    /// Next block and those after it, `count` together or up to the end of the part.
+    /// Next block of the permutation and the blocks after it: `count` blocks, or fewer at the end
+    /// of the part.
     #[inline]
     pub(super) fn next(&mut self, count: u64) -> Option<BlockSpan> {
         if self.next == self.blocks {

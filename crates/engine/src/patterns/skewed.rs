@@ -1,33 +1,32 @@
 //! Skewed patterns: Zipf's law, the self-similar law, and a hotspot.
 //!
-//! All three are one table of ranges of ranks with a weight each: a range is drawn by weight
-//! ([`Alias`]), a rank within it uniformly. Rank 0 is the most popular.
+//! Each pattern is a table of ranges of ranks, with a weight per range. A range is drawn by weight
+//! ([`Alias`]), and a rank within the range uniformly. Rank 0 is the most popular.
 //!
 //! # Laws
 //!
 //! - Zipf: rank r has weight `(r + 1)^-theta`. The weight of a range of ranks is the integral of
 //!   `x^-theta` from half a rank before its first to half a rank after its last, counting ranks
-//!   from 1. By the error of the midpoint rule, this is within a fraction of `theta (theta + 1) /
-//!   (24 * 1024^2)` of the sum, below 5e-6.
+//!   from 1. By the error of the midpoint rule, the integral differs from the sum by a fraction of
+//!   at most `theta (theta + 1) / (24 * 1024^2)`, below 5e-6.
 //! - Self-similar (Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD
 //!   1994): ranks below x get the fraction `(x / n)^e` of the accesses, where `e = ln(1 - h) /
-//!   ln(h)`. For x = h * n that is `1 - h`, and the same holds within these ranks. Weights are
-//!   exact.
+//!   ln(h)`. The first `h * n` ranks therefore get the fraction `1 - h` of all accesses, the first
+//!   `h * h * n` ranks the same fraction of these, and so on. Weights are exact.
 //! - Hotspot: two ranges, the hot one of `round(fraction * n)` blocks (at least 1, and at least 1
 //!   cold block unless the part is a single block), and the cold one.
 //!
 //! # Error
 //!
-//! The first [`EXACT`] ranks have a range each. Larger ranges are [`GRAIN`]th parts of the rank
-//! they start at. Within a range all ranks have the same probability, while the weights of the law
-//! differ by a factor of `(1 + 1/64)^theta` for Zipf, and by less than that of theta = 1 for the
-//! self-similar law: with theta = 1, every rank's weight is within 0.8 % of its law. Weights of
-//! whole ranges, and therefore the fractions of all ranks up to the end of a range, do not have
-//! this error. A part of 2^52 blocks takes 2900 ranges.
-//!
+//! The first [`EXACT`] ranks have a range each. The length of a later range is a [`GRAIN`]th of the
+//! rank at which it starts. Within a range, all ranks have the same probability. By the law, their
+//! probabilities differ by a factor of up to `(1 + 1/64)^theta` for Zipf; for the self-similar law
+//! the factor is below that of theta = 1. With theta = 1, every rank's weight is therefore within
+//! 0.8 % of the law. Weights of whole ranges, and therefore the fraction of all ranks up to the end
+//! of a range, do not have this error. A part of 2^52 blocks takes 2900 ranges.
 //! # Location of popular blocks
 //!
-//! Ranks of Zipf and the self-similar law are scattered over the part by a [`Bijection`] whose key
+//! Ranks of Zipf and the self-similar law are scattered over the part by a [`Bijection`]. Its key
 //! depends only on the seed of the stream, so workers that share a file share its popular blocks.
 //! The hotspot is at the start.
 
@@ -41,9 +40,9 @@ use super::{
     draw::{below, common},
 };
 
-/// Ranks with a range each.
+/// Number of ranks that have a range each.
 const EXACT: u64 = 1024;
-/// Divisor of the start of longer ranges that determines their length.
+/// Divisor that determines the length of later ranges: start of the range / `GRAIN`.
 const GRAIN: u64 = 64;
 
 /// Consecutive ranks.
@@ -118,9 +117,9 @@ fn zipf(n: u64, theta: f64) -> Vec<(Range, f64)> {
     })
 }
 
-/// Integral of `x^-theta` from `from` over `width`. With t = 1 - theta that is `from^t ((to /
-/// from)^t - 1) / t`, or the logarithm of `to / from` if t is zero; written so that no digits are
-/// lost near zero.
+/// Integral of `x^-theta` from `from` over `width`. With t = 1 - theta and to = from + width, the
+/// integral is `from^t ((to / from)^t - 1) / t`, or the logarithm of `to / from` if t is zero. The
+/// code loses no digits if t is near zero.
 fn integral(from: f64, width: f64, theta: f64) -> f64 {
     let (power, log) = (1.0 - theta, (width / from).ln_1p());
     let grown = if power == 0.0 { log } else { (power * log).exp_m1() / power };
@@ -170,7 +169,7 @@ impl<'a> Skewed<'a> {
         Self { skew, left: n, blocks: n }
     }
 
-    /// `count` blocks, at most n, starting at the drawn one or as close before it as they fit.
+    /// `count` blocks, at most n, starting at the drawn block, or before it if they would not fit.
     #[inline]
     pub(super) fn next(&mut self, random: &mut Rng, count: u64) -> Option<BlockSpan> {
         self.left = self.left.checked_sub(1)?;

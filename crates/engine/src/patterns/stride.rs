@@ -1,8 +1,8 @@
 //! IOzone's stride: traverses the file in steps and wraps to neighboring blocks.
 //!
-//! From block p the next is p + s. If p + 1 + s >= n - 1, the traversal wraps: first to block 1,
-//! then to 2, and so on; if n <= s, always to block 0. For n >= 21 and the default stride of 17
-//! that accesses n - 2 distinct blocks: the last two are never accessed.
+//! The block after p is p + s. If p + 1 + s >= n - 1, the traversal wraps: first to block 1, then
+//! to 2, and so on; if n <= s, always to block 0. For n >= 21 and the default stride of 17, a pass
+//! accesses n - 2 distinct blocks. The last two blocks are never accessed.
 
 use super::BlockSpan;
 
@@ -22,7 +22,8 @@ impl Stride {
         Self { position: 0, wraps: 0, stride, blocks: n, left: n }
     }
 
-    /// Next block and those after it, `count` together or up to the end of the part.
+    /// Next block of the traversal and the blocks after it: `count` blocks, or fewer at the end of
+    /// the part.
     #[inline]
     pub(super) fn next(&mut self, count: u64) -> Option<BlockSpan> {
         self.left = self.left.checked_sub(1)?;

@@ -1,10 +1,10 @@
 //! Trace: a list of operations, read before the clock starts.
 //!
 //! Each line is one operation, `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes. Blank lines
-//! and text after `#` are ignored. Offsets are relative to the worker's part, and operations must
-//! be inside its whole blocks, so that files created with the same file size and block size can be
-//! read. None is longer than the longest operation of the stream, which determines the size of
-//! buffers.
+//! and text after `#` are ignored. Offsets are relative to the worker's part. Operations must be
+//! inside the whole blocks of the part, so that files created with the same file size and block
+//! size can be read. No operation is longer than the longest operation of the stream, which
+//! determines the size of buffers.
 
 use std::io::{self, BufRead, BufReader};
 
@@ -32,7 +32,7 @@ impl Trace {
     /// [`Fault::TraceFile`] if it cannot be read; [`Fault::Trace`] for its first invalid line;
     /// [`Fault::Memory`] if there is not enough memory.
     pub(super) fn read(stream: &Stream, blocks: u64) -> Result<Self, Fault> {
-        // Only a path that is not a regular file has no errno.
+        // Only the error for a path that is not a regular file has no errno.
         let unreadable = |error: io::Error| Fault::TraceFile {
             errno: error.raw_os_error().unwrap_or(libc::EINVAL),
         };
@@ -81,8 +81,8 @@ impl Trace {
         Ok(())
     }
 
-    /// Checks that this worker may run all operations: its file is open and its buffers are
-    /// allocated for the direction of the stream.
+    /// Checks that this worker may run all operations. Its file is open, and its buffers are
+    /// allocated, only for the direction of the stream.
     ///
     /// # Errors
     /// [`Fault::Trace`] for the first line with another direction.

@@ -46,8 +46,8 @@ pub(super) enum Lock {
     Give,
 }
 
-/// `F_SETLKW` of fcntl(2). The owner is the process, or a thread with a separate descriptor table
-/// (`files_struct`, fs/locks.c).
+/// `F_SETLKW` of fcntl(2). The owner of a lock is the process, or a thread with a separate
+/// descriptor table (`files_struct`, fs/locks.c).
 pub(super) fn lock(file: &OwnedFd, lock: Lock, offset: u64, len: u64) -> Result<(), Errno> {
     let kind = match lock {
         Lock::Take => libc::F_WRLCK,
@@ -61,7 +61,8 @@ pub(super) fn lock(file: &OwnedFd, lock: Lock, offset: u64, len: u64) -> Result<
     (range.l_type, range.l_whence) = (kind, whence);
     (range.l_start, range.l_len) = (distance(offset)?, distance(len)?);
     again(|| {
-        // SAFETY: the descriptor is open, and the call reads one flock, which lives until then.
+        // SAFETY: the descriptor is open, and the call reads one flock, which lives through the
+        // call.
         match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLKW, &raw const range) } {
             -1 => {
                 let error = std::io::Error::last_os_error();

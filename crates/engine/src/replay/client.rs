@@ -1,9 +1,10 @@
 //! Client of a replay: executes the operations of a loadfile by the system calls of a file server.
 //!
 //! The mapping of operations to calls is that of dbench's file backend, as its traces show. Every
-//! operation on a name begins with a lookup of the name. If it does not exist, its directory is
-//! read until a name matches except for case, as in a server with case-insensitive clients. The
-//! result does not affect the operation, only its cost.
+//! operation on a name begins with a lookup of the name. If the name does not exist, its directory
+//! is read until an entry matches the name except for case, as in a server with case-insensitive
+//! clients. Except for Qpathinfo, the result of the lookup does not affect the operation, only its
+//! cost.
 
 use std::{
     ffi::{CStr, CString},
@@ -59,7 +60,7 @@ const OVERWRITE: [u32; 2] = [4, 5];
 /// Create option: a directory (`FILE_DIRECTORY_FILE`).
 const DIRECTORY: u32 = 1;
 
-/// Attribute of a new file, and its size, as in dbench.
+/// Extended attribute of a new file, and its value, which is as long as in dbench.
 const ATTRIBUTE: &CStr = c"user.fslab.attributes";
 const VALUE: [u8; 44] = [0; 44];
 
@@ -70,7 +71,7 @@ const MODIFIED: i64 = 12;
 /// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// True if the status is that of the loadfile.
+    /// True if the operation succeeded or failed as recorded in the loadfile.
     pub(super) expected: bool,
     /// Requested bytes of a read or write that did not fail. A short transfer counts completely, as
     /// in dbench.
@@ -81,7 +82,7 @@ pub(super) struct Outcome {
 pub(super) struct Client {
     root: OwnedFd,
     path: PathBuf,
-    // Path below the name of its operation at which a tree walk failed.
+    // Path at which a tree walk failed, relative to the name of the operation.
     below: PathBuf,
     names: Names,
     // Absolute paths, if attributes are used: these calls have no directory argument.
@@ -175,8 +176,8 @@ impl Client {
         }
     }
 
-    /// Executes an operation that moves no bytes. Returns true if the status is that of the
-    /// loadfile.
+    /// Executes an operation that moves no bytes. Returns true if it succeeded or failed as
+    /// recorded.
     #[inline]
     fn without_bytes(&mut self, kind: ReplayOp, op: &Op) -> Result<bool, Refused> {
         match kind {
@@ -202,7 +203,7 @@ impl Client {
             ReplayOp::Rmdir => self.unlink(op, Operation::RemoveDirectory, AtFlags::REMOVEDIR),
             ReplayOp::Mkdir => {
                 self.resolve(op.name)?;
-                // Its existence is not checked.
+                // The directory may exist, so an error that is not fatal is ignored.
                 let made = mkdirat(&self.root, self.names.path(op.name), MADE);
                 classify(Operation::MakeDirectory, made).map(|_| true)
             }
@@ -266,7 +267,7 @@ impl Client {
         }
         let before = slot.replace(file);
         classify(Operation::Examine, status)?;
-        // Still open, because its operation was not expected to succeed.
+        // If the slot still has an open file, that file is closed.
         before.map(close);
         Ok(true)
     }
@@ -370,7 +371,8 @@ impl Client {
                 left == 0
             })?;
         }
-        // The loadfile does not contain the exact number of entries at the time of recording.
+        // The loadfile does not contain the exact number of entries at the time of recording, so
+        // the number found is not compared.
         Ok(true)
     }
 

@@ -33,12 +33,12 @@ use super::{
 };
 use crate::EngineError;
 
-/// Paths of dbench's installed loadfile: of the Debian package, and of `make install`, which uses
-/// the data directory of its prefix.
+/// Paths of an installed dbench loadfile: that of the Debian package, and those of `make install`,
+/// which uses the data directory of its prefix.
 const INSTALLED: [&str; 3] =
     ["/usr/share/dbench/client.txt", "/usr/local/share/client.txt", "/usr/share/client.txt"];
-/// Maximum size of an uncompressed loadfile; that of the package dbench has 25 MiB. The whole text
-/// is in memory, even if it is not a loadfile.
+/// Maximum size of an uncompressed loadfile in bytes. The loadfile of the package dbench has 25
+/// MiB. The whole text is read into memory before it is parsed.
 const LONGEST: u64 = 96 << 20;
 /// First bytes of a gzip file (RFC 1952, section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -86,10 +86,10 @@ pub fn inspect_load(of: &Load) -> Result<Environment, EngineError> {
     Ok(load(of)?.facts().clone())
 }
 
-/// Writes a loadfile that version 4 of dbench can replay, too: with the built-in loadfile, both
+/// Writes a loadfile that version 4 of dbench can replay as well. With the built-in loadfile, both
 /// programs can be compared on the same operations.
 ///
-/// Nothing is written of a loadfile that dbench would not replay completely: it skips lines with
+/// If dbench would not replay a loadfile completely, nothing is written: dbench skips lines with
 /// status `*`, and supports 200 open handles. Numbers without effect (levels, attributes) are
 /// constant, and all expected failures of a type have the same status.
 ///

@@ -65,7 +65,7 @@ impl Names {
         self.from(self.places[name as usize].base).to_bytes()
     }
 
-    /// Name of its directory.
+    /// Index of the name of its directory.
     #[inline]
     pub(super) fn parent(&self, name: u32) -> u32 {
         self.places[name as usize].parent

@@ -1,9 +1,9 @@
 //! Built-in loadfile: an office at a file server.
 //!
-//! It is generated from a seed and the published totals of dbench's loadfile only: the number of
-//! operations of each type per iteration, the fraction of lookups of missing names, and the sizes
-//! and bytes of reads and writes. Names, files, and the order of operations are original. The
-//! dbench loadfile can be replayed instead if it is installed.
+//! The loadfile is generated from a seed and the published totals of dbench's loadfile only: the
+//! number of operations of each type per iteration, the fraction of lookups of missing names, and
+//! the sizes and bytes of reads and writes. Names, files, and the order of operations are original.
+//! The dbench loadfile can be replayed instead if it is installed.
 //!
 //! The loadfile creates its files first. Each iteration then consists of activities with a separate
 //! plan each (documents edited, tables searched, slides and sheets loaded, prints spooled, scratch
@@ -26,7 +26,8 @@ use self::{budget::Budget, files::Files, jobs::Job};
 use super::program::{Builder, Expected, NO_SLOT, Op};
 use crate::EngineError;
 
-/// Version of the generated operations; changed with them, because results would not be comparable.
+/// Version of the generated operations. It changes with them, because results would not be
+/// comparable.
 const VERSION: u32 = 1;
 /// Maximum number of iterations: about 50 million operations.
 const MOST: u64 = 14_000;
@@ -40,7 +41,7 @@ pub(super) fn label(iterations: u64, seed: u64) -> String {
     format!("fslab-office v{VERSION} seed {seed}, {iterations} iterations")
 }
 
-/// Generates the operations; line numbers are those of the operations.
+/// Generates the operations. The line number of an operation is its position, from 1.
 ///
 /// # Errors
 /// [`EngineError::Load`] for zero iterations, or too many.

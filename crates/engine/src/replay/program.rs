@@ -79,10 +79,10 @@ impl Expected {
 ///
 /// | type | slot | name | second | size | offset |
 /// |---|---|---|---|---|---|
-/// | NTCreateX | takes it; none if failure is expected | path | create options | disposition | |
+/// | NTCreateX | new slot; none if failure is expected | path | create options | disposition | |
 /// | Close, Flush, Qfileinfo, Sfileinfo | handle | path it was opened by | | | |
-/// | ReadX, WriteX | handle | the same | bytes moved | bytes requested | offset |
-/// | LockX, UnlockX | handle | the same | | bytes | offset |
+/// | ReadX, WriteX | handle | path it was opened by | bytes moved | bytes requested | offset |
+/// | LockX, UnlockX | handle | path it was opened by | | bytes | offset |
 /// | Rename | | old path | new path | | |
 /// | Unlink, Mkdir, Rmdir, Deltree, Qpathinfo | | path | | | |
 /// | Find | | pattern | directory to list; none without wildcards | maximum entries | |
@@ -91,8 +91,8 @@ impl Expected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Op {
-    /// Index of its type in [`ReplayOp::ALL`], decoded by [`Self::kind`]: a byte instead of an
-    /// enum, like the other fields, so that every bit pattern of the mapped memory is an operation.
+    /// Index of its type in [`ReplayOp::ALL`], decoded by [`Self::kind`]. The field is a byte
+    /// instead of an enum, so that every bit pattern of the mapped memory is a valid `Op`.
     pub(super) kind: u8,
     /// Index of the expected result, decoded by [`Self::expected`].
     pub(super) expected: u8,
@@ -106,7 +106,7 @@ pub(super) struct Op {
     pub(super) size: u32,
     /// Offset in bytes, or microseconds to sleep, by type.
     pub(super) offset: u64,
-    /// Microseconds, decoded by [`Self::due`].
+    /// Timestamp in microseconds, decoded by [`Self::due`].
     pub(super) due: u64,
 }
 
@@ -207,8 +207,8 @@ pub(crate) struct Program {
 impl Program {
     /// Maps the program that another process created, whose descriptor this process inherited.
     ///
-    /// The content is trusted. The seals guarantee that it cannot change, the header is checked
-    /// against the length, and all other data is used through checked indices: an invalid one
+    /// The content is trusted. The seals guarantee that it cannot change, and the header is checked
+    /// against the length. All other data is used through checked indices: an invalid index
     /// terminates the worker, but never leads to other memory. The names were checked by the
     /// parent, which is the same program under the same user and could do the same operations
     /// itself.
@@ -224,7 +224,7 @@ impl Program {
         })
     }
 
-    /// `EPERM` without the seals, `EINVAL` if it is not a program.
+    /// Maps a program. Fails with `EPERM` without the seals, `EINVAL` if the file is not a program.
     fn map(file: OwnedFd, facts: Environment) -> Result<Self, Errno> {
         if !fcntl_get_seals(&file)?.contains(SEALS) {
             return Err(Errno::PERM);
@@ -260,7 +260,7 @@ impl Program {
         u64::from(self.part::<u32>(self.layout.lines, self.header.ops)[op])
     }
 
-    /// Names: templates for those of a client.
+    /// Templates for the names of a client.
     pub(super) fn names(&self) -> Names<'_> {
         let entries = self.part(self.layout.names, self.header.names);
         Names::new(entries, self.part(self.layout.text, self.header.text))
@@ -310,7 +310,7 @@ fn index(count: u64) -> usize {
 /// Values without padding for which every bit pattern is valid.
 ///
 /// # Safety
-/// The first sentence must hold; the alignment is at most 8.
+/// The type has no padding, every bit pattern is valid, and the alignment is at most 8.
 unsafe trait Plain: Copy {}
 
 // SAFETY: integers only, without padding (asserted above), aligned to 8.

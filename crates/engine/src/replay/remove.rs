@@ -67,7 +67,7 @@ pub(super) struct RemoveError {
 }
 
 impl RemoveError {
-    /// The same, relative to the directory that contains this name.
+    /// The same error, with a path relative to the directory that contains this name.
     #[cold]
     fn within(self, name: &CStr) -> Self {
         let name = Path::new(OsStr::from_bytes(name.to_bytes()));
@@ -143,7 +143,7 @@ impl RemoveWalk<'_> {
         Ok(swept)
     }
 
-    /// Moves a directory up, under its inode number, which is unique there.
+    /// Moves a directory to `shallow`. Its name there is its inode number, which is unique there.
     #[cold]
     fn lift(&self, directory: BorrowedFd<'_>, name: &CStr, inode: u64) {
         if let Some(shallow) = self.shallow {

@@ -29,12 +29,12 @@ use crate::{
 pub(crate) const ROOT: &str = "fslab-replay";
 const ROOT_NAME: &CStr = c"fslab-replay";
 
-/// Other users must not be able to create entries in it, such as a symbolic link that a client
-/// would follow.
+/// Mode of the root. Other users must not be able to create entries in the root, such as a symbolic
+/// link that a client would follow.
 const PRIVATE: Mode = Mode::RWXU;
 
-/// Maximum number of attempts to remove the remaining entries: each reaches as many levels deeper
-/// as [`super::remove`] traverses, and the longest path has 2047 levels.
+/// Maximum number of attempts to remove the remaining entries. Each attempt reaches as many levels
+/// deeper as [`super::remove`] traverses, and the longest path has 2047 levels.
 const TIMES: u32 = 32;
 
 /// Mode bits that let other users create entries.
@@ -45,7 +45,7 @@ pub(super) fn path(directory: &Path) -> PathBuf {
     directory.join(ROOT)
 }
 
-/// Creates the root and returns its identity. An existing one, left by an interrupted replay, is
+/// Creates the root and returns its identity. An existing root, left by an interrupted replay, is
 /// removed first.
 ///
 /// # Errors
@@ -70,8 +70,8 @@ pub(super) fn make(directory: &Path, interrupt: &AtomicBool) -> Result<Identity,
     Ok(Identity::of(&status))
 }
 
-/// True if only this user can create entries. Read permission is not checked: filesystems without
-/// modes (vfat) use those of their mount.
+/// True if only this user can create entries. Read permission is not checked, because filesystems
+/// without modes (vfat) use the modes of their mount options.
 fn is_ours(status: &Stat) -> bool {
     status.st_uid == geteuid().as_raw() && status.st_mode & OTHERS_WRITE == 0
 }

@@ -1,14 +1,14 @@
 //! Times of operations by type, in little memory.
 //!
-//! A histogram has 58 KiB of counters, and only a few of its 58 octaves are used. A client has 18
-//! types of operations, and there are hundreds of clients: together they would touch gigabytes of
-//! memory. Here, 32-bit counters are in blocks of one octave each, allocated in the order in which
-//! they are first needed; some hundred blocks of 512 bytes are used. Space for all of them is
-//! reserved at the start, which takes no memory until it is used.
+//! A histogram has 58 KiB of counters, and only a few of its 58 octaves are used. With histograms,
+//! a client with its 18 types of operations would need 1 MiB, and there are hundreds of clients.
+//! Here, 32-bit counters are in blocks of one octave each, allocated in the order in which they are
+//! first needed; some hundred blocks of 512 bytes are used. Space for all of them is reserved at
+//! the start, which takes no memory until it is used.
 
 use model::{Histogram, phase::ReplayOp};
 
-/// Counters of one octave, and octaves of a histogram ([`Histogram::counter`]).
+/// Number of counters per octave, and of octaves of a histogram ([`Histogram::counter`]).
 const EACH: usize = 128;
 const OCTAVES: usize = 58;
 const KINDS: usize = ReplayOp::ALL.len();
@@ -20,7 +20,7 @@ pub(super) struct Times {
     // Block of each octave of a type.
     of: [[u16; OCTAVES]; KINDS],
     exact: [Exact; KINDS],
-    // Types and counters that were full: each entry stands for 2^32 more.
+    // Types and counters that overflowed: each entry stands for another 2^32 operations.
     full: Vec<(usize, usize)>,
 }
 
@@ -74,7 +74,7 @@ impl Times {
         block
     }
 
-    /// Once in 2^32 operations, and the only allocation.
+    /// Called once in 2^32 operations; the only allocation.
     #[cold]
     fn note_full(&mut self, kind: usize, counter: usize) {
         self.full.push((kind, counter));

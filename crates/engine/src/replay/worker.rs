@@ -1,4 +1,4 @@
-//! Client of a replay: from names and memory to the end.
+//! Worker that runs a client of a replay: preparation, loop, and result.
 
 use model::{
     Nanos, Ops,
@@ -61,12 +61,12 @@ fn micros(micros: u64) -> Nanos {
     Nanos(micros.saturating_mul(1000).min(u64::MAX / 2))
 }
 
-/// Prepared client; a batch is the loadfile once.
+/// Prepared client. Each call of `advance` runs the loadfile once.
 struct Run<'a> {
     program: &'a Program,
     client: Client,
     pacer: Pacer,
-    // Repetitions of the loadfile.
+    // Repetitions of the loadfile that are left.
     left: u64,
     unexpected: u64,
     times: Times,
@@ -145,7 +145,7 @@ impl Run<'_> {
     }
 
     /// Waits for the scheduled start of an operation, and returns the start of its latency; `None`
-    /// if the time elapses before.
+    /// if the time limit expires first.
     fn begin(&mut self, counter: &mut Counter<'_>, op: &Op) -> Result<Option<Nanos>, Failure> {
         let stamp = op.due().map(micros);
         let due = self.pacer.due_stamped(counter.clock, moves(op), stamp);

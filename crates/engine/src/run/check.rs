@@ -26,7 +26,7 @@ pub(super) fn check(stream: &Stream, context: &Context<'_>) -> Result<(), Engine
     problem.map_or(Ok(()), |(problem, hint)| Err(EngineError::Stream { problem, hint }))
 }
 
-/// An update reads, even if all of its bytes count as written.
+/// True if a worker reads. An update reads, even though all of its bytes count as written.
 fn any_reads(stream: &Stream) -> bool {
     updates(stream) || (0..stream.workers.count).any(|worker| stream.direction.reads(worker))
 }

@@ -4,9 +4,9 @@ use model::phase::{DataPattern, Set};
 
 use crate::buffer::{POOL, random, random_share};
 
-/// Unit in which random bytes and zeros alternate, and distance of stamps.
+/// Length in bytes of a unit that begins with random bytes and ends with zeros; distance of stamps.
 const PAGE: usize = 4096;
-/// Bytes of a stamp: the worker's seed, and a block counter.
+/// Bytes of a stamp: a key of the worker, the set, and the phase, and a block counter.
 const STAMP: usize = 16;
 
 /// Use of the memory of a worker.
@@ -33,8 +33,8 @@ pub(crate) fn tag(words: &str) -> u64 {
 /// Memory of one worker.
 ///
 /// Written data cycles through a pool of at least 1 MiB, so that no compressor of a filesystem
-/// detects a repetition. Each 4 KiB of a call begins with a stamp of worker, set, phase, and a
-/// counter, so that no two blocks of a trial are equal, which defeats deduplication.
+/// detects a repetition. With random data, each 4 KiB of a call begins with a stamp of worker, set,
+/// phase, and a counter. No two blocks of a trial are therefore equal, which defeats deduplication.
 pub(crate) struct Data {
     pool: Box<[u8]>,
     read: Box<[u8]>,

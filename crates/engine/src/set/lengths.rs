@@ -10,8 +10,8 @@ use super::drawn;
 /// Purpose of the stream from which sizes are drawn, see [`drawn`].
 const PURPOSE: u64 = 0x7369_7A65;
 
-/// Steps of the table of a log-normal distribution. Each size is that of the middle of a step of
-/// equal probability; the sizes are scaled to the requested mean.
+/// Steps of the table of a log-normal distribution. The steps have equal probability, and each size
+/// is the quantile at the middle of a step. The sizes are scaled to the requested mean.
 const STEPS: usize = 4096;
 
 /// Sizes of the files of one owner. A file has the same size in every phase.

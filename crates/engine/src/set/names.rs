@@ -2,8 +2,8 @@
 //!
 //! In creation order, most names differ from the previous one in the last digit only, so only that
 //! digit is written. The number of a directory is computed by a division only when the directory
-//! changes. All names follow the path of the set's directory, so that calls without a directory
-//! argument get the whole path at no cost.
+//! changes. In memory, the path of the set's directory precedes the name, so that calls without a
+//! directory argument get the whole path at no cost.
 #![expect(unsafe_code, reason = "searching a NUL in each name takes longer than writing it")]
 
 use std::{ffi::CStr, os::unix::ffi::OsStrExt, path::Path};
@@ -71,7 +71,7 @@ impl Text {
         self.push(&digits[at..]);
     }
 
-    /// Appends the first `count` bytes of a part. All of it is written, which is faster.
+    /// Appends the first `count` bytes of a part. The whole part is copied, which is faster.
     #[inline]
     fn push_part(&mut self, part: &[u8; 12], count: usize) {
         self.bytes[self.len..][..part.len()].copy_from_slice(part);
@@ -79,7 +79,7 @@ impl Text {
         self.bytes[self.len] = 0;
     }
 
-    /// Appends a number as ten hexadecimal digits.
+    /// Appends a number as at least ten hexadecimal digits.
     #[inline]
     fn push_hexadecimal(&mut self, number: u64) {
         let digit =
@@ -271,8 +271,8 @@ impl Names {
         self.text.push_part(&letters, count);
     }
 
-    /// Number of the entry with this name in its directory; `None` if it is not an entry of this
-    /// owner, or a name created by [`Self::with`].
+    /// Number of the entry with this name in its directory; `None` if no entry of this owner has
+    /// the name, or if the name was created by [`Self::with`].
     pub(crate) fn entry(&self, name: &[u8]) -> Option<u64> {
         let name = if self.has_prefix {
             let (owner, rest) = name.split_at(name.iter().position(|byte| *byte == b'-')?);
@@ -298,7 +298,7 @@ impl Names {
         }
     }
 
-    /// Directory of the entry; `.` if it is that of the set.
+    /// Directory of the entry; `.` if the entry is in the directory of the set.
     pub(crate) fn directory(&mut self) -> &CStr {
         self.other.cut(0);
         if self.each == 0 {
@@ -309,7 +309,7 @@ impl Names {
         self.other.get(0)
     }
 
-    /// Directory of the entry; `None` if it is that of the set.
+    /// Directory of the entry; `None` if the entry is in the directory of the set.
     pub(crate) fn parent(&mut self) -> Option<&CStr> {
         (self.each > 0).then(|| self.directory())
     }

@@ -146,7 +146,7 @@ pub(super) fn fetch(
         problem: problem.into(),
         hint: "use the path of a tar archive readable by this user, or `generated`".into(),
     };
-    // Not part of the trial: bytes read from it are not counted.
+    // The given archive is not part of the trial, so bytes read from it are not counted.
     let place = ResolvedPath { at: TaskRoot::External, path: given.to_path_buf() };
     let opened = || {
         openat(CWD, given, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {

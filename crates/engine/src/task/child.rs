@@ -34,8 +34,8 @@ pub(super) struct Program {
     pub(super) package: &'static str,
 }
 
-/// Runs a program in a directory, and adds its resource usage to the context, including its own
-/// child processes.
+/// Runs a program in a directory. Adds the resource usage of the program and its child processes to
+/// the context.
 ///
 /// The program is started without a shell, with empty input, discarded output, and the environment
 /// of [`sys::program`]. It has a separate process group, so that it can be stopped together with
@@ -84,7 +84,7 @@ pub(super) fn run(
     })
 }
 
-/// Waits until the process has ended or must be stopped. Returns true in the latter case.
+/// Waits until the process has ended or must be stopped. Returns true if it must be stopped.
 fn wait_child(pid: Pid, context: &TaskContext<'_>) -> Result<bool, Errno> {
     let process = pidfd_open(pid, PidfdFlags::empty())?;
     loop {

@@ -2,7 +2,7 @@
 //!
 //! All operations are loops of read(2) and write(2) with one buffer. Current cp(1) lets the
 //! filesystem share or copy the data (FICLONE, copy_file_range(2)), which measures how filesystems
-//! avoid the work; this measures how they do it.
+//! avoid the work. These loops measure how filesystems do the work.
 
 use std::{
     fmt::Write as _,
@@ -56,7 +56,7 @@ pub(super) fn permissions(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o777)
 }
 
-/// Reads the next bytes, at most a buffer; 0 at the end.
+/// Reads the next bytes into the buffer, and returns their number; 0 at the end of the file.
 pub(super) fn get(
     file: &OwnedFd,
     from: &ResolvedPath,
@@ -105,7 +105,8 @@ pub(super) fn pump(
     }
 }
 
-/// As `cp --reflink=never --sparse=never`: the copy gets the mode of the file minus the umask.
+/// Copies a file, as `cp --reflink=never --sparse=never` does. The copy gets the mode of the file
+/// minus the umask.
 pub(super) fn copy(
     from: &ResolvedPath,
     to: &ResolvedPath,
@@ -117,7 +118,7 @@ pub(super) fn copy(
     close(target, &to.path)
 }
 
-/// As `dd if=/dev/zero`.
+/// Writes a file of zeros, as `dd if=/dev/zero` does.
 pub(super) fn zeros(
     file: &ResolvedPath,
     size: Bytes,
@@ -134,7 +135,7 @@ pub(super) fn zeros(
     context.done(1)
 }
 
-/// Size of the buffer, or the rest.
+/// Length of the next write: the size of the buffer, or the rest.
 fn length(left: u64, context: &TaskContext<'_>) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(context.buffer.len())
 }
@@ -159,7 +160,7 @@ pub(super) fn random(
     context.done(1)
 }
 
-/// As cat(1) to /dev/null, but without the writes.
+/// Reads a file, as cat(1) to /dev/null does, but without the writes.
 pub(super) fn read(file: &ResolvedPath, context: &mut TaskContext<'_>) -> Result<(), EngineError> {
     let (source, _) = open(CWD, &file.path, &file.path)?;
     while get(&source, file, usize::MAX, context)? > 0 {}
@@ -171,8 +172,9 @@ pub(super) fn digits(pieces: u64) -> usize {
     pieces.saturating_sub(1).to_string().len()
 }
 
-/// As split(1) with numeric names. The file is read in units of the buffer, and a piece is written
-/// in as many calls as parts of it were read, which is one for most pieces smaller than the buffer.
+/// Splits a file, as split(1) with numeric names does. The file is read in units of the buffer. A
+/// piece is written by one call per part of it that was read: one call for most pieces smaller than
+/// the buffer.
 pub(super) fn split(
     file: &ResolvedPath,
     piece: Bytes,

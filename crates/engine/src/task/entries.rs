@@ -32,7 +32,7 @@ pub(super) fn make_directory(path: &Path) -> Result<OwnedFd, EngineError> {
     open_directory(CWD, path, path)
 }
 
-/// As touch(1) for each name: open, set the times to now, close.
+/// Creates files as touch(1) does for each name: open, set the times to now, close.
 pub(super) fn touch(
     path: &Path,
     count: u64,
@@ -54,7 +54,7 @@ pub(super) fn touch(
     Ok(())
 }
 
-/// Times that are both one of the constants of utimensat(2).
+/// Access and modification time given by constants of utimensat(2), such as `UTIME_NOW`.
 fn times(access: i64, modification: i64) -> Timestamps {
     let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
     Timestamps { last_access: time(access), last_modification: time(modification) }
@@ -65,7 +65,7 @@ pub(super) fn modified(tv_sec: i64, tv_nsec: i64) -> Timestamps {
     Timestamps { last_modification: Timespec { tv_sec, tv_nsec }, ..times(UTIME_OMIT, UTIME_OMIT) }
 }
 
-/// As mkdir(1) for each name.
+/// Creates directories as mkdir(1) does for each name.
 pub(super) fn make_directories(
     path: &Path,
     count: u64,

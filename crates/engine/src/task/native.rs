@@ -75,7 +75,7 @@ pub(super) fn perform(
     }
 }
 
-/// Name of a copy: that of the operation if there is only one.
+/// Path of a copy: the path of the operation if there is only one copy, otherwise with a number.
 pub(super) fn copy_of(
     to: &model::phase::TaskPath,
     number: u32,

@@ -67,7 +67,7 @@ impl<'a> TarWriter<'a> {
         self.output.note(context)
     }
 
-    /// Appends the header of an entry; names that do not fit precede it, as in GNU tar.
+    /// Appends the header of an entry. Names that do not fit are appended before it, as by GNU tar.
     pub(super) fn header(
         &mut self,
         facts: &Facts<'_>,
@@ -120,7 +120,7 @@ impl<'a> TarWriter<'a> {
         self.pad(context)
     }
 
-    /// Pads the block with zeros.
+    /// Pads the last block with zeros.
     pub(super) fn pad(&mut self, context: &mut TaskContext<'_>) -> Result<(), EngineError> {
         self.zeros(self.written.next_multiple_of(BLOCK as u64) - self.written, context)
     }
@@ -150,8 +150,8 @@ fn fill(field: &mut [u8], name: &[u8]) {
     field[..len].copy_from_slice(&name[..len]);
 }
 
-/// As `tar -c -C DIRECTORY .`: entries in the order of the directories, paths beginning with `./`.
-/// A file with several names is packed once per name.
+/// Packs a directory as `tar -c -C DIRECTORY .` does: entries in the order of the directories,
+/// paths beginning with `./`. A file with several names is packed once per name.
 pub(super) fn pack(
     directory: &ResolvedPath,
     archive: &ResolvedPath,

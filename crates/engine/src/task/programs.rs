@@ -195,8 +195,8 @@ fn size(file: &TaskPath, directories: TaskDirectories<'_>) -> Result<u64, Engine
     Ok(u64::try_from(status.st_size).unwrap_or(0))
 }
 
-/// Counts the operations of programs, untimed: entries by listing what they created or read, which
-/// is cached then, and bytes by the sizes of files.
+/// Counts the operations of programs, untimed. Entries are counted by listing what the programs
+/// created or read, which is cached by then. Bytes follow from the sizes of files.
 pub(super) fn count(
     operation: &TaskOperation,
     directories: TaskDirectories<'_>,

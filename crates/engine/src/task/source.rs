@@ -48,7 +48,7 @@ struct Directory {
 }
 
 /// Destination of a tree: receives each entry once, a directory before its contents. Paths begin
-/// with the name of the tree, which is also that of its root.
+/// with the name of the tree, which is also the name of its root.
 pub(crate) trait Sink {
     /// Starts a directory; the first one is the root.
     fn directory(&mut self, path: &[u8]) -> Result<(), EngineError>;
@@ -60,7 +60,7 @@ pub(crate) trait Sink {
     fn put(&mut self, bytes: &[u8]) -> Result<(), EngineError>;
     /// Ends the file.
     fn end(&mut self) -> Result<(), EngineError>;
-    /// Ends the entry; the root is not counted.
+    /// Ends the entry; not called for the root.
     fn done(&mut self) -> Result<(), EngineError>;
 }
 
@@ -153,7 +153,7 @@ impl Shape {
         for (depth, (count, files)) in directories.iter().zip(&in_depth).enumerate() {
             let first = all.len();
             for files in spread(*count, *files, random) {
-                // The fourth power assigns most entries to few directories.
+                // The fourth power assigns most subdirectories to few parents.
                 let draw = random.f64().powi(4);
                 let parent = above.start + text::place(draw, above.len());
                 if depth > 0 {
@@ -204,8 +204,8 @@ fn levels(files: u64) -> (Vec<u64>, Vec<u64>) {
     (directories, files)
 }
 
-/// Divides a total in the ratio of weights, by the largest remainders; the first of equals gets
-/// more.
+/// Divides a total in the ratio of weights, by the largest remainders; the first of equal
+/// remainders gets more.
 fn apportion(total: u64, weights: &[u64]) -> Vec<u64> {
     let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     if sum == 0 {

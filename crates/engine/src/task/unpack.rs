@@ -6,7 +6,7 @@
 //! are created unchanged.
 //!
 //! The directories of the previous entry stay open, because entries of one directory usually are
-//! consecutive. Owners are not set; of modes only the permissions are.
+//! consecutive. Owners are not set. Of modes, only the permissions are set.
 
 #[cfg(test)]
 mod tests;
@@ -164,7 +164,7 @@ impl Work<'_> {
                 return Err(self.refused(&path, "is a device, a pipe, or of an unknown type"));
             }
         }
-        // The directory itself, `./`, is not an entry below it.
+        // The entry `./` is the directory itself and is not counted.
         context.done(u64::from(path.iter().any(|byte| !matches!(byte, b'.' | b'/'))))?;
         note(context)
     }

@@ -151,7 +151,8 @@ fn end(tree: &Tree) -> Option<Problem> {
     None
 }
 
-/// Checks the steps that need an open file, or none.
+/// Checks the order of the steps: steps on an open file need a suitable one, and no file stays
+/// open.
 fn steps(steps: &[TreeStep]) -> Option<Problem> {
     use TreeStep::{
         Allocate, Append, Close, Create, Fetch, Fsync, Open, OpenRead, PunchHole, Read, Stat, Write,
@@ -177,7 +178,7 @@ fn steps(steps: &[TreeStep]) -> Option<Problem> {
         if step == Read && created {
             return Some(("a step reads a file opened for writing", "close and reopen it"));
         }
-        // With O_APPEND, which applies while a file is open, this would extend it.
+        // The file is open with O_APPEND, so this write would extend it.
         if step == Write && appended {
             return Some(("the steps append to and overwrite a file", "close and reopen it"));
         }

@@ -68,7 +68,7 @@ struct StepInfo {
 }
 
 impl<'a> TreeContext<'a> {
-    /// Creates missing directories if entries are created in them.
+    /// Prepares the context. Creates missing directories if steps create entries in them.
     pub(super) fn new(
         tree: &Tree,
         worker: u32,
@@ -277,7 +277,7 @@ impl<'a> TreeContext<'a> {
         Ok(())
     }
 
-    /// write(2), or pwrite(2) for an offset other than the position; `offset` is for errors.
+    /// write(2), or pwrite(2) if `at` is given; `offset` is for errors.
     fn put(&mut self, at: Option<u64>, offset: u64, len: usize) -> Result<u64, Fault> {
         let file = opened(&self.open);
         let bytes = self.data.write(len);

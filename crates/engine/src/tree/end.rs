@@ -48,7 +48,8 @@ pub(super) fn end(
 fn removed(answer: Result<(), Errno>, shared: bool) -> Result<(), Fault> {
     match answer {
         Ok(()) => Ok(()),
-        // rmdir(2): POSIX allows either of the first two.
+        // Errors of rmdir(2) for a directory that is not empty (POSIX allows two) or does not
+        // exist.
         Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) if shared => Ok(()),
         Err(errno) => Err(Fault::whole(Operation::RemoveDirectory, errno)),
     }

@@ -32,7 +32,7 @@ pub(super) const CHANGED: Mode = Mode::from_raw_mode(0o640);
 /// Target of symbolic links.
 pub(super) const TARGET: &std::ffi::CStr = c"target";
 
-/// 2000-01-01 00:00:00 UTC in seconds since 1970.
+/// 2000-01-01 00:00:00 UTC as access and modification time.
 const MILLENNIUM: Timestamps = {
     let time = Timespec { tv_sec: 946_684_800, tv_nsec: 0 };
     Timestamps { last_access: time, last_modification: time }
@@ -65,7 +65,7 @@ impl TreeContext<'_> {
         Ok(())
     }
 
-    /// The expected result is that the name does not exist.
+    /// Fails if the name exists.
     pub(super) fn stat_missing(&mut self) -> Result<(), Fault> {
         let (_, name) = self.names.with(b".none");
         let errno = match statat(&self.root, name, AtFlags::empty()) {

@@ -27,12 +27,12 @@ use crate::{EngineError, calls::again};
 const SOME: u64 = 4096;
 
 /// Tries each of `steps` that a filesystem may not support, on files in `directory` whose names
-/// begin with a dot and `name`, and removes them. If all filesystems support the steps, nothing is
-/// changed.
+/// begin with a dot and `name`, and removes these files. If every filesystem supports the steps, no
+/// file is created.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] for the first unsupported step. All other errors are left to the
-/// phase.
+/// [`EngineError::Unsupported`] for the first unsupported step. Other errors are ignored here; the
+/// phase reports them.
 pub(crate) fn probe(directory: &Path, name: &str, steps: &[TreeStep]) -> Result<(), EngineError> {
     if steps.iter().all(|step| missing_feature(*step).is_none()) {
         return Ok(());

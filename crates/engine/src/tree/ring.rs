@@ -5,18 +5,20 @@
 //! the submission queue. If no slot is free, one io_uring_enter(2) submits all loaded requests and
 //! waits for a completion; then all available completions are processed. Each request has one
 //! completion. A slot is free after all completions of its chain, when the kernel no longer uses
-//! its memory. The fault of a chain is that of its first failed link. A failed open, close, read,
-//! or write cancels the following links (`ECANCELED`, io_uring_enter(2)). Since Linux 6.0, other
-//! calls never fail a link (io_uring/fs.c, statx.c, sync.c, and xattr.c have no `req_set_fail`), so
-//! the links after them are still executed. A short transfer or an interrupted call cancels the
-//! following links, and the chain is resumed there.
+//! its memory.
 //!
-//! A file is opened as the direct descriptor of its slot, in a sparse table of registered files,
-//! because a linked request must name its file before it is open; it is closed there. Reads and
-//! writes use offsets.
+//! The fault of a chain is the fault of its first failed request. A failed open, close, read, or
+//! write cancels the following requests (`ECANCELED`, io_uring_enter(2)). Since Linux 6.0, other
+//! failed calls do not (io_uring/fs.c, statx.c, sync.c, and xattr.c have no `req_set_fail`), so the
+//! requests after them are still executed. A short transfer or an interrupted call cancels the
+//! following requests, and the chain is resumed there.
 //!
-//! A file is read up to its expected size, and a file that is written twice gets the same data.
-//! Otherwise the state on disk is the same as after synchronous calls.
+//! A file is opened as the direct descriptor of its slot, in a sparse table of registered files. A
+//! linked request can name this descriptor before the file is open. The file is closed by the same
+//! descriptor. Reads and writes use offsets.
+//!
+//! There are two differences from synchronous calls. A file is read only up to its expected size,
+//! and a file that is written twice gets the same data. Otherwise the state on disk is the same.
 #![expect(unsafe_code, reason = "the kernel gets addresses of names and buffers")]
 
 mod call;
@@ -53,8 +55,9 @@ const LONGEST: usize = 32_768;
 /// Maximum bytes of one request (read(2)): `INT_MAX` rounded down to a whole page.
 const MOST: u64 = 0x7fff_f000;
 
-/// Request that was added in Linux 5.19, together with sparse tables of registered files, and the
-/// name of the missing feature. Earlier, a linked request looked up its file before it was open.
+/// Number of a request that was added in Linux 5.19, and the missing feature without it. Linux 5.19
+/// also added sparse tables of registered files. Earlier, a linked request looked up its file
+/// before the file was open.
 const LINKED_FILES: (u8, &str) = (opcode::GetXattr::CODE, "io_uring of Linux 5.19");
 
 /// Problem and hint if a tree cannot be run by io_uring; `None` for synchronous calls.
@@ -146,13 +149,13 @@ struct Slot {
     begun: Nanos,
     // Outstanding completions.
     awaited: u32,
-    // First link that deviated, and its result.
+    // First request with an unexpected result, and that result.
     failed: Option<(u32, i32)>,
     canceled: usize,
     // Step that was resubmitted, and the bytes it had moved before.
     resumed: (u32, u32),
     data: Data,
-    // Data written to the file, in `data`.
+    // Start of the data written to the file, a part of `data`.
     bytes: *const u8,
 }
 
@@ -305,7 +308,7 @@ impl Chains {
         slot.canceled = 0;
         for (index, call) in (from..).zip(&self.calls[from as usize..]) {
             left -= 1;
-            // The last step is none of these, because a written file is closed afterwards.
+            // The last step is not skipped, because a file that is written is closed afterwards.
             if slot.skips(*call) {
                 continue;
             }
@@ -314,11 +317,11 @@ impl Chains {
                 .request(at, (number, index), (&self.memory, slot), self.block_size)
                 .flags(flags)
                 .user_data(u64::from(index) << 32 | u64::from(number));
-            // SAFETY: names and results are in the memory of the slot and transfers in its data,
-            // which are neither moved nor released before this ring, and are long enough: names by
-            // `Memory`, transfers because `check` ensures one block. The rest is constant. They are
-            // not accessed before all completions of the chain: `load` uses free slots only, and
-            // `drop` waits for all.
+            // SAFETY: names and results are in the memory of the slot, and transfers use the data
+            // of the slot. This memory is neither moved nor released before this ring. It is long
+            // enough: for names by `Memory`, for transfers because `check` ensures one block. Other
+            // pointers are to constants. The memory is not accessed before all completions of the
+            // chain: `load` uses free slots only, and `drop` waits for all completions.
             let answer = unsafe { queue.push(&request) };
             answer.expect("the queue fits the whole chain of every slot");
             slot.awaited += 1;
@@ -353,7 +356,7 @@ impl Chains {
         }
     }
 
-    /// Next completed entry of those with available completions.
+    /// Next entry whose completions are all available.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Over> {
         loop {
@@ -391,13 +394,13 @@ impl Chains {
 }
 
 impl Slot {
-    /// Prepares the resumption of a step with this result, the first of `calls`, if possible.
+    /// Prepares to resume a step with this result, if possible. The step is the first of `calls`.
     #[cold]
     fn resume(&mut self, calls: &[Call], index: u32, answer: i32) -> Result<(), Fault> {
         let call = calls[0];
         let (operation, moved) = (call.operation(), self.moved(index));
         let offset = u64::from(moved);
-        // An executed call cannot be repeated.
+        // Executed calls cannot be repeated, so all calls after this step must have been canceled.
         let behind = calls[1..].iter().filter(|call| !self.skips(**call)).count();
         let stopped = self.canceled == behind;
         match u32::try_from(answer) {

@@ -90,7 +90,7 @@ pub(super) fn walk(
         TreeOrder::Random => shuffled(run, counter, pass)?,
         TreeOrder::Listed => listed(run, counter, room)?,
     };
-    // The next pass uses the same entries as this one.
+    // The next pass uses the same entries, so all entries must be complete.
     run.drain(counter)?;
     Ok(on)
 }

@@ -1,4 +1,4 @@
-//! Worker of a tree: from directories and memory to the end.
+//! Worker of a tree: preparation, loop, and end.
 
 use model::{
     Histogram, Nanos,
@@ -39,7 +39,7 @@ pub(super) fn perform(tree: &Tree, owner: u32, seat: &Seat<'_>) -> Result<Worker
     seat.run(TreeLoop { run, room, pass: 0 }, counter)
 }
 
-/// Prepared worker; a batch is one pass over all entries.
+/// Prepared worker. Each call of `advance` runs one pass over all entries.
 struct TreeLoop<'a> {
     run: Run<'a>,
     room: Room,

@@ -1,9 +1,9 @@
 //! SIGBUS handler that marks a registered mapping instead of terminating the process.
 //!
 //! The kernel raises SIGBUS in the thread that accesses a page of a mapped file that it cannot
-//! provide: the file ends before it, the device failed, or no space is left (mmap(2)). The handler
-//! replaces that page by a page of zeros, marks the mapping, and returns, so that the interrupted
-//! instruction continues. The caller of the copy then checks the mark.
+//! provide: the file ends before the page, the device failed, or no space is left (mmap(2)). The
+//! handler replaces the page by a page of zeros, marks the mapping, and returns, so that the
+//! interrupted instruction continues. The caller of the copy then checks the mark.
 //!
 //! The handler is installed once per process and never removed. It accesses atomics and calls
 //! mmap(2) and sigaction(2) only, which is allowed in a signal handler; errno is preserved. Faults
@@ -28,7 +28,7 @@ struct Node {
     next: *const Node,
     // Set while the node is in use.
     taken: AtomicBool,
-    // First byte, and length; a length of zero matches nothing.
+    // Address of the first byte, and length; a length of zero matches no address.
     base: AtomicUsize,
     len: AtomicUsize,
     has_faulted: AtomicBool,
@@ -43,14 +43,14 @@ static BEFORE: OnceLock<(libc::sigaction, usize)> = OnceLock::new();
 /// True if the handler is installed.
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
-/// Registration of an address range until dropped, which must be before the range is unmapped.
+/// Registration of an address range. Drop it before the range is unmapped.
 pub(super) struct Watch(&'static Node);
 
 impl Watch {
     /// Registers `len` bytes starting at `base`.
     ///
     /// # Errors
-    /// Those of sigaction(2), which has none for this case.
+    /// Errors of sigaction(2), none of which apply here.
     pub(super) fn of(base: usize, len: usize) -> Result<Self, Errno> {
         install()?;
         let node = take();
@@ -60,7 +60,7 @@ impl Watch {
         Ok(Self(node))
     }
 
-    /// True if a page of the range was not available since the last call.
+    /// True if an access to the range has failed since the last call.
     #[inline]
     pub(super) fn has_faulted(&self) -> bool {
         self.0.has_faulted.load(Relaxed) && self.0.has_faulted.swap(false, Relaxed)
@@ -158,7 +158,7 @@ extern "C" fn on_sigbus(
     }
 }
 
-/// Replaces a page by zeros.
+/// Replaces a page by a page of zeros. Returns false if that fails.
 fn replace(place: usize, page: usize) -> bool {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;

@@ -27,10 +27,11 @@ pub(crate) fn fault(operation: Operation, error: &io::Error) -> Fault {
     Fault::whole(operation, Errno::from_io_error(error).unwrap_or(Errno::IO))
 }
 
-/// Entries of the submission queue. At most `depth` operations are in flight, each has at most one
-/// entry (a pair with a linked sync) not yet taken by the kernel, and the kernel takes entries
-/// before io_uring_enter(2) returns. A polling thread reports only after a batch that it was taken;
-/// completions of the batch may be available before, and their operations replaced.
+/// Number of entries of the submission queue. At most `depth` operations are in flight, and each
+/// has at most one entry (two with a linked sync) that the kernel has not taken yet. Without a
+/// polling thread, the kernel has taken the entries when io_uring_enter(2) returns. A polling
+/// thread reports only after a whole batch that it has taken the entries. Before that, completions
+/// of the batch may be read and their operations replaced, so twice as many entries are needed.
 pub(super) fn entries(ring: model::phase::Ring) -> u32 {
     let each = if ring.linked_fdatasync { 2 } else { 1 };
     let behind = if ring.sqpoll { 2 } else { 1 };
@@ -53,9 +54,9 @@ pub(super) fn build(ring: model::phase::Ring, worker: u32) -> Result<IoUring, Fa
 /// Creates a ring with the newest features of the kernel, for the calling thread only. `add` adds
 /// options; `polled` is true with a polling thread.
 ///
-/// One thread submits (`SINGLE_ISSUER`, Linux 6.0); deferred work runs when that thread requests
-/// completions, not in between (`DEFER_TASKRUN`, 6.1); entries are taken in order, without an index
-/// (`NO_SQARRAY`, 6.6). An older kernel rejects unknown flags with EINVAL and gets fewer. The
+/// One thread submits (`SINGLE_ISSUER`, Linux 6.0). Deferred work runs only when that thread
+/// requests completions (`DEFER_TASKRUN`, 6.1). Entries are taken in order, without an index
+/// (`NO_SQARRAY`, 6.6). A kernel that rejects unknown flags with EINVAL gets fewer flags. The
 /// completion queue has twice the entries of the submission queue, which is the kernel's default
 /// and more than can be in flight.
 pub(crate) fn newest(
@@ -84,8 +85,8 @@ pub(crate) fn newest(
     answer.map_err(|error| fault(Operation::Ring, &error))
 }
 
-/// CPU for the polling thread: one of the process, but not the worker's. By default the thread
-/// would inherit the CPUs of the worker, and both would wait for each other.
+/// CPU for the polling thread: a CPU of the process, but not the worker's. By default, the polling
+/// thread would inherit the CPUs of the worker, and both would wait for each other.
 fn polling_cpu(worker: u32) -> Result<u32, Fault> {
     let allowed = sched_getaffinity(Some(getpid()))
         .map_err(|errno| Fault::whole(Operation::PollThread, errno))?;

@@ -9,7 +9,7 @@ use crate::io::IoFault;
 pub(super) enum Verdict {
     /// The operation has completed.
     Over(Result<(), IoFault>),
-    /// Part of the operation is left.
+    /// The rest of the operation must be submitted again.
     Again,
     /// The other half of a pair is outstanding.
     Pending,

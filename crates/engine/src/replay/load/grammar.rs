@@ -36,7 +36,7 @@ pub(crate) const FARTHEST: u64 = 1 << 40;
 pub(crate) const HANDLES: usize = 10_000;
 /// Maximum sleep time, an hour, in microseconds.
 pub(crate) const SLEEP: u64 = 3_600_000_000;
-/// Wildcard characters. The fifth one, the quote, cannot occur within a word.
+/// Wildcard characters. The fifth wildcard of the protocol, the quote, cannot occur within a word.
 pub(crate) const WILD: &[u8] = b"<>*?";
 
 /// Numbers of an operation by position in the line.
@@ -212,7 +212,8 @@ impl Line<'_> {
         Ok(Op { second, size, ..op })
     }
 
-    /// Operation on a range of an open file; the first three arguments are the same for all.
+    /// Operation on a range of an open file. All such operations have the same first three
+    /// arguments.
     fn range(&mut self, op: Op) -> Result<Op, Problem> {
         let handle = self.number(0)?;
         let offset = self.number(1)?;

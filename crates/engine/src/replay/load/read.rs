@@ -174,7 +174,7 @@ impl Reader<'_> {
                  built-in one (loadfile = \"office\")",
             ));
         }
-        // The line is in a buffer that is reused; it is returned in every case.
+        // The buffer is taken out of the parser during the call, and restored in every case.
         let mut buffer = std::mem::take(&mut self.words);
         normalize(line, &mut buffer);
         let result = Words::of(&buffer).and_then(|words| self.words(words.all()));

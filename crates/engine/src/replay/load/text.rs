@@ -10,8 +10,8 @@ use super::{
     problem::Problem,
 };
 
-/// Added to slots for the handles of the text: recordings have large handles, and dbench treats
-/// zero as none.
+/// Number that is added to a slot to get the handle in the text. Recorded loadfiles have large
+/// handles, and dbench treats handle 0 as none.
 const HANDLE: u32 = 1000;
 
 /// Maximum number of open files in dbench 4: the size of its table.
@@ -20,7 +20,7 @@ pub(super) const HANDLES: usize = 200;
 /// Checks that dbench 4 would replay these operations unchanged.
 ///
 /// # Errors
-/// The index of the first operation that it would not, and the problem.
+/// The index of the first operation that dbench 4 would not replay, and the problem.
 pub(super) fn check(ops: &[Op]) -> Result<(), (usize, Problem)> {
     let mut open: usize = 0;
     for (index, op) in ops.iter().enumerate() {
@@ -53,7 +53,7 @@ pub(super) fn check(ops: &[Op]) -> Result<(), (usize, Problem)> {
 /// Writes one line per operation.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub(super) fn write(ops: &[Op], names: Names<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut text = Vec::with_capacity(1 << 16);
     for op in ops {
@@ -112,7 +112,7 @@ fn line(op: &Op, names: Names<'_>, out: &mut Vec<u8>) -> io::Result<()> {
     writeln!(out, " {}", status(op))
 }
 
-/// Status of an expected result; for failures, that of a missing name.
+/// Status of an expected result; for failures, the status of a missing name.
 fn status(op: &Op) -> &'static str {
     match (op.expected(), op.kind()) {
         (Expected::Success, _) => "NT_STATUS_OK",
@@ -135,7 +135,7 @@ fn name(index: u32, names: Names<'_>, out: &mut Vec<u8>) {
     for byte in template.iter().filter(|_| template != b".") {
         match *byte {
             MARK => out.extend_from_slice(b"client1"),
-            // The parser drops the first of several slashes after a blank.
+            // The parser drops a slash that follows a blank, so two slashes are written.
             b'/' if out.last() == Some(&b' ') => out.extend_from_slice(b"\\\\"),
             b'/' => out.push(b'\\'),
             byte => out.push(byte),

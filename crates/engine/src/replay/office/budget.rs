@@ -1,12 +1,12 @@
 //! Operations and bytes of one iteration.
 //!
-//! The totals are the published ones of dbench's loadfile. Per iteration: 962 reads, 613 opens (163
-//! of missing names, 124 of new ones), 557 lookups of names (a third of which are missing), 450
-//! closes, 303 writes, 215 searches (52 % not found), 124 removals, 102 queries of the filesystem,
-//! 97 of files, 50 times set, 43 flushes, 26 renames, two locks, and two unlocks; 11.4 MB read and
-//! 7.7 MB written. Of the reads 67 % are of 4096 bytes, 13 % of 61440, 3.7 % of 2048 and of 8192
-//! each, and 1.6 % of 16384; of the writes 32 % are of 65536 bytes, 25 % of 4096, 19 % of one, 4.2
-//! % of 2048, and 2.9 % of 8192. Their distribution over activities is original.
+//! The totals are the published totals of dbench's loadfile. Per iteration: 962 reads, 613 opens
+//! (163 of missing names, 124 of new ones), 557 lookups of names (a third of which are missing),
+//! 450 closes, 303 writes, 215 searches (52 % not found), 124 removals, 102 queries of the
+//! filesystem, 97 queries of files, 50 changes of file times, 43 flushes, 26 renames, two locks,
+//! and two unlocks; 11.4 MB read and 7.7 MB written. Sizes of reads: 67 % 4096 bytes, 13 % 61440,
+//! 3.7 % 2048, 3.7 % 8192, and 1.6 % 16384. Sizes of writes: 32 % 65536 bytes, 25 % 4096, 19 % one,
+//! 4.2 % 2048, and 2.9 % 8192. The distribution of the operations over activities is original.
 
 use fastrand::Rng;
 
@@ -25,7 +25,7 @@ pub(super) const SESSIONS: usize = 3;
 pub(super) const LOADS: u32 = 10;
 /// Directories browsed.
 pub(super) const BROWSES: usize = 18;
-/// Files opened briefly, and how many of these are read from.
+/// Files opened briefly, and the number of these that are read.
 pub(super) const BRIEF: usize = 266;
 pub(super) const BRIEF_READ: usize = 155;
 
@@ -56,7 +56,7 @@ pub(super) enum LookupKind {
 /// Operations and bytes that the activities of an iteration divide.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// In the order in which they are used.
+    /// Lookups in the order in which they are used.
     pub(super) lookups: Vec<LookupKind>,
     /// Blocks of 64 KiB of each document and each print, and their remaining bytes.
     pub(super) document_blocks: Vec<u32>,
@@ -92,7 +92,7 @@ impl Budget {
     }
 }
 
-/// All lookups, without the 13 opens of missing names by document edits.
+/// All lookups, except the 13 opens of missing names by document edits.
 fn lookups(random: &mut Rng) -> Vec<LookupKind> {
     let counts = [
         (LookupKind::Name, 371),
@@ -108,8 +108,8 @@ fn lookups(random: &mut Rng) -> Vec<LookupKind> {
     lookups
 }
 
-/// Bytes of the 417 brief reads: 645 of 4096 bytes are the 67 % together with those of documents
-/// and tables, and so on.
+/// Bytes of the 417 brief reads. Together with the reads of documents and tables, they yield the
+/// published fractions, such as 67 % (645 reads) of 4096 bytes.
 fn brief_reads(iteration: u64, random: &mut Rng) -> Vec<u32> {
     let middle = spread(15_400, iteration);
     let mut reads =
@@ -129,7 +129,8 @@ fn scratch(iteration: u64, random: &mut Rng) -> Vec<Vec<u32>> {
     random.shuffle(&mut writes);
     let mut files = vec![Vec::new(); SCRATCH];
     for (index, write) in writes.into_iter().enumerate() {
-        // Each of the first sixty has one, the others are distributed over these.
+        // Each of the first 60 files gets one write. Further writes are distributed over these
+        // files.
         let file = if index < WRITTEN { index } else { random.usize(..WRITTEN) };
         files[file].push(write);
     }

@@ -2,10 +2,10 @@
 
 use fastrand::Rng;
 
-/// `count` odd numbers from `low` to `high` with the mean of these two: each is followed by its
-/// mirror image.
+/// `count` odd numbers from `low` to `high` in random order. Each has its mirror image among them,
+/// so that their mean is about that of `low` and `high`.
 ///
-/// Odd, so that none equals one of the sizes that are counted separately.
+/// The numbers are odd so that none equals a size that is counted separately.
 pub(super) fn mirrored(count: usize, low: u32, high: u32, random: &mut Rng) -> Vec<u32> {
     let mut drawn = Vec::with_capacity(count + 1);
     while drawn.len() + 1 < count {
@@ -22,7 +22,7 @@ pub(super) fn mirrored(count: usize, low: u32, high: u32, random: &mut Rng) -> V
 /// `count` numbers from `low` to `high` with sum `total`.
 ///
 /// # Panics
-/// If there are none.
+/// If no such numbers exist.
 pub(super) fn parts(count: u32, low: u32, high: u32, total: u32, random: &mut Rng) -> Vec<u32> {
     assert!((count * low..=count * high).contains(&total), "the bounds allow the total");
     let mut parts = vec![low; count as usize];
@@ -38,7 +38,7 @@ pub(super) fn parts(count: u32, low: u32, high: u32, total: u32, random: &mut Rn
 }
 
 /// Number of occurrences in this iteration of an item with `thousandths` / 1000 occurrences per
-/// iteration. The sum over iterations is never off by more than one.
+/// iteration. The total of the first iterations is less than one below its exact value.
 #[expect(clippy::cast_possible_truncation, reason = "a difference of at most thousandths")]
 pub(super) fn spread(thousandths: u64, iteration: u64) -> usize {
     ((iteration + 1) * thousandths / 1000 - iteration * thousandths / 1000) as usize

@@ -23,7 +23,7 @@ const DIRECTORIES: [&str; 12] = [
     "/clients/client1/office/spool",
     "/clients/client1/office/scratch",
 ];
-/// Directories that are searched: all but the first two, and those with temporary files.
+/// Directories that are searched: all except the first two and those with temporary files.
 const BROWSED: std::ops::Range<usize> = 2..10;
 
 /// File, as it is before the first iteration.
@@ -52,9 +52,9 @@ pub(super) struct Files {
     pub(super) root: u32,
     /// Each directory precedes its contents.
     pub(super) directories: Vec<u32>,
-    /// Edited.
+    /// Documents, which are edited.
     pub(super) documents: Vec<Document>,
-    /// Read and written at random.
+    /// Tables, which are read and written at random.
     pub(super) tables: Vec<File>,
     /// Slides and sheets: large, read only.
     pub(super) large: Vec<File>,
@@ -163,11 +163,11 @@ impl Files {
     }
 }
 
-/// Files whose mean size is the mean of these two.
+/// Files with random sizes, whose mean is that of `low` and `high`.
 fn files(names: Vec<u32>, low: u32, high: u32, random: &mut Rng) -> Vec<File> {
     let sizes = mirrored(names.len(), low, high, random);
     names.into_iter().zip(sizes).map(|(name, size)| File { name, size }).collect()
 }
 
-/// A document is edited page by page, so it always has several.
+/// Documents are larger than three blocks, so they have enough pages to read before an edit.
 const _: () = assert!(232_000 > 3 * BLOCK);

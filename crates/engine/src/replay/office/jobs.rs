@@ -25,7 +25,7 @@ const LOCKED: u64 = 0x7000_0000;
 /// Pages read of a document before it is edited.
 const PAGES: u32 = 12;
 
-/// Steps whose slots are handle numbers of this job.
+/// Activity as a list of steps. The slot of a step is the number of a handle within this job.
 #[derive(Debug, Default)]
 pub(super) struct Job {
     pub(super) steps: Vec<Op>,
@@ -253,7 +253,7 @@ impl JobPlanner<'_> {
                 if number < EXTENDED {
                     job.extend(handle, writes.iter().sum());
                 }
-                // From the end, as programs do whose header is known last.
+                // Writes go from the end to the start, as in programs that know the header last.
                 let mut offset: u32 = writes.iter().sum();
                 for size in writes {
                     offset -= size;
@@ -350,7 +350,8 @@ impl JobPlanner<'_> {
         let file = self.files.readable(self.random);
         let handle = job.open(file.name);
         self.run(job, handle, file, reads);
-        // Half of these are read first, because the numbers of such files come first.
+        // About 60 % of these files are also read, because the files that are read have the lowest
+        // numbers.
         match number % 10 {
             0 if number < 260 => job.on(ReplayOp::Qfileinfo, handle),
             5 if number < 250 => job.on(ReplayOp::Sfileinfo, handle),

@@ -60,7 +60,7 @@ impl Builder {
         self.names.entries[name as usize].parent
     }
 
-    /// Takes the smallest free slot until it is returned. `None` if all are in use.
+    /// Takes the smallest free slot; `None` if all are in use.
     pub(crate) fn take_slot(&mut self) -> Option<u16> {
         if let Some(Reverse(slot)) = self.free.pop() {
             return Some(slot);
@@ -105,7 +105,8 @@ impl Builder {
         Bytes((ops + names) as u64)
     }
 
-    /// Adds the facts `loadfile.operations` and `loadfile.mix`, the most frequent first.
+    /// Adds the facts `loadfile.operations` and `loadfile.mix`, which begins with the most frequent
+    /// type.
     fn mix(&self, facts: &mut Environment) {
         let mut counts = ReplayOp::ALL.map(|kind| (0_u64, kind));
         for op in &self.ops {

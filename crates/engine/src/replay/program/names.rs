@@ -28,36 +28,36 @@ const SPELLINGS: usize = 64 << 20;
 /// Limits of the names of a program. Each client creates paths for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameLimits {
-    /// Number of names, including the root and directories of others.
+    /// Number of names, including the root and the directories of other names.
     pub(crate) count: u32,
     /// Bytes of the paths of the client with the longest number.
     pub(crate) bytes: u64,
 }
 
 impl NameLimits {
-    /// Far more than recordings have, which is hundreds. Two hundred clients with all of it would
-    /// still start on a large server.
+    /// Far more than the hundreds of names in recorded loadfiles. Two hundred clients with this
+    /// maximum take 50 GiB, which a large server has.
     pub(crate) const FULL: Self = Self { count: 1_000_000, bytes: 256 << 20 };
 }
 
 /// Problem of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameProblem {
-    /// It begins with a second slash or backslash.
+    /// The name begins with a second slash or backslash.
     Absolute,
-    /// It contains the part `..`.
+    /// The name contains the part `..`.
     Escapes,
-    /// It contains a NUL byte.
+    /// The name contains a NUL byte.
     Nul,
-    /// It, or a part of it, is longer than Linux allows, with the longest client number for
-    /// `client1`.
+    /// The name, or a part of it, is longer than Linux allows if `client1` is replaced by the
+    /// longest client number.
     Long,
-    /// It exceeds this number of names.
+    /// The loadfile has more than this number of names.
     Many {
         /// [`NameLimits::count`].
         most: u32,
     },
-    /// With it, the paths of a client exceed this size.
+    /// The paths of one client exceed this size.
     Large {
         /// [`NameLimits::bytes`].
         most: Bytes,
@@ -111,8 +111,9 @@ pub(crate) struct Name<'a> {
     /// Path below the root of the client, `.` for the root itself, with [`MARK`] for every
     /// `client1`.
     pub(crate) template: &'a [u8],
-    /// Index of its directory; that of the root is [`ROOT`]. [`NO_NAME`] for a name that is only
-    /// the directory of others: it is never needed, and a long path would be stored once per part.
+    /// Index of the name of its directory; the root is its own directory. [`NO_NAME`] for a name
+    /// that occurs only as the directory of other names: no operation needs that directory, and
+    /// otherwise a long path would be stored once per part.
     pub(crate) parent: u32,
 }
 
@@ -158,7 +159,8 @@ pub(super) struct Interner {
     pub(super) text: Vec<u8>,
     // By template.
     known: HashMap<Box<[u8]>, u32>,
-    // By spelling in the loadfile, so that a known name takes one lookup; and the bytes of these.
+    // By spelling in the loadfile, so that a known name takes one lookup; and bytes of all
+    // spellings.
     written: HashMap<Box<[u8]>, u32>,
     spelled: usize,
     limits: NameLimits,

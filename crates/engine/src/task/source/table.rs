@@ -23,8 +23,8 @@ pub(in crate::task) const DEPTHS: [(u64, u64); 10] = [
     (56, 231),
 ];
 
-/// Quantiles of the sizes of files in bytes: parts per 100,000 of the files, and the size below
-/// which they are.
+/// Quantiles of the sizes of files in bytes, as (number, size): of 100,000 files, this number has
+/// at most this size.
 pub(in crate::task) const SIZES: [(u32, u64); 35] = [
     (0, 0),
     (100, 14),
@@ -63,7 +63,7 @@ pub(in crate::task) const SIZES: [(u32, u64); 35] = [
     (100_000, 23_944_620),
 ];
 
-/// Quantiles of the number of files per directory, likewise.
+/// Quantiles of the number of files per directory, in the same form.
 pub(in crate::task) const PER_DIRECTORY: [(u32, u64); 17] = [
     (0, 0),
     (5_000, 0),
@@ -84,7 +84,7 @@ pub(in crate::task) const PER_DIRECTORY: [(u32, u64); 17] = [
     (100_000, 2_541),
 ];
 
-/// Quantiles of the length of file names in bytes, likewise.
+/// Quantiles of the length of file names in bytes, in the same form.
 pub(in crate::task) const NAMES: [(u32, u64); 7] =
     [(0, 2), (5_000, 5), (25_000, 8), (50_000, 12), (75_000, 16), (95_000, 24), (100_000, 32)];
 
@@ -111,7 +111,7 @@ pub(in crate::task) fn quantile(table: &[(u32, u64)], part: f64) -> u64 {
     table.last().map_or(0, |(_, value)| *value)
 }
 
-/// Quantiles `(i + ½) / count`: drawn once each, they follow a distribution exactly.
+/// Quantiles `(i + ½) / count`. The values of all of them together follow a distribution exactly.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(in crate::task) fn part(index: u64, count: u64) -> f64 {
     (index as f64 + 0.5) / count as f64

@@ -1,9 +1,9 @@
 //! Text that compresses like source code.
 //!
 //! Words are drawn from a small vocabulary, the first ones most frequently, and arranged in
-//! indented lines; some runs of recent lines are repeated. The constants below are chosen so that
-//! gzip, level 6, reduces a generated tree by a factor of about six (5.9 with 2,000 files), as it
-//! does with the tree of [`super::table`] (6.15).
+//! indented lines; some runs of recent lines are repeated. With the constants below, gzip, level 6,
+//! reduces a generated tree by a factor of about six (5.9 with 2,000 files), similar to the tree of
+//! [`super::table`] (6.15).
 
 /// Bytes of the text, from which files are cut at random offsets. Larger than the windows of the
 /// compressors of filesystems, so that they find no repetition.
@@ -60,7 +60,7 @@ fn write_line(text: &mut Vec<u8>, vocabulary: &[Vec<u8>], random: &mut fastrand:
     text.extend_from_slice(b";\n");
 }
 
-/// Index for a fraction below 1.
+/// Index of one of `len` items for a fraction below 1.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -18,20 +18,20 @@ use crate::{
 /// Step that io_uring supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
-    /// With these flags of open(2), as the direct descriptor of the slot.
+    /// Opens the file with these flags of open(2), as the direct descriptor of the slot.
     Open(i32),
     Close,
     Fsync,
-    /// One block, with this mode of fallocate(2).
+    /// Allocates one block, with this mode of fallocate(2).
     Allocate(i32),
     Write,
     Read,
     Stat,
-    /// The expected result is that the name does not exist.
+    /// Looks up a name that must not exist.
     StatMissing,
     Unlink(Text),
     Rmdir,
-    /// From the first name to the second.
+    /// Renames the first name to the second.
     Rename(Text, Text),
     Link,
     Symlink,
@@ -41,7 +41,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// Call of a step; `None` if the kernel has no request for it, or none with a name.
+    /// Call of a step; `None` if the kernel has no request for it, or only one without a name.
     pub(super) fn of(step: TreeStep) -> Option<Self> {
         // Direct descriptors are not inherited, and O_CLOEXEC is rejected for them (EINVAL,
         // io_uring/openclose.c).

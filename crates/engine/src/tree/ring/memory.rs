@@ -39,7 +39,8 @@ pub(super) const VALUE_ROOM: u32 = 64;
 /// Alignment of blocks, and of data written by the kernel: a cache line.
 const LINE: usize = 64;
 
-/// See the module. A block contains the path, other names, the result of statx(2), and a value.
+/// Memory of all slots. The block of a slot contains the path, other names, the result of statx(2),
+/// and the value of an attribute.
 pub(super) struct Memory {
     base: *mut u8,
     // Mapping that `base` points to; keeps it alive.
@@ -56,7 +57,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Allocates memory for `slots` slots, whose entries have names by `names` and these calls.
+    /// Allocates memory for `slots` slots, for the names that these calls take from `names`.
     pub(super) fn new(calls: &[Call], names: &Names, slots: u32) -> Result<Self, Fault> {
         let before = names.path().count_bytes() - names.entry_name().count_bytes();
         let room = (before + ROOM).next_multiple_of(LINE);
