@@ -51,9 +51,9 @@ pub enum Verdict {
     Missing,
     /// This user cannot open `/dev/kvm`.
     Forbidden,
-    /// The node opens but runs instructions so slowly that it must interpret them.
+    /// `/dev/kvm` runs instructions so slowly that they must be interpreted.
     Interprets,
-    /// The node opens but fails, as described by the text.
+    /// `/dev/kvm` can be opened, but fails as the text describes.
     Broken(String),
 }
 
@@ -139,7 +139,7 @@ fn probe_node(path: &Path, boot: &str, cache_directory: Option<&Path>) -> Verdic
     let node = match File::options().read(true).write(true).open(path) {
         Ok(node) => node,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Verdict::Forbidden,
-        // Also ENXIO and ENODEV: the node exists without its driver.
+        // Also ENXIO and ENODEV: `/dev/kvm` exists, but its driver is not loaded.
         Err(_) => return Verdict::Missing,
     };
     let memory = cache_directory.filter(|_| !boot.is_empty()).map(|d| d.join(CACHED_VERDICT));

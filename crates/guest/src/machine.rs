@@ -116,7 +116,7 @@ const POLL_INTERVAL_MAX: Duration = Duration::from_millis(20);
 /// Step reported before the first heartbeat.
 const BOOTING: &str = "booting";
 
-/// A running guest. Dropping it ends it.
+/// A running guest. Dropping the value ends the guest.
 #[derive(Debug)]
 pub struct Machine {
     supervisor: Supervisor,
@@ -194,7 +194,7 @@ impl Machine {
     /// heartbeat.
     ///
     /// # Errors
-    /// - [`GuestError::Ended`] if the guest ends or panics,
+    /// - [`GuestError::Ended`] if the guest ends or its kernel panics,
     /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded; a user-mode Linux
     ///   kernel was then requested to print its task stacks, which may crash it, so drop the
     ///   machine,

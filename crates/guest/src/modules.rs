@@ -1,10 +1,9 @@
 //! Index of a kernel's modules: their dependencies, aliases, and load order.
 //!
-//! The input is a directory of modules as contained in a package ([`Index::read`]). Files that
-//! depmod creates during installation are not required: each module lists its dependencies and
-//! aliases in its section `.modinfo`, and two files list the built-in modules. [`Index::order`]
-//! returns the files to load, in order, by the rules of modprobe(8). This module does not load
-//! anything.
+//! The input is a directory of modules, as it is in a package ([`Index::read`]). Files that depmod
+//! creates during installation are not required: each module lists its dependencies and aliases in
+//! its section `.modinfo`, and two files list the built-in modules. [`Index::order`] returns the
+//! files to load, in order, by the rules of modprobe(8). This module does not load anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -172,7 +171,7 @@ impl Index {
         }
     }
 
-    /// Modules to load before this one, in order.
+    /// Modules to load before this module, in order.
     pub(crate) fn before(&self, name: &str) -> Vec<&str> {
         let mut order = LoadOrder::default();
         if let Some((name, _)) = self.modules.get_key_value(name) {

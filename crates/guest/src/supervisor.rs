@@ -19,8 +19,8 @@
 //! ([`Isolation`]).
 //!
 //! The input is a [`SupervisorSpec`]. The output is the console of the machine
-//! ([`console::Console`]). Files that the machine needs are created after the watchdog has started.
-//! The watchdog removes them. This module is independent of the kind of machine.
+//! ([`console::Console`]). Files that the machine needs are created after the watchdog has started,
+//! which removes them at the end. This module is independent of the kind of machine.
 
 pub mod console;
 mod init;
@@ -132,13 +132,13 @@ fn nobody(extra_group: Option<u32>) -> Identity {
     Identity { user: OVERFLOW, group: OVERFLOW, groups: extra_group.into_iter().collect() }
 }
 
-/// True if processes of this user may create namespaces with their own mounts.
+/// True if the kernel allows this process to create namespaces with separate mounts.
 #[must_use]
 pub fn namespaces_allowed() -> bool {
     Isolation::here().namespaces
 }
 
-/// Handle of a supervisor and its machine. Dropping it ends both.
+/// Handle of a supervisor and its machine. Dropping the handle ends both.
 #[derive(Debug)]
 pub struct Supervisor {
     spec: SupervisorSpec,

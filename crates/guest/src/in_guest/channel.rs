@@ -198,7 +198,7 @@ impl GuestChannel {
     ///
     /// # Errors
     /// [`GuestError::Damaged`] if the reply is too long for the disk (32 MiB less 8 KiB),
-    /// [`GuestError::Io`] if it cannot be written.
+    /// [`GuestError::Io`] if the reply cannot be written.
     pub fn reply(&mut self, payload: &[u8]) -> Result<(), GuestError> {
         let header = Header::of(self.last, payload)?;
         let disk = &self.heartbeat.disk;

@@ -18,8 +18,8 @@ const CONFIGURATION: &str = "/sys/kernel/config/nullb";
 ///
 /// # Errors
 /// [`GuestError::Missing`] if the device does not appear, [`GuestError::Io`] if the kernel refuses
-/// a setting or lacks `null_blk`, [`GuestError::Malformed`] if the size differs from the configured
-/// one.
+/// a setting or lacks `null_blk`, [`GuestError::Malformed`] if the device has another size than
+/// configured.
 pub(super) fn make(device: &Device) -> Result<(), GuestError> {
     let (Some(path), Some(size)) = (device.path(), size(device)) else { return Ok(()) };
     let path = Path::new(path);

@@ -25,7 +25,7 @@ pub(super) struct Libraries {
 /// Library that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Library {
-    /// Path by which the loader opens it.
+    /// Path by which the loader opens the library.
     pub(super) path: PathBuf,
     /// True if a loader without configuration finds the library: the program refers to it by path
     /// or by its search path, or the library is in a default directory.

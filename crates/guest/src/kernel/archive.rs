@@ -149,7 +149,7 @@ fn extended_name(source: Source<'_>, entry: &mut dyn Read) -> Result<Option<Vec<
         let extension = extension.map_err(|error| source.failed(error))?;
         match extension.key_bytes() {
             b"path" => name = Some(extension.value_bytes().to_owned()),
-            // This size replaces that of the header, in which at most 8 GiB can be represented.
+            // A `size` replaces the size in the header, which can be at most 8 GiB.
             b"size" => return Err(source.malformed("has a file of more than 8 GiB")),
             _ => {}
         }

@@ -26,8 +26,8 @@ impl HostChannel {
     /// Sends a request.
     ///
     /// # Errors
-    /// [`GuestError::Damaged`] if the payload is too long, [`GuestError::Io`] if it cannot be
-    /// written.
+    /// [`GuestError::Damaged`] if the payload is too long, [`GuestError::Io`] if the mailbox cannot
+    /// be written.
     pub(super) fn send(&mut self, payload: &[u8]) -> Result<(), GuestError> {
         let header = Header::of(self.sent + 1, payload)?;
         self.file
@@ -58,7 +58,7 @@ impl HostChannel {
     /// Reads the last heartbeat; `None` if there was none.
     ///
     /// # Errors
-    /// [`GuestError::Io`] if it cannot be read.
+    /// [`GuestError::Io`] if the mailbox cannot be read.
     pub(super) fn heartbeat(&self) -> Result<Option<Heartbeat>, GuestError> {
         Ok(Heartbeat::of_sector(&self.sector(HEARTBEAT)?))
     }

@@ -61,7 +61,7 @@ pub(super) fn fetch(directory: &Path, supervisor: &mut Supervisor) -> String {
 }
 
 /// Sends the requests to the socket in the directory of the machine's control files. Replies are
-/// not read: they repeat the console, and the kernel drops them after ten unread ones.
+/// not read: they repeat the console, and the kernel drops replies after ten unread ones.
 ///
 /// # Errors
 /// Errors of the system if the socket does not exist or no process reads from it.

@@ -56,7 +56,7 @@ pub(super) fn run(spec: &SupervisorSpec) -> io::Result<ExitCode> {
     state.map(|_| ExitCode::SUCCESS)
 }
 
-/// Tries each kind of isolation and writes the names of those that are allowed.
+/// Tries each kind of isolation and writes the names of the allowed kinds.
 ///
 /// # Errors
 /// Errors of the system if the names cannot be written.
@@ -155,8 +155,8 @@ fn temporary(spec: &SupervisorSpec) -> io::Result<Option<PathBuf>> {
 }
 
 /// Mounts the memory filesystem, if one is specified. The watchdog mounts it, because the init
-/// process has no capabilities in the user namespace: a process that is not root loses them when it
-/// executes a program (capabilities(7)).
+/// process has no capabilities in the user namespace: a process that is not root loses its
+/// capabilities when it executes a program (capabilities(7)).
 fn mounted(spec: &SupervisorSpec) -> io::Result<Option<PathBuf>> {
     let (Some(path), Some(size)) = (&spec.temporary, spec.memory) else {
         return Ok(None);
@@ -182,8 +182,8 @@ enum Network {
 }
 
 /// Enters new namespaces, in which user and group IDs are unchanged. A network namespace that the
-/// kernel refuses is skipped. A refused ID map is an error only if `mounts` is true; otherwise IDs
-/// are shown as those of `nobody`.
+/// kernel refuses is skipped. A refused ID map is an error only if `mounts` is true. Without a map,
+/// the kernel shows all IDs as that of `nobody`.
 fn enter(mounts: bool, user: bool) -> io::Result<Network> {
     let (id, group) = (geteuid().as_raw(), getegid().as_raw());
     let additional = Additional { user, mounts, network: true };
