@@ -233,7 +233,7 @@ fn named(name: &str) -> Option<Workload<'_>> {
 /// Absolute path of the directory.
 ///
 /// # Errors
-/// If it is missing, is not a directory, or is not writable.
+/// If the argument is missing, not a directory, or not writable.
 fn directory(arguments: &Bench) -> Result<PathBuf, Failure> {
     let Some(path) = &arguments.directory else {
         return Err(wrong(format!(
@@ -264,7 +264,7 @@ fn directory(arguments: &Bench) -> Result<PathBuf, Failure> {
 /// Checks that the crash state is not on the filesystem under test.
 ///
 /// # Errors
-/// If it is on the filesystem under test, or if its filesystem cannot be determined.
+/// If the crash state is on the filesystem under test, or if its filesystem cannot be determined.
 fn outside(state: &Path, directory: &Path) -> Result<(), Failure> {
     let shown = state.display();
     rig::guard::store_outside(state, directory).map_err(|refusal| {

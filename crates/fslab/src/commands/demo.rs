@@ -102,7 +102,8 @@ fn in_guest(
     }
 }
 
-/// Prints the results, those of the first part first, and returns the worse exit status.
+/// Prints the results of the parts in their order, and returns the first exit status that is not
+/// success.
 fn ended(demo: &Demo, measured: Measured, earlier: Option<Finished>) -> Result<Exit, Failure> {
     let finished = match measured {
         Measured::Early(exit) => return Ok(exit),

@@ -220,8 +220,8 @@ fn has_ended(path: &Path) -> Result<bool, Failure> {
     Ok(record.cells.iter().all(|cell| cell.state != CellState::Open))
 }
 
-/// Completes a run that was killed after its last trial: sets its end, writes back the SQLite log,
-/// and moves a run file from memory to its final path.
+/// Completes a run that was killed after its last trial: sets the end time of the run, writes back
+/// the SQLite log, and moves a run file from memory to its final path.
 fn settle(path: &Path) -> anyhow::Result<()> {
     let working = RunFilePath::find(path);
     let mut log = working.clone().into_os_string();

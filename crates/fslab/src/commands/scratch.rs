@@ -38,7 +38,7 @@ impl Scratch {
     /// Creates a directory for a temporary run below `within`/[`DIRECTORY`].
     ///
     /// # Errors
-    /// If it cannot be created or locked.
+    /// If the directory or its record cannot be created, or the record cannot be locked.
     pub(super) fn new(within: &Path) -> io::Result<Self> {
         let all = within.join(DIRECTORY);
         let mut private = DirBuilder::new();

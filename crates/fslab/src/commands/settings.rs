@@ -74,8 +74,8 @@ fn describe(PlannedValue { what, change }: &PlannedValue) -> Vec<String> {
     }
     lines.extend(change.skipped.iter().map(|(name, why)| format!("    {name}: {why}")));
     let warning = |warning: &Warning| {
-        // The message would state that the setting was not applied, but it has not been changed
-        // yet.
+        // The message would state that the setting was not applied, but `fslab show` does not apply
+        // settings.
         if let Warning::SettingNotApplied { setting, found, .. } = warning {
             return format!("    {setting}: {found}");
         }

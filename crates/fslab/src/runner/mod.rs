@@ -1,5 +1,6 @@
-//! Runs a plan in rounds of trials in random order until every cell meets the stopping rule. Each
-//! trial is stored in one transaction.
+//! Runs a plan in rounds of trials in random order until every cell meets the stopping rule. A cell
+//! is a combination of filesystem, workload, and settings; a trial is one execution of a cell on a
+//! new filesystem. Each trial is stored in one transaction.
 //!
 //! Input: a source of trials, a store, and the cells. Output: rows in the store and [`Event`]s for
 //! the observer. The runner is the only place that uses both the rig and the engine. It writes to
@@ -234,8 +235,8 @@ impl<'a, T: Trials> Runner<'a, T> {
         Ok(StopReason::No)
     }
 
-    /// Runs and stores one trial. Returns `false` if the trial was interrupted; it is then not
-    /// stored.
+    /// Runs and stores one trial. Returns `false` if the trial was interrupted. An interrupted
+    /// trial is not stored.
     fn trial(&mut self, cell: usize, repetition: u32) -> anyhow::Result<bool> {
         let record = &self.cells[cell];
         (self.observer.notify)(&Event::TrialStarted {

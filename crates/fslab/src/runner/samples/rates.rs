@@ -7,8 +7,8 @@ use model::{
 
 use super::{PhaseSamples, direction, float, mixed, moved::flushed, nanos, until_durable, window};
 
-/// Clock tick of IOzone, which it subtracts from every time: the microsecond of gettimeofday(2). A
-/// shorter difference counts as one tick.
+/// Clock tick of IOzone, which IOzone subtracts from every time: the microsecond of
+/// gettimeofday(2). A shorter difference counts as one tick.
 const TICK: Nanos = Nanos(1000);
 
 /// Adds the elapsed time. The time of a task ends with its loop, as at a shell prompt. The time

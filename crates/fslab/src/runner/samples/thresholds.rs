@@ -52,7 +52,7 @@ pub(super) const MIXED: std::ops::RangeInclusive<f64> = 0.05..=0.95;
 /// remaining 5 % are lost at the start and the end of a phase.
 pub(super) const CPU_BOUND: f64 = 0.95;
 
-/// Maximum fraction of the CPU time used by other processes. An idle system is near this limit.
+/// Maximum fraction of the CPU time used by other processes. Idle systems have about this load.
 pub(super) const OTHER_CPU: Ratio = Ratio(0.02);
 
 /// Limits of the I/O of a lower device that the devices above it do not explain.
@@ -128,7 +128,7 @@ pub(super) const LOG_LEVEL: u8 = 4;
 
 /// Fragment of messages that do not affect the result: the device does not support a type of
 /// request (`BLK_STS_NOTSUPP` in block/blk-core.c), and the kernel used another type. Example: mkfs
-/// requests write zeroes from an image without discards.
+/// writes zeros with a request that an image without discards does not support.
 pub(super) const LOG_HARMLESS: &str = "operation not supported error";
 
 /// Maximum idle fraction of the CPU of an icount guest. Short probes are repeatable within 1 %,
