@@ -39,8 +39,7 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
 
 /// End of a session.
 pub(super) enum Measured {
-    /// Session without a report: nothing was left to do, the run was interrupted, or the run has to
-    /// be resumed.
+    /// No report: nothing was left to do, the run was interrupted, or it has to be resumed.
     Early(Exit),
     /// Session with a report.
     Run(Box<Finished>),
@@ -408,7 +407,7 @@ fn reboot_required(
     Ok(Exit::RebootRequired)
 }
 
-/// Ends a session: writes the HTML report, unless the run was interrupted.
+/// HTML report of a run that ended.
 fn end(
     path: &Path,
     place: &StorageKind,

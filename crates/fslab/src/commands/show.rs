@@ -289,7 +289,7 @@ fn wrapped(text: &str, indent: usize) -> Vec<String> {
     lines
 }
 
-/// Estimate without measurements: number of trials, and their minimum duration.
+/// Estimate without a pilot: number of trials and their minimum duration.
 fn forecast(chosen: &ResolvedPlan, cells: &[CellRecord], lines: &mut Vec<String>) {
     let open: Vec<_> = cells.iter().filter(|record| record.state == CellState::Open).collect();
     let looks = chosen.plan.profile.interim_analyses();

@@ -117,7 +117,7 @@ pub(crate) struct Runner<'a, T> {
     store: Store,
     cells: Vec<CellRecord>,
     progress: Vec<CellProgress>,
-    /// Measurements that are not available on this machine and were already reported.
+    /// Measurements known to be unavailable on this machine; each is reported once.
     absent: BTreeSet<Unavailable>,
     settings: Settings,
     observer: RunObserver<'a>,
@@ -271,8 +271,8 @@ impl<'a, T: Trials> Runner<'a, T> {
         Ok(true)
     }
 
-    /// Marks a trial as invalid if a disturbance occurred. If the cell has no reruns left, a
-    /// warning is added instead.
+    /// Marks a trial as invalid if a disturbance occurred, or adds a warning if the cell has no
+    /// reruns left.
     fn judge(&self, trial: &mut TrialRecord) {
         let (record, progress) = (&self.cells[trial.cell], &self.progress[trial.cell]);
         trial.attempt = progress.attempts;

@@ -44,8 +44,8 @@ fn over_time_limit(values: &[Vec<f64>], profile: Profile) -> (String, Vec<Warnin
 }
 
 impl<T: Trials> Runner<'_, T> {
-    /// Evaluates every open cell, closes cells with enough repetitions, and reports the number of
-    /// trials that the run will have at the next evaluation.
+    /// Evaluates every open cell, closes those with enough repetitions, and reports the number of
+    /// trials until the next evaluation.
     pub(super) fn evaluate(&mut self) -> anyhow::Result<()> {
         let pairs = pairs(&self.cells);
         let reference = pairs.first_key_value().map(|(_, first)| *first);

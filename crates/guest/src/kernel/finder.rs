@@ -76,8 +76,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The newest matching kernel among installed kernels and unpacked packages. A kernel whose
-    /// release is `wanted` exactly is preferred.
+    /// The newest matching kernel of those that are installed and of unpacked packages.
     fn installed(self, wanted: Option<&str>) -> Result<Kernel, GuestError> {
         let mut unreadable = Vec::new();
         let mut found: Vec<(String, PathBuf)> = Vec::new();

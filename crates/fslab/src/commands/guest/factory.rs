@@ -458,8 +458,8 @@ fn memory(engine: Engine, chosen: &ResolvedPlan, size: Bytes, count: u32) -> Byt
     }
 }
 
-/// Directory of the images: that of the plan, otherwise memory if it has space for twice their
-/// size, otherwise the directory of temporary files.
+/// Directory of the images: that of the plan, otherwise memory if they fit twice, otherwise the
+/// directory of temporary files.
 fn place(named: Option<&str>, total: Bytes) -> PathBuf {
     const IN_MEMORY: &str = "/dev/shm";
     if let Some(named) = named {

@@ -52,7 +52,7 @@ impl Devices {
     }
 }
 
-/// Adds read and write amplification (bytes moved per byte requested) and the cache hit ratio.
+/// Bytes moved per byte requested, and the cache hit ratio.
 pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult, activity: &SystemActivity) {
     let Some(devices) = Devices::under(activity) else { return };
     if let Some(asked) = read_from_target(named.phase, result) {
@@ -73,8 +73,8 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult, activity: 
     }
 }
 
-/// Bytes read from the filesystem under test, including the ramp time and the blocks read by
-/// updates. `None` if no bytes were read.
+/// Bytes read from the filesystem under test, including those of the ramp time and of updates;
+/// `None` if there are none.
 pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
     let there = match &phase.work {
         Work::Stream(stream) => stream.moves(),
