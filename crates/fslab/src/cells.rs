@@ -1,4 +1,4 @@
-//! Cells of a plan on this host: each open, or skipped with the reason.
+//! Cells of a plan on this host. Each cell is open, or skipped with a reason.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,9 @@ use rig::{Availability, Catalog, Host, Support, catalog::Kind, layers};
 
 use crate::{exit::Failure, plans::ResolvedPlan};
 
-/// Versions and commands of the programs that create and check the filesystems of the plan, by
-/// filesystem. Defaults depend on them, so a run records them and resumes only with the same ones.
+/// Versions of the tools and mkfs commands of each filesystem of the plan, and versions of the
+/// tools of its layers. A run records these facts because defaults of filesystems depend on them,
+/// and can be resumed only with the same versions and commands.
 pub(crate) fn tools(chosen: &ResolvedPlan, catalog: &Catalog, host: &dyn Host) -> Environment {
     let mut facts = Environment::default();
     let levels = chosen.plan.filesystems.iter();
@@ -35,8 +36,8 @@ pub(crate) fn tools(chosen: &ResolvedPlan, catalog: &Catalog, host: &dyn Host) -
     facts
 }
 
-/// All cells of the plan in its order, then the A/A duplicates. Cells whose filesystem is not
-/// available are skipped with the reason.
+/// All cells in the order of the plan, then the A/A duplicates. Cells that cannot be measured on
+/// this host are skipped with a reason.
 pub(crate) fn of(
     chosen: &ResolvedPlan,
     catalog: &Catalog,
@@ -90,10 +91,10 @@ pub(crate) fn of(
     cells
 }
 
-/// A/A duplicates of some open cells, as selected by [`AaControl`]; they come last.
+/// A/A duplicates of the open cells that [`AaControl`] selects.
 ///
-/// With one duplicate per workload, the filesystem changes from workload to workload, starting at a
-/// random one, so that the noise of all filesystems is measured.
+/// With one duplicate per workload, each workload uses the next filesystem, starting at a random
+/// one, so that the noise of all filesystems is measured.
 pub(crate) fn aa_duplicates(
     cells: &[CellRecord],
     aa_duplicates: AaControl,
@@ -135,11 +136,11 @@ fn unsettable(cell: &Cell, supports: &[Support]) -> Option<String> {
     })
 }
 
-/// Checks that the workload fits the space above the fill level, with an eighth in reserve for
-/// metadata of the filesystem.
+/// Checks that each workload fits the space above the fill level. An eighth of its size is added
+/// for metadata of the filesystem.
 ///
 /// # Errors
-/// A usage error if it does not fit.
+/// A usage error if a workload does not fit.
 pub(crate) fn check_space(chosen: &ResolvedPlan, catalog: &Catalog) -> Result<(), Failure> {
     for labelled in &chosen.cells {
         let (cell, full) = (&labelled.cell, labelled.cell.fill_level);
@@ -172,8 +173,9 @@ fn devices(chosen: &ResolvedPlan) -> usize {
     }
 }
 
-/// Sizes of the images of a level, after its layers. `None` for other storage, whose sizes are not
-/// in the plan, and for a level that does not fit.
+/// Sizes of the devices below the filesystem of an entry of `filesystem`, if the storage is images.
+/// `None` for other storage, whose sizes are not in the plan, and for an entry that cannot use the
+/// images.
 fn image_sizes(
     chosen: &ResolvedPlan,
     catalog: &Catalog,
@@ -185,8 +187,9 @@ fn image_sizes(
     Some(layers::capacity(&level.layers, &vec![*size; requirement.devices]))
 }
 
-/// Checks that the workload of a cell fits the devices of its level, with an eighth in reserve. A
-/// level may use fewer devices than the plan has, or have less space after its layers.
+/// Reason why a workload does not fit the devices of a cell, with an eighth of its size added for
+/// metadata. An entry of `filesystem` may use fewer devices than the plan has, and its layers may
+/// reduce the space.
 fn crowded(room: Option<&[Bytes]>, point: &WorkloadParameters) -> Option<String> {
     let has: Bytes = room?.iter().copied().sum();
     let needs = (suites::find(&point.suite)?.footprint)(point);
@@ -199,7 +202,8 @@ fn crowded(room: Option<&[Bytes]>, point: &WorkloadParameters) -> Option<String>
     })
 }
 
-/// Checks that the storage of the plan can hold a level.
+/// State of the cells of an entry of `filesystem`: skipped if the storage of the plan is not
+/// suitable.
 fn unfit(chosen: &ResolvedPlan, catalog: &Catalog, level: &FilesystemLevel) -> CellState {
     let becomes = level.converted_to.as_deref().and_then(|name| catalog.get(name).ok());
     let Ok(filesystem) = catalog.get(&level.fs_type) else { return CellState::Open };

@@ -85,7 +85,7 @@ impl Failure {
         Self { exit: Exit::Usage, error: error.into(), rendered: false }
     }
 
-    /// Diagnostic that already contains the location and a hint.
+    /// Error whose text already contains the location and a hint.
     pub(crate) fn diagnostic(text: String) -> Self {
         Self { exit: Exit::Usage, error: anyhow::Error::msg(text), rendered: true }
     }
@@ -95,8 +95,7 @@ impl Failure {
         chain(self.error.as_ref())
     }
 
-    /// Reports whether a signal ended the preparation of a guest, which is not an environment
-    /// error.
+    /// Reports whether a signal interrupted the boot of a guest. That is not an environment error.
     pub(crate) fn is_interrupted(&self) -> bool {
         let mut causes = self.error.chain();
         causes.any(|it| matches!(it.downcast_ref(), Some(GuestError::Interrupted)))
@@ -125,8 +124,8 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// Error and its causes in one line: `fact: cause; hint`. A cause that its parent already contains
-/// is omitted.
+/// Error and its causes in one line: `fact: cause; hint`. A cause whose text is already in the
+/// message is omitted.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

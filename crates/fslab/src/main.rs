@@ -1,4 +1,4 @@
-//! Main program: commands, and the runner that executes a plan.
+//! Program `fslab`: commands, and the runner that executes a plan.
 #![forbid(unsafe_code)]
 
 mod cells;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Before any thread starts: this process may be the init process of a guest.
+    // Called before any thread starts, because this process may be the init process of a guest.
     if let Some(code) = guest::in_guest::run_if_guest(commands::guest::work) {
         return code;
     }

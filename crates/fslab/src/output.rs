@@ -1,9 +1,10 @@
 //! All output to stdout and stderr: results on stdout, everything else on stderr.
 //!
-//! Text may contain file names, plan titles, or lines of the kernel log. Control characters in it
-//! are printed as escapes ([`plain`], [`line`]), so only styles of crate `report` reach a terminal
-//! ([`styled`]). JSON has its own escapes ([`json`]). Bytes of other machine formats, which escape
-//! themselves, are not changed ([`bytes`]).
+//! Text may contain file names, plan titles, or lines of the kernel log. Control characters in such
+//! text are printed as escapes ([`plain`], [`line`]), so the only control sequences that reach a
+//! terminal are styles of crate `report` ([`styled`]). JSON has its own escapes ([`json`]). Bytes
+//! of other machine formats are not changed ([`bytes`]), because these formats have their own
+//! escapes.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -69,14 +70,15 @@ pub(crate) fn event(json: &serde_json::Value) {
     let _gone = writeln!(io::stderr().lock(), "{}", escaped(&json.to_string()));
 }
 
-/// Prints help, the version, or an argument error, and returns the exit status. An error has its
-/// own message, or that of clap.
+/// Prints help, the version, or an argument error, and returns the exit status. `own` is the
+/// message of an error; by default, the message of clap is printed.
 pub(crate) fn usage(error: &clap::Error, own: Option<String>) -> ExitCode {
     if let Some(text) = own {
         message(&text);
         return ExitCode::from(2);
     }
-    // An error repeats arguments, so styles cannot be allowed.
+    // An error message repeats arguments. If they contain control characters, the message is
+    // printed without styles.
     let hostile = std::env::args_os().any(|it| it.to_string_lossy().contains(is_command));
     let terminal = match error.use_stderr() {
         true => io::stderr().is_terminal(),
@@ -94,7 +96,7 @@ pub(crate) fn usage(error: &clap::Error, own: Option<String>) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Text with its lines and tabs, and with other control characters escaped.
+/// Text in which control characters other than line breaks and tabs are escaped.
 pub(crate) fn plain(text: &str) -> String {
     text.split_inclusive('\n')
         .map(|text| match text.strip_suffix("\r\n") {
@@ -113,8 +115,8 @@ fn shown(text: &str, kept: &[char]) -> String {
     replaced(text, kept, |letter| letter.escape_unicode().to_string())
 }
 
-/// JSON with control characters in strings escaped (RFC 8259, section 7). Outside strings JSON has
-/// no such characters except line breaks.
+/// JSON with control characters in strings escaped (RFC 8259, section 7). Outside strings, line
+/// breaks are the only control characters in JSON.
 fn escaped(json: &str) -> String {
     let escape = |letter: char| {
         let mut units = [0; 2];
@@ -134,7 +136,7 @@ fn replaced(text: &str, kept: &[char], escape: impl Fn(char) -> String) -> Strin
     shown
 }
 
-/// Reports whether the reader of stdout exited, as in `fslab … | head`; this is not an error.
+/// Reports whether the reader of stdout exited, as in `fslab … | head`, which is not an error.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
@@ -155,9 +157,9 @@ pub(crate) fn color() -> bool {
     colored(io::stdout().is_terminal(), |name| std::env::var(name).ok())
 }
 
-/// Color decision. `NO_COLOR` disables color (no-color.org). `CLICOLOR_FORCE` enables it even if
-/// stdout is not a terminal, and `CLICOLOR=0` disables it on a terminal (bixense.com/clicolors). A
-/// terminal of type `dumb` has no color.
+/// Decides whether output is colored. `NO_COLOR` disables color (no-color.org). `CLICOLOR_FORCE`
+/// enables it even if stdout is not a terminal, and `CLICOLOR=0` disables it on a terminal
+/// (bixense.com/clicolors). A terminal of type `dumb` has no color.
 fn colored(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     let value = |name: &str| variable(name).filter(|value| !value.is_empty());
     if value("NO_COLOR").is_some() {
@@ -179,8 +181,8 @@ pub(crate) fn legible(report: String) -> String {
 }
 
 /// Reports whether the character locale uses UTF-8. The first variable that is set and not empty
-/// decides (POSIX.1-2024, Base Definitions 8.2). Without any, as in many containers, UTF-8 is
-/// assumed.
+/// decides (POSIX.1-2024, Base Definitions 8.2). If no variable is set, as in many containers,
+/// UTF-8 is assumed.
 fn unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let locale = names.iter().filter_map(|name| variable(name)).find(|value| !value.is_empty());
@@ -190,7 +192,8 @@ fn unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// Sends log messages of the libraries to stderr: warnings, or more with `-v` and `-vv`.
+/// Starts logging to stderr: warnings, with `-v` also info messages, and with `-vv` also debug
+/// messages.
 pub(crate) fn start_log(verbose: u8) {
     let level = match verbose {
         0 => tracing::Level::WARN,

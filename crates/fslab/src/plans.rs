@@ -1,4 +1,4 @@
-//! Built-in plans; search, parsing, overriding, and diagnostics of plans.
+//! Built-in plans, and the search, parsing, overrides, and diagnostics of plans.
 
 mod by_name;
 
@@ -68,7 +68,7 @@ pub(crate) const BUILTIN_PLANS: &[BuiltinPlan] = &[
 /// Plan with its overrides, expanded to cells.
 #[derive(Debug)]
 pub(crate) struct ResolvedPlan {
-    /// Name: that of a built-in plan, or the file name without `.toml`.
+    /// Name of a built-in plan, or the file name without its extension.
     pub(crate) name: String,
     /// Original text, byte for byte.
     pub(crate) text: String,
@@ -80,14 +80,14 @@ pub(crate) struct ResolvedPlan {
     pub(crate) scale: Scale,
     /// Cells.
     pub(crate) cells: Vec<LabeledCell>,
-    /// Storage at that scale.
+    /// Storage with sizes at `scale`.
     pub(crate) storage: Storage,
     /// True if the text was written from options of the command line.
     pub(crate) from_options: bool,
 }
 
 impl ResolvedPlan {
-    /// Finds, reads, and checks a plan, or writes the plan of the given workloads.
+    /// Finds, reads, and checks a plan, or generates a plan of the given workloads.
     ///
     /// # Errors
     /// A diagnostic with file, line, and hint if the plan is invalid.
@@ -119,7 +119,8 @@ impl ResolvedPlan {
             Ok(scale) => (scale, Vec::new()),
             Err(_) => named_scale(&changes.scale, &origin, &text, catalog)?,
         };
-        // Overrides of the command line take precedence over those of a scale.
+        // Overrides on the command line follow those of the named scale, and therefore take
+        // precedence.
         let overrides = settings.into_iter().chain(own).collect();
         let source = text.clone();
         let wrong = |error: PlanError| Failure::diagnostic(explain(&error, &origin, &source));
@@ -143,8 +144,8 @@ impl ResolvedPlan {
         Self::parse(name, text, overrides, scale, catalog, &wrong, &set)
     }
 
-    /// Checks the text of a plan. `wrong` formats an error in the text, `typed` an override as the
-    /// option on the command line.
+    /// Parses and checks the text of a plan. `wrong` converts an error in the text to a message.
+    /// `typed` formats an override as it was typed on the command line.
     pub(crate) fn parse(
         name: String,
         text: String,
@@ -184,19 +185,19 @@ impl ResolvedPlan {
         Ok(Self { name, text, overrides, scale, cells, storage, plan, from_options })
     }
 
-    /// Largest space used by the files of any trial.
+    /// Maximum space that the files of a trial use, over all cells.
     pub(crate) fn footprint(&self) -> model::Bytes {
         let points = self.cells.iter().map(|labelled| &labelled.cell.workload);
         points.map(footprint).max().unwrap_or_default()
     }
 }
 
-/// Override as an option.
+/// Option `--set` for an override.
 pub(crate) fn set(key: &str, value: &str) -> String {
     format!("--set {key}={value}")
 }
 
-/// Scale of a plan without named scales.
+/// Scale given as a number, for a plan without named scales.
 fn known_scale(text: &str) -> Result<Scale, Failure> {
     Scale::parse(text).map_err(|error| {
         Failure::usage(anyhow::anyhow!("--scale {text}: {error}; use a number such as 1/64"))
@@ -207,7 +208,7 @@ fn names(catalog: &Catalog) -> Vec<&str> {
     catalog.all().iter().map(|entry| entry.name.as_str()).collect()
 }
 
-/// Named scale of a plan: its scale of sizes, and its other overrides.
+/// Scale of sizes and other overrides of a named scale of a plan.
 fn named_scale(
     name: &str,
     origin: &str,
@@ -240,8 +241,8 @@ fn named_scale(
     Ok((sizes, settings))
 }
 
-/// Smallest memory limit. The limit includes fslab itself, its buffers, and pages in writeback;
-/// below this value the kernel may kill it.
+/// Smallest memory limit. The limit also applies to fslab itself, its buffers, and pages in
+/// writeback. With less memory, the kernel may kill fslab.
 const MIN_MEMORY: model::Bytes = model::Bytes::mib(64);
 
 fn check_memory_limit(storage: &Storage, scale: Scale) -> Result<(), Failure> {
@@ -258,7 +259,7 @@ fn footprint(point: &model::WorkloadParameters) -> model::Bytes {
     suites::find(&point.suite).map(|suite| (suite.footprint)(point)).unwrap_or_default()
 }
 
-/// Checks that a workload fits the storage, with an eighth in reserve for metadata of the
+/// Checks that a workload fits the storage. An eighth of its size is added for metadata of the
 /// filesystem.
 fn fits(point: &model::WorkloadParameters, storage: &Storage) -> Result<(), ValueError> {
     let needs = footprint(point);
@@ -273,7 +274,7 @@ fn fits(point: &model::WorkloadParameters, storage: &Storage) -> Result<(), Valu
     }
 }
 
-/// Capacity of the storage, as far as this user can determine it.
+/// Capacity of the storage; `None` if this user cannot determine it.
 fn capacity(place: &StorageKind) -> Option<model::Bytes> {
     match place {
         StorageKind::Image { size, count, .. } => {
@@ -287,7 +288,7 @@ fn capacity(place: &StorageKind) -> Option<model::Bytes> {
             Some(model::Bytes::mib(whole_mib))
         }
         StorageKind::Devices { paths } => {
-            // Other files are rejected with the reason when the storage is opened.
+            // A file that is not a block device is rejected later, when the storage is opened.
             let device = |path: &String| {
                 let file_type = fs::metadata(path).map(|metadata| metadata.file_type());
                 file_type.is_ok_and(|file_type| file_type.is_block_device())
@@ -301,7 +302,7 @@ fn capacity(place: &StorageKind) -> Option<model::Bytes> {
     }
 }
 
-/// Maximum size of a plan. The longest built-in plan has 4 KiB.
+/// Maximum size of a plan in bytes. The longest built-in plan has 4 KiB.
 const LONGEST: u64 = 256 << 10;
 
 /// Name, origin, and text of a plan given on the command line.

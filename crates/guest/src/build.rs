@@ -2,8 +2,8 @@
 //!
 //! The input is a [`BuildSpec`] with an optional source. The resulting program is stored in the
 //! [`Cache`], where [`Kernel::find`](crate::Kernel::find) finds it. All filesystems are built in,
-//! so it boots in 0.3 s instead of 2.1 s for the packaged kernel (medians of 5 alternating boots on
-//! two busy CPUs). Its buffers hold the registers of all CPUs.
+//! so the kernel boots in 0.3 s; the packaged kernel needs 2.1 s (medians of 5 alternating boots on
+//! two busy CPUs). Its register buffers are large enough for all CPUs, including those with AMX.
 //!
 //! A build needs a compiler and takes some minutes. It runs in a directory of the cache that is
 //! removed afterwards. The kernel source and programs built from it are not part of fslab; they are
@@ -31,17 +31,18 @@ use crate::{
     modules::hash::sha256,
 };
 
-/// Release suffix of a kernel with buffers for the registers of all CPUs.
+/// Release suffix of a kernel with enlarged register buffers.
 pub(crate) const LARGE_REGISTERS_SUFFIX: &str = "-fslab-amx";
-/// Release suffix of a kernel with the register buffers of its source.
+/// Release suffix of a kernel whose register buffers are as in the source.
 const PLAIN: &str = "-fslab";
-/// Size of these buffers in bytes: CPUs with AMX have 11,008 bytes of registers.
+/// Size of an enlarged register buffer in bytes. CPUs with AMX have 11,008 bytes of registers.
 pub(crate) const REGISTERS: u32 = 12_288;
-/// File of sources before 6.13 that defines the size of the registers, and the definition
-/// (`HOST_FP_SIZE`), which is sufficient for AVX-512.
+/// File that defines the size of the register buffers in sources before 6.13, and the definition
+/// (`HOST_FP_SIZE`). That size is sufficient for AVX-512.
 const OFFSETS: &str = "arch/x86/um/user-offsets.c";
 const ANCHOR: &str = "DEFINE_LONGS(HOST_FP_SIZE, 2696);";
-/// Disk space required by a build. Linux 6.1 took at most 0.64 GB, 0.44 of it for the source.
+/// Disk space required by a build. A build of Linux 6.1 used at most 0.64 GB, including 0.44 GB for
+/// the source.
 const BUILD_SPACE: Bytes = Bytes::gib(2);
 /// Minimum interval between progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
@@ -102,7 +103,7 @@ pub enum Progress {
 /// Result of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltKernel {
-    /// Release of the kernel (`uname -r`), which also selects it.
+    /// Release of the kernel (`uname -r`), by which `--kernel` selects it.
     pub release: String,
     /// Path of the program.
     pub image: PathBuf,
@@ -115,8 +116,8 @@ pub struct BuiltKernel {
 /// # Errors
 /// [`GuestError::Missing`] if the source, a program, or disk space is missing,
 /// [`GuestError::Malformed`] if the source is not a kernel source, [`GuestError::Configuration`]
-/// and [`GuestError::Build`] if it cannot be built, [`GuestError::Interrupted`] if the interrupt
-/// flag is set. Partial results are removed.
+/// and [`GuestError::Build`] if the kernel cannot be built, [`GuestError::Interrupted`] if the
+/// interrupt flag is set. Partial results are removed.
 pub fn build(
     spec: &BuildSpec<'_>,
     report: &mut dyn FnMut(Progress),
@@ -205,7 +206,7 @@ impl Builder<'_, '_> {
         })
     }
 
-    /// Builds in a tree and returns the release of the kernel.
+    /// Builds a kernel in a source tree and returns its release.
     fn build(&mut self, tree: &Path, log: &Path) -> Result<String, GuestError> {
         (self.report)(Progress::Unpacking);
         let Written { files, bytes } = tree::unpack(self.found, self.source, tree)?;
@@ -237,8 +238,8 @@ impl Builder<'_, '_> {
         Ok(release)
     }
 
-    /// Enlarges the register buffers for CPUs with AMX, in a source with a fixed size; newer ones
-    /// read the size from the host. Returns the release suffix of the kernel.
+    /// Enlarges the register buffers for CPUs with AMX if their size is fixed in the source. Newer
+    /// sources read the size from the host. Returns the release suffix of the kernel.
     fn enlarge_buffers(&mut self, tree: &Path) -> Result<&'static str, GuestError> {
         let path = tree.join(OFFSETS);
         let text = fs::read_to_string(&path).unwrap_or_default();
@@ -275,7 +276,7 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// Keeps the log of a failed build, whose directory is removed.
+    /// Copies the log of a failed build to the cache, because the build directory is removed.
     fn keep_log(&self, error: GuestError) -> GuestError {
         let GuestError::Build { step, status, last, log } = error else { return error };
         let kept = self.spec.cache.directory().join(LOG);
@@ -284,7 +285,7 @@ impl Builder<'_, '_> {
     }
 }
 
-/// Text with the larger size; `None` if it does not contain the definition.
+/// Text of the file with the larger size; `None` if the text does not contain the definition.
 fn with_large_buffers(text: &str) -> Option<String> {
     let definition = format!("DEFINE_LONGS(HOST_FP_SIZE, {REGISTERS});");
     text.contains(ANCHOR).then(|| text.replace(ANCHOR, &definition))

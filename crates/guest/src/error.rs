@@ -100,7 +100,7 @@ pub enum GuestError {
     /// A signal interrupted the operation.
     #[error("interrupted")]
     Interrupted,
-    /// The reply of the guest is malformed.
+    /// A message between host and guest is malformed or too long.
     #[error("damaged message between host and guest: {0}")]
     Damaged(String),
 }

@@ -1,5 +1,5 @@
-//! Parsers of untrusted input as fuzz targets. Each accepts any bytes and must neither panic nor
-//! use unbounded time or memory.
+//! Parsers of untrusted input as fuzz targets. Each target accepts any bytes and must neither panic
+//! nor use unbounded time or memory.
 
 use std::{
     ffi::OsStr,
@@ -17,7 +17,7 @@ use crate::{
     modules::Index,
 };
 
-/// Maximum unpacked size of a stream.
+/// Maximum unpacked size of a stream in bytes.
 const LIMIT: u64 = 16 << 20;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -33,7 +33,7 @@ fn directory() -> PathBuf {
 /// inside the cache only, as directories and regular files.
 ///
 /// # Panics
-/// If anything else was created.
+/// If a file was created outside the cache, or a file of another type.
 pub fn kernel(bytes: &[u8]) {
     let directory = directory();
     let (cache, file) = (directory.join("cache"), directory.join("file"));
@@ -86,7 +86,7 @@ pub fn stream(bytes: &[u8]) {
     }
 }
 
-/// ELF file, and the release in it.
+/// ELF file and the kernel release that it contains.
 pub fn elf(bytes: &[u8]) {
     let Ok((file, _path)) = sys::input::in_memory(bytes) else { return };
     let _kind = elf::examine(&file);

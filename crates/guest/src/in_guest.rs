@@ -1,15 +1,15 @@
 //! Roles of this binary in a guest: init process, module loader, and worker.
 //!
 //! A binary calls [`run_if_guest`] before anything else. On a host, the call does nothing. In a
-//! guest, the kernel starts the binary as the init process. It prepares the guest according to the
-//! [`GuestConfig`] in the initramfs, starts the binary again as the worker, and reaps all processes
-//! that end. The kernel also starts the binary as `/sbin/modprobe`. The worker gets a
-//! [`GuestChannel`] to receive requests and to send replies.
+//! guest, the kernel starts the binary as the init process. The init process prepares the guest
+//! according to the [`GuestConfig`] in the initramfs, starts the binary again as the worker, and
+//! reaps all processes that end. The kernel also starts the binary as `/sbin/modprobe`. The worker
+//! gets a [`GuestChannel`] to receive requests and to send replies.
 //!
 //! Errors before the worker has reported that the guest is up are printed on the console, in a line
-//! that begins with `fslab: `. Errors that do not end the guest begin with `fslab note: `. The end
-//! of a worker that fails is printed as well, and is added to the last heartbeat. Then the machine
-//! is switched off. Unwritten data is lost, because a guest is temporary.
+//! that begins with `fslab: `. Errors that do not end the guest begin with `fslab note: `. If the
+//! worker fails, the init process prints the reason, adds it to the last heartbeat, and switches
+//! the machine off. Unwritten data is lost, because a guest is temporary.
 
 use std::{
     fmt::Write as _,
@@ -33,19 +33,20 @@ pub use channel::GuestChannel;
 pub use config::{Device, GuestConfig};
 pub use load::load;
 
-/// Time limit for a device to appear once its driver is loaded. Some drivers probe their disks in
+/// Time limit for a device to appear after its driver was loaded. Some drivers probe their disks in
 /// the background.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(10);
-/// File by which the init process passes the duration of each part of booting to the worker, which
-/// reports them first.
+/// File with the duration of each part of booting. The init process writes this file, and the
+/// worker sends its text as the first heartbeat.
 const BOOTED: &str = "/run/fslab-booted";
 /// File with the message of a worker that panicked.
 const PANICKED: &str = "/run/fslab-panicked";
 
 /// Runs the role of this process in a guest.
 ///
-/// Call it first in `main`. It returns `None` outside a guest, and the exit code that `main`
-/// returns if the process is the worker or the module loader. In the init process it never returns.
+/// Call this function first in `main`. It returns `None` outside a guest. If the process is the
+/// worker or the module loader, it returns the exit code that `main` must return. In the init
+/// process it never returns.
 ///
 /// `work` serves requests until [`GuestChannel::wait`] returns `None`. When `work` returns, the
 /// guest is switched off.
@@ -70,7 +71,8 @@ pub fn run_if_guest(work: fn(GuestChannel) -> ExitCode) -> Option<ExitCode> {
 fn run_worker(work: fn(GuestChannel) -> ExitCode) -> ExitCode {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // The last panic counts: the one of the main thread, which waits for the others.
+        // The file keeps the last panic, which is that of the main thread, because the main thread
+        // waits for all others.
         let _ = fs::write(PANICKED, panic.to_string());
         default_hook(panic);
     }));
@@ -90,8 +92,8 @@ fn read_config() -> Result<GuestConfig, GuestError> {
     GuestConfig::of_text(&text)
 }
 
-/// Disk of the mailbox: the one named on the kernel command line, or the last one of the mailbox's
-/// size.
+/// Disk of the mailbox: the disk named on the kernel command line, otherwise the last disk of the
+/// mailbox's size.
 fn mailbox_disk() -> Result<channel::Disk, GuestError> {
     let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let named = line.split_whitespace().find_map(|word| word.strip_prefix("fslab.mailbox="));
@@ -145,12 +147,12 @@ fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Prints the reason why the guest ends on the console, and waits until it is written.
+/// Prints on the console the reason why the guest ends, and waits until the reason is written.
 fn print_error(text: &str) {
     print_line("fslab", text);
 }
 
-/// Prints an error that does not end the guest on the console.
+/// Prints on the console an error that does not end the guest.
 fn print_note(text: &str) {
     print_line("fslab note", text);
 }

@@ -1,10 +1,10 @@
 //! Initramfs of a guest, built in memory: this binary as the init process, and the programs and
 //! modules required to create and mount filesystems.
 //!
-//! The input is [`Contents`]; the result is an archive that the kernel unpacks ([`build`]).
-//! Programs include their libraries, and scripts their interpreters. They are found without running
-//! a program or writing a file. Owners, times, and working directories are not stored, so the same
-//! contents produce the same bytes.
+//! The input is [`Contents`]; the result is an archive that the kernel unpacks ([`build`]). The
+//! archive also contains the libraries of programs and the interpreters of scripts. They are found
+//! without running a program or writing a file. Owners, times, and working directories are not
+//! stored, so the same contents produce the same bytes.
 //!
 //! ```text
 //! /init                          this binary, the init process; /sbin/modprobe is a link to it
@@ -42,9 +42,9 @@ use program::Kind;
 pub struct Contents<'a> {
     /// This binary. Its symbols, which are most of a debug build, are removed.
     pub program: &'a Path,
-    /// Programs of the host, by name or absolute path: `mkfs.xfs`.
+    /// Programs of the host, by name (`mkfs.xfs`) or absolute path.
     pub programs: &'a [String],
-    /// Absolute paths of host files to copy if they exist: `/etc/mke2fs.conf`.
+    /// Absolute paths of host files to copy if they exist, such as `/etc/mke2fs.conf`.
     pub files: &'a [String],
     /// Available modules.
     pub modules: &'a [Found],
@@ -52,7 +52,7 @@ pub struct Contents<'a> {
     pub at_start: &'a [Found],
     /// Dependencies and aliases of the modules.
     pub on_demand: &'a Index,
-    /// Configuration for the init process, in its own format.
+    /// Configuration for the init process, as written by [`crate::in_guest::GuestConfig::to_text`].
     pub config: &'a str,
 }
 
@@ -110,7 +110,7 @@ fn skeleton(archive: &mut Archive) -> Result<(), String> {
     archive.character("dev/null", 0o666, (1, 3))?;
     archive.character("dev/kmsg", 0o644, (1, 11))?;
     archive.link("usr/sbin/modprobe", "/init")?;
-    // mkfs.nilfs2 requires it.
+    // mkfs.nilfs2 requires this file.
     archive.link("etc/mtab", "/proc/self/mounts")
 }
 

@@ -1,15 +1,14 @@
 //! Kernels for guests.
 //!
 //! [`Kernel::find`] selects a kernel: an installed version, an image with its modules, or a
-//! distribution package, which need not be installed. The result is a [`Kernel`]: an image that the
-//! machine can boot directly, and the directory of its modules. Unpacked files are stored in a
-//! [`Cache`].
+//! distribution package, which need not be installed. The result is a [`Kernel`], which contains
+//! the paths of a bootable image and of its modules. Unpacked files are stored in a [`Cache`].
 //!
 //! Packages and images are untrusted. Nothing in them is executed, nothing is written outside the
 //! cache, and malformed files are rejected.
 //!
-//! Out of scope: the selection of modules ([`crate::modules`]), downloads, and kernels for other
-//! CPUs than x86-64.
+//! Out of scope: the selection of modules ([`crate::modules`]), downloads, and kernels for CPUs
+//! other than x86-64.
 
 pub(crate) mod archive;
 mod boot;
@@ -66,21 +65,22 @@ impl Architecture {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelQuery<'a> {
     /// The default kernel. For a PC: the newest kernel that is installed and readable, or in an
-    /// unpacked package. For user-mode Linux: the newest one built by fslab ([`crate::build`]),
+    /// unpacked package. For user-mode Linux: the newest kernel built by fslab ([`crate::build`]),
     /// otherwise `linux.uml` on `PATH`.
     Newest,
     /// One of:
     ///
     /// - a version or its prefix (`6.1`, `6.1.0-50-amd64`) of a kernel that is installed, in an
     ///   unpacked package, or built by fslab; the newest match is used;
-    /// - the path of a package: `.deb`, or a tar archive compressed by xz, zstd, or gzip;
+    /// - the path of a package: a `.deb`, or a tar archive, which may be compressed by gzip, xz,
+    ///   zstd, or lz4;
     /// - the path of a `vmlinuz`, a `vmlinux`, or a user-mode Linux program.
     ///
     /// A path may be followed by `:MODULES`, a directory `lib/modules/RELEASE` or a package of
-    /// modules. By default, modules are those of the package or, for an image, those at the usual
-    /// place: `/lib/modules/RELEASE` for `/boot/vmlinuz-RELEASE`, `/usr/lib/uml/modules/RELEASE`
-    /// for `/usr/bin/linux.uml`, and the directory of an image in `lib/modules/RELEASE`. This
-    /// applies under any root directory.
+    /// modules. By default, the modules of a package are used. For an image, the default depends on
+    /// its path: `/lib/modules/RELEASE` for `/boot/vmlinuz-RELEASE`, `/usr/lib/uml/modules/RELEASE`
+    /// for `/usr/bin/linux.uml`, and the image's own directory for an image in
+    /// `lib/modules/RELEASE`. The same applies below any other root directory.
     Text(&'a str),
 }
 
@@ -91,7 +91,8 @@ pub struct Kernel {
     pub release: String,
     /// Architecture.
     pub architecture: Architecture,
-    /// Query of the user, or path where the kernel was found.
+    /// Query of the user, path of an installed kernel, file name of an unpacked package, or
+    /// description of a kernel built by fslab.
     pub origin: String,
     /// SHA-256 of the source package or image, in hexadecimal.
     pub hash: String,
@@ -104,11 +105,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Finds a kernel and unpacks it if necessary, which takes some seconds the first time.
+    /// Finds a kernel and unpacks it if it is not cached, which takes some seconds.
     ///
     /// # Errors
-    /// [`GuestError::Missing`] if there is no such kernel, [`GuestError::Malformed`] if the file is
-    /// not a kernel or has another architecture, [`GuestError::Io`] if it cannot be read or the
+    /// [`GuestError::Missing`] if no kernel matches, [`GuestError::Malformed`] if the file is not a
+    /// kernel or has another architecture, [`GuestError::Io`] if the file cannot be read or the
     /// cache cannot be written, and [`GuestError::Interrupted`] if `interrupt` is set.
     pub fn find(
         query: KernelQuery<'_>,

@@ -1,10 +1,9 @@
-//! Check that `/dev/kvm` uses hardware virtualization: some hosts offer it but interpret each
-//! instruction.
+//! Check that `/dev/kvm` uses hardware virtualization. Some hosts have a `/dev/kvm` that interprets
+//! each instruction.
 //!
-//! Such a node opens and accepts every call, and a guest on it prints nothing for minutes. The
-//! check therefore lets a virtual CPU count down from a million, with three attempts of 100 ms
-//! each; hardware needs less than a millisecond. The [`Verdict`] is cached in a directory until the
-//! next boot of the host.
+//! Every call on an interpreting `/dev/kvm` succeeds, but a guest prints nothing for minutes. The
+//! check therefore lets a virtual CPU count down from a million within 100 ms, with three attempts.
+//! The [`Verdict`] is cached in a directory until the next boot of the host.
 
 use std::{
     fs::{self, File},
@@ -16,14 +15,14 @@ use std::{
 
 use crate::{GuestError, supervisor::Isolation};
 
-/// Time limit of the code. A CPU at 1 GHz needs at most 2 ms; an interpreted one needs 4 s.
+/// Time limit of the code. A CPU at 1 GHz needs at most 2 ms; interpretation takes 4 s.
 const LIMIT: Duration = Duration::from_millis(100);
 /// Number of attempts, because a busy host can delay a hardware CPU.
 const TRIES: u32 = 3;
 /// I/O port that the code writes to at its end; the number is arbitrary.
 const PORT: u16 = 0x42;
-/// A loop of a million iterations, then a reload of the page tables, which only a CPU with nested
-/// paging performs without an exit, then the port.
+/// A loop of a million iterations, then a reload of the page tables, which causes an exit on a CPU
+/// without nested paging, then a write to the port.
 ///
 /// ```text
 /// b9 40420f00    mov ecx, 1000000
@@ -52,9 +51,9 @@ pub enum Verdict {
     Missing,
     /// This user cannot open `/dev/kvm`.
     Forbidden,
-    /// The node opens but runs instructions so slowly that it must interpret them.
+    /// `/dev/kvm` runs instructions so slowly that they must be interpreted.
     Interprets,
-    /// The node opens but fails, as described by the text.
+    /// `/dev/kvm` can be opened, but fails as the text describes.
     Broken(String),
 }
 
@@ -90,7 +89,7 @@ impl Verdict {
         Err(GuestError::Unusable { engine: "kvm", why, hint: hint.to_owned() })
     }
 
-    /// Cached form of a verdict; `None` for verdicts that need no run.
+    /// Text of a verdict in the cache; `None` for verdicts that are not cached.
     fn to_text(&self) -> Option<String> {
         match self {
             Self::Runs => Some("runs".to_owned()),
@@ -108,11 +107,11 @@ impl Verdict {
     }
 }
 
-/// Group through which a guest of root, which runs as another user, opens `/dev/kvm`; `None` if
-/// none is required.
+/// Group that a guest needs to open `/dev/kvm` if root boots it, because it then runs as another
+/// user. `None` if no group is needed.
 ///
 /// # Errors
-/// [`GuestError::Unusable`] if only root can open it.
+/// [`GuestError::Unusable`] if only root can open `/dev/kvm`.
 pub fn group() -> Result<Option<u32>, GuestError> {
     let facts = fs::metadata("/dev/kvm").map_err(GuestError::io("cannot read /dev/kvm"))?;
     let allows = |bits| facts.mode() & bits == bits;
@@ -129,8 +128,8 @@ pub fn group() -> Result<Option<u32>, GuestError> {
 
 /// Checks the usability of KVM, in at most about 0.3 s.
 ///
-/// With a directory, the outcome of the run is cached there until the host reboots. Existence and
-/// permissions of the node are checked each time.
+/// With a directory, the result of the loop is cached there until the host reboots. Existence and
+/// permissions of `/dev/kvm` are checked each time.
 pub fn probe(cache_directory: Option<&Path>) -> Verdict {
     let boot = fs::read_to_string(BOOT_ID).unwrap_or_default();
     probe_node(Path::new("/dev/kvm"), boot.trim(), cache_directory)
@@ -140,7 +139,7 @@ fn probe_node(path: &Path, boot: &str, cache_directory: Option<&Path>) -> Verdic
     let node = match File::options().read(true).write(true).open(path) {
         Ok(node) => node,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Verdict::Forbidden,
-        // Also ENXIO and ENODEV: the node exists without its driver.
+        // Also ENXIO and ENODEV: `/dev/kvm` exists, but its driver is not loaded.
         Err(_) => return Verdict::Missing,
     };
     let memory = cache_directory.filter(|_| !boot.is_empty()).map(|d| d.join(CACHED_VERDICT));
@@ -154,7 +153,8 @@ fn probe_node(path: &Path, boot: &str, cache_directory: Option<&Path>) -> Verdic
     }
     let verdict = run(&node);
     if let (Some(file), Some(text)) = (memory, verdict.to_text()) {
-        // A missing cache costs 0.3 s the next time; a partial line is not treated as a verdict.
+        // Without a cache, the next check takes up to 0.3 s. A partial line is not treated as a
+        // verdict.
         let _ = file.parent().map(fs::create_dir_all);
         if let Err(error) = sys::whole::write(&file, format!("{boot} {text}\n").as_bytes()) {
             tracing::debug!("{}: {error}", file.display());

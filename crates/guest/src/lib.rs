@@ -5,8 +5,8 @@
 //! requests until it is dropped. In the guest, the binary is the init process ([`in_guest`]) and
 //! passes each request to a worker. The binary defines the contents of requests and replies.
 //!
-//! Guests need no root and have no network. A guest ends with the process that booted it,
-//! regardless of how that process ends ([`supervisor`]).
+//! Guests do not need root and have no network device. A guest ends when the process that booted it
+//! ends for any reason ([`supervisor`]).
 #![forbid(unsafe_code)]
 
 pub mod build;

@@ -1,10 +1,10 @@
 //! Running guest machine: boot, requests, and shutdown.
 //!
-//! The inputs are a [`Kernel`], an initramfs, and image files as a [`GuestSpec`], and the engine of
-//! this host as [`Ready`]. The result is a [`Machine`], whose init process replies to requests.
-//! Requests and replies are bytes; the binary defines their contents. The machine runs under a
-//! [`supervisor`](crate::supervisor), so that it ends when it is dropped and when this process is
-//! killed.
+//! The inputs are a [`GuestSpec`] (kernel, initramfs, image files) and a [`Ready`] (engine that was
+//! checked on this host). The result is a [`Machine`], whose init process replies to requests.
+//! Requests and replies are bytes, whose meaning this crate does not define. The guest runs under a
+//! [`supervisor`](crate::supervisor), so that it ends when the [`Machine`] is dropped and when this
+//! process is killed.
 
 mod channel;
 mod engine;
@@ -60,16 +60,18 @@ pub struct GuestSpec<'a> {
     pub memory: Bytes,
     /// Number of CPUs; user-mode Linux and icount guests have one.
     pub cpus: u32,
-    /// Disks, in order; the mailbox follows them. Icount guests have none, because the latency of
-    /// host files is not counted; their devices are created inside the guest.
+    /// Disks, in order. The guest has one more disk, the mailbox, through which it exchanges
+    /// messages with the host. Icount guests have no other disk, because the latency of host files
+    /// is not counted: they create their devices in memory.
     pub disks: Vec<Disk>,
     /// Additional words of the kernel command line.
     pub append: Vec<String>,
     /// Directory for the files of the running guest. If it does not exist, it is created for this
-    /// user only. It is removed at the end unless it contains other files. Disk images may be in
-    /// it: they belong to the caller, but are removed if this process is killed. If root boots the
-    /// guest, it runs as `nobody`, who becomes the owner of images in the directory; images in
-    /// other directories have to be readable and writable for that user.
+    /// user only. The directory is removed at the end unless it contains other files.
+    ///
+    /// Disk images in the directory belong to the caller, but are removed if this process is
+    /// killed. If root boots the guest, the guest runs as `nobody`. This user becomes the owner of
+    /// images in the directory and must be able to read and write images in other directories.
     pub directory: PathBuf,
 }
 
@@ -95,7 +97,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 60 s, because heartbeats of emulated guests are late on a busy host, and 30 minutes.
+    /// 60 s without a heartbeat, because emulated guests send heartbeats late on a busy host, and
+    /// 30 minutes per step.
     fn default() -> Self {
         Self { silence: Duration::from_secs(60), step: Duration::from_secs(30 * 60) }
     }
@@ -103,17 +106,17 @@ impl Default for Limits {
 
 /// Time limit for a guest to power off on request.
 const POWERING_OFF: Duration = Duration::from_secs(5);
-/// Time limit for a kernel to end after a panic: it reboots at once (`panic=-1`), but first prints
-/// registers and the stack.
+/// Time limit for a kernel to end after a panic. It reboots at once (`panic=-1`) after it has
+/// printed registers and the stack.
 const PANICKING: Duration = Duration::from_secs(2);
-/// First interval between polls of the mailbox; it grows so that polling does not take CPU time
-/// from the guest.
+/// First interval between polls of the mailbox. The interval doubles up to a maximum, so that
+/// polling takes little CPU time from the guest.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const POLL_INTERVAL_MAX: Duration = Duration::from_millis(20);
 /// Step reported before the first heartbeat.
 const BOOTING: &str = "booting";
 
-/// A running guest. Dropping it ends it.
+/// A running guest. Dropping the value ends the guest.
 #[derive(Debug)]
 pub struct Machine {
     supervisor: Supervisor,
@@ -149,7 +152,8 @@ impl Machine {
             machine: files::arguments(guest, isolation, launch.arguments),
             own: [INITRAMFS, MAILBOX, UML, KERNEL].map(PathBuf::from).to_vec(),
             identity: isolation.identity(group),
-            // Only those in the directory: others existed before and may be valuable.
+            // Only images in the directory are removed: images in other directories may be
+            // valuable.
             orphans: guest.disks.iter().map(|disk| disk.file.clone()).collect(),
             ..SupervisorSpec::default()
         };
@@ -190,9 +194,9 @@ impl Machine {
     /// heartbeat.
     ///
     /// # Errors
-    /// - [`GuestError::Ended`] if the guest ends or panics,
-    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded; the kernel was
-    ///   then requested to print the stacks of its tasks, which it may not survive, so drop the
+    /// - [`GuestError::Ended`] if the guest ends or its kernel panics,
+    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded; a user-mode Linux
+    ///   kernel was then requested to print its task stacks, which may crash it, so drop the
     ///   machine,
     /// - [`GuestError::Interrupted`] if the interrupt flag is set,
     /// - [`GuestError::Damaged`] if the request is too long or the reply is incomplete,
@@ -209,7 +213,7 @@ impl Machine {
         self.poll(limits, on_step, |machine| machine.channel.reply())
     }
 
-    /// Polls until there is an outcome or none can be expected.
+    /// Polls until `outcome` returns a value, the guest ends, or a limit is exceeded.
     fn poll<T>(
         &mut self,
         limits: Limits,
@@ -245,7 +249,7 @@ impl Machine {
             return None;
         }
         let during = self.heartbeat.text.clone();
-        // Read before the stacks, which do not show the cause.
+        // Read before the stacks are printed, which would be the last lines of the console.
         let last = self.supervisor.console().error_line();
         let control = self.control.as_ref();
         let stacks = control.map(|at| stacks::fetch(at, &mut self.supervisor)).unwrap_or_default();
@@ -276,7 +280,8 @@ impl Machine {
         GuestError::Ended { during: self.heartbeat.text.clone(), last }
     }
 
-    /// Time from the start to the first heartbeat, at most 20 ms too long.
+    /// Time from the start to the first heartbeat. The polling interval makes it up to 20 ms too
+    /// long.
     #[must_use]
     pub fn boot_time(&self) -> Duration {
         self.boot_time
@@ -288,13 +293,14 @@ impl Machine {
         self.supervisor.console().text()
     }
 
-    /// Environment facts of the guest, for its records; the keys begin with `guest.`.
+    /// Environment facts of the guest; the keys begin with `guest.`.
     #[must_use]
     pub fn facts(&self) -> Environment {
         self.facts.clone()
     }
 
-    /// Requests the guest to power off with an empty request, waits, and ends what is left.
+    /// Sends an empty request, on which the guest powers off, and waits. A guest that is still
+    /// running is then ended.
     ///
     /// # Errors
     /// [`GuestError::Io`] if the guest cannot be ended.
@@ -306,9 +312,9 @@ impl Machine {
     }
 }
 
-/// Files of a machine in its directory, which is its working directory. Its arguments are therefore
-/// the same for each run, and the path of a socket of user-mode Linux is short enough (unix(7): 108
-/// bytes).
+/// Names of a machine's files in its directory, which is also its working directory. With relative
+/// paths, the arguments are the same in each run, and the path of the control socket of user-mode
+/// Linux is short enough (unix(7): 108 bytes).
 const INITRAMFS: &str = "initramfs";
 const MAILBOX: &str = "mailbox";
 const UML: &str = "uml";

@@ -1,9 +1,9 @@
 //! Protocol between host and guest over a disk that is a file on the host.
 //!
-//! The file is the last and small disk of the guest. Each side writes messages to its own area:
-//! first the payload, and after that is durable, a header sector that makes it valid. This works on
-//! every machine with disks, requires no additional driver, survives a broken console, and needs no
-//! text parsing.
+//! The guest sees the file as its last disk. Each side writes messages to its own area: first the
+//! payload and then a header sector, which makes the payload valid. The guest writes the header
+//! when the payload is durable. The protocol works on every machine with disks, requires no
+//! additional driver, survives a broken console, and needs no text parsing.
 //!
 //! ```text
 //!        0  header of the host's message     32 MiB         header of the guest's message
@@ -12,24 +12,24 @@
 //! ```
 //!
 //! A header and a heartbeat are one sector each, which disks write atomically. Numbers are little
-//! endian. A message is valid if its magic, number, and payload CRC match. Numbers ascend from 1,
-//! and a reply has the number of its request, so neither side mistakes an old message for a new
-//! one.
+//! endian. A message is valid if its magic, number, and payload CRC match. Message numbers ascend
+//! from 1, and a reply has the number of its request, so that an old message is not read as a new
+//! message.
 
 use crate::GuestError;
 
-/// Size of each read and write, so that the guest can use direct I/O.
+/// Unit of reads and writes in bytes, so that the guest can use direct I/O.
 pub(crate) const SECTOR: usize = 4096;
 /// Offset of the guest's heartbeat.
 pub(crate) const HEARTBEAT: u64 = 4096;
-/// Size of the disk.
+/// Size of the disk in bytes.
 pub(crate) const SIZE: u64 = 64 << 20;
-/// Maximum size of a payload.
+/// Maximum size of a payload in bytes.
 pub(crate) const PAYLOAD_MAX: usize = (SIZE / 2) as usize - 2 * SECTOR;
 
 const MAGIC: [u8; 8] = *b"fslabbox";
 const HEARTBEAT_MAGIC: [u8; 8] = *b"fslabalv";
-/// Maximum size of a heartbeat text.
+/// Maximum size of a heartbeat text in bytes.
 const TEXT_MAX: usize = 256;
 
 /// Sender of a message.
@@ -109,7 +109,7 @@ impl Header {
     /// Checks that the header matches a payload.
     ///
     /// # Errors
-    /// [`GuestError::Damaged`] if it does not.
+    /// [`GuestError::Damaged`] if it does not match.
     pub(crate) fn check(&self, payload: &[u8]) -> Result<(), GuestError> {
         let (length, crc) = (payload.len() as u64, crc32fast::hash(payload));
         if length == self.length && crc == self.crc {

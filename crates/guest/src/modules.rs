@@ -1,10 +1,9 @@
 //! Index of a kernel's modules: their dependencies, aliases, and load order.
 //!
-//! The input is a directory of modules as contained in a package ([`Index::read`]). Files that
-//! depmod creates during installation are not required: each module lists its dependencies and
-//! aliases in its section `.modinfo`, and two files list the built-in modules. [`Index::order`]
-//! returns the files to load, in order, by the rules of modprobe(8). This module does not load
-//! anything.
+//! The input is a directory of modules, as it is in a package ([`Index::read`]). Files that depmod
+//! creates during installation are not required: each module lists its dependencies and aliases in
+//! its section `.modinfo`, and two files list the built-in modules. [`Index::order`] returns the
+//! files to load, in order, by the rules of modprobe(8). This module does not load anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -75,9 +74,9 @@ struct Module {
     file: PathBuf,
     /// Required modules.
     depends: Vec<String>,
-    /// Optional modules and aliases to load before it.
+    /// Optional modules and aliases to load before this module.
     pre: Vec<String>,
-    /// Optional modules and aliases to load after it.
+    /// Optional modules and aliases to load after this module.
     post: Vec<String>,
 }
 
@@ -93,7 +92,7 @@ impl Index {
     /// Reads a directory `lib/modules/RELEASE`. With a cache directory, a cached index is used if
     /// names, sizes, and times of the modules are unchanged.
     ///
-    /// Drivers of hardware that no guest has are excluded, as from packages.
+    /// Drivers of hardware that no guest has are excluded.
     ///
     /// # Errors
     /// [`GuestError`] if the directory or a module cannot be read, or a module is damaged.
@@ -111,7 +110,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Index of a kernel without known modules: everything must be built in.
+    /// Index of a kernel whose modules are unknown: everything that it needs must be built in.
     pub fn empty() -> Self {
         Self::default()
     }
@@ -145,10 +144,10 @@ impl Index {
         self.order_with(names, &[])
     }
 
-    /// Like [`Self::order`], followed by the modules of the second list that exist.
+    /// Like [`Self::order`] for `names`, followed by the modules of `optional` that exist.
     ///
     /// # Errors
-    /// Descriptions of missing modules of the first list and of missing dependencies.
+    /// Descriptions of missing modules of `names` and of missing dependencies of any module.
     pub fn order_with(&self, names: &[&str], optional: &[&str]) -> Result<Vec<Found>, Vec<String>> {
         let mut order = LoadOrder::default();
         let names = names.iter().map(|name| (name, true));
@@ -172,7 +171,7 @@ impl Index {
         }
     }
 
-    /// Modules to load before this one, in order.
+    /// Modules to load before this module, in order.
     pub(crate) fn before(&self, name: &str) -> Vec<&str> {
         let mut order = LoadOrder::default();
         if let Some((name, _)) = self.modules.get_key_value(name) {
@@ -223,13 +222,13 @@ impl Index {
 struct LoadOrder<'a> {
     /// Modules in load order.
     done: Vec<&'a str>,
-    /// Modules that were started or finished.
+    /// Modules whose loading was planned or is being planned.
     seen: BTreeSet<&'a str>,
     /// Missing modules.
     missing: BTreeSet<String>,
 }
 
-/// Step of the traversal of the modules. Steps are in a list instead of on the stack, because a
+/// Step of the traversal of the modules. Steps are kept in a list instead of recursion, because a
 /// chain of dependencies can have any length.
 enum Step<'a> {
     /// Load with dependencies.
@@ -241,8 +240,9 @@ enum Step<'a> {
 }
 
 impl<'a> LoadOrder<'a> {
-    /// Adds a module after its dependencies. Optional dependencies (`softdep`) may form cycles with
-    /// required ones; an optional module then waits until the others are loaded.
+    /// Adds a module after its dependencies, and with `after` also the modules that it requests to
+    /// load after itself. Optional dependencies (`softdep`) may form cycles with required ones; an
+    /// optional module in a cycle is loaded after the other modules of the cycle.
     fn add(&mut self, index: &'a Index, module: &'a str, after: bool) {
         let mut steps = vec![Step::Enter(module)];
         let mut later = Vec::new();
@@ -276,7 +276,7 @@ impl<'a> LoadOrder<'a> {
         }
     }
 
-    /// Plans the dependencies of a module; the last step added is the first to run.
+    /// Adds the steps for the dependencies of a module. The last step added is the first to run.
     fn enter(&mut self, index: &'a Index, name: &'a str, after: bool, steps: &mut Vec<Step<'a>>) {
         let Some(module) = index.modules.get(name) else { return };
         if after {
@@ -311,7 +311,7 @@ impl Index {
         names.iter().flat_map(modules).map(Step::Optional).collect::<Vec<_>>().into_iter()
     }
 
-    /// True if a module requires one of these modules.
+    /// True if a module is one of these modules or requires one of them, directly or indirectly.
     fn requires_any(&self, name: &str, these: &BTreeSet<&str>) -> bool {
         let mut seen = BTreeSet::from([name]);
         let mut next = vec![name];

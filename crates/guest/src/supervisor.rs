@@ -2,7 +2,7 @@
 //!
 //! Killing a virtual machine is not enough: user-mode Linux consists of several processes, and the
 //! processes of its guest continue natively if only the first one is killed. The machine therefore
-//! runs under a supervisor, which is this binary again ([`main`], [`COMMAND`]):
+//! runs under a supervisor, which is another process of this binary ([`main`], [`COMMAND`]):
 //!
 //! ```text
 //! fslab ──pipe──> watchdog ──> init process of a pid namespace ──> the machine
@@ -10,17 +10,17 @@
 //!
 //! The kernel closes the pipe when fslab ends for any reason. The watchdog then kills the init
 //! process, and the kernel kills all other processes of the namespace (pid_namespaces(7)). The init
-//! process reaps, and is killed if the watchdog ends (`PR_SET_PDEATHSIG`, prctl(2)). If namespaces
-//! are refused, the watchdog becomes the reaper of orphans (`PR_SET_CHILD_SUBREAPER`) and kills
-//! until it has no children left.
+//! process waits for its children, and is killed if the watchdog ends (`PR_SET_PDEATHSIG`,
+//! prctl(2)). If the kernel refuses namespaces, the watchdog becomes the parent of orphaned
+//! descendants (`PR_SET_CHILD_SUBREAPER`) and kills its children until none are left.
 //!
-//! The machine has no network: its network namespace has no device. If fslab is root, the machine
-//! runs as `nobody`, without capabilities ([`Isolation`]).
+//! The machine has no network if the kernel allows a network namespace, in which only the loopback
+//! device exists. If fslab is root, the machine runs as `nobody`, without capabilities
+//! ([`Isolation`]).
 //!
 //! The input is a [`SupervisorSpec`]. The output is the console of the machine
-//! ([`console::Console`]). Files that the machine needs are created after the watchdog has started
-//! and are removed by it, so that none are left behind. This module is independent of the kind of
-//! machine.
+//! ([`console::Console`]). Files that the machine needs are created after the watchdog has started,
+//! which removes them at the end. This module is independent of the kind of machine.
 
 pub mod console;
 mod init;
@@ -52,7 +52,7 @@ pub use spec::{Containment, SupervisorSpec};
 pub const COMMAND: &str = "guest-supervisor";
 /// Program of this process, also after its file was replaced (proc(5)).
 const THIS_PROGRAM: &str = "/proc/self/exe";
-/// Time limit for the end of the watchdog, which kills and waits for the kernel to finish.
+/// Time limit for the watchdog to kill the machine, clean up, and end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(10);
 /// Commands to the watchdog: start and end the machine.
 const GO: u8 = b'g';
@@ -60,8 +60,8 @@ const END: u8 = b'e';
 
 /// Entry point of the hidden command [`COMMAND`] with its `arguments`.
 ///
-/// Call it before the process starts any thread: a process with threads cannot enter a user
-/// namespace.
+/// Call this function before the process starts any thread: a process with threads cannot enter a
+/// user namespace.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let outcome = match arguments.first().and_then(|role| role.to_str()) {
@@ -72,7 +72,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         _ => SupervisorSpec::of_arguments(&arguments).and_then(|spec| watchdog::run(&spec)),
     };
     outcome.unwrap_or_else(|error| {
-        // No process is left to report a failure to.
+        // A failure to write cannot be reported.
         let _ = writeln!(io::stderr(), "{COMMAND}: {error}");
         ExitCode::from(FAILED)
     })
@@ -85,12 +85,12 @@ const PROBE: &str = "--probe";
 /// Exit status of a supervisor that failed itself, as in `env` and similar programs.
 const FAILED: u8 = 125;
 
-/// Isolation of a guest from the host, as far as the kernel allows it to this process.
+/// Kinds of isolation of a guest from the host that the kernel allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Isolation {
     /// The guest has a pid namespace, and can have a mount namespace.
     pub namespaces: bool,
-    /// The guest has a network namespace without devices.
+    /// The guest has a network namespace, in which only the loopback device exists.
     pub network: bool,
     /// The guest runs as `nobody` if fslab runs as root.
     pub identity: bool,
@@ -102,8 +102,8 @@ const NETWORK: &str = "network";
 const IDENTITY: &str = "identity";
 
 impl Isolation {
-    /// Isolation of the guests of this process. Probed once by another process, within
-    /// milliseconds.
+    /// Isolation of the guests of this process. The first call starts a process that tries each
+    /// kind, which takes milliseconds.
     #[must_use]
     pub fn here() -> Self {
         static PROBED: OnceLock<Isolation> = OnceLock::new();
@@ -118,27 +118,27 @@ impl Isolation {
         })
     }
 
-    /// Identity of a guest; `None` if it is the identity of this process.
+    /// Identity of a guest; `None` if the guest has the identity of this process.
     #[must_use]
     pub fn identity(self, extra_group: Option<u32>) -> Option<Identity> {
         self.identity.then(|| nobody(extra_group))
     }
 }
 
-/// The user `nobody`, which owns no files. Kernels map IDs that they cannot represent to it
-/// (`DEFAULT_OVERFLOWUID` in include/linux/highuid.h), so it exists on every system.
+/// The user `nobody`, which owns no files. Its ID is the same on every system: kernels use it for
+/// IDs that they cannot represent (`DEFAULT_OVERFLOWUID` in include/linux/highuid.h).
 fn nobody(extra_group: Option<u32>) -> Identity {
     const OVERFLOW: u32 = 65534;
     Identity { user: OVERFLOW, group: OVERFLOW, groups: extra_group.into_iter().collect() }
 }
 
-/// True if processes of this user may create namespaces with their own mounts.
+/// True if the kernel allows this process to create namespaces with separate mounts.
 #[must_use]
 pub fn namespaces_allowed() -> bool {
     Isolation::here().namespaces
 }
 
-/// Handle of a supervisor and its machine. Dropping it ends both.
+/// Handle of a supervisor and its machine. Dropping the handle ends both.
 #[derive(Debug)]
 pub struct Supervisor {
     spec: SupervisorSpec,
@@ -151,11 +151,11 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the watchdog; [`Self::start`] then starts the machine. The files of the specification
-    /// may be created once this has returned.
+    /// Starts the watchdog; [`Self::start`] then starts the machine. Create the files of the
+    /// specification after this function has returned.
     ///
     /// # Errors
-    /// [`GuestError::Io`] if this program cannot be started again.
+    /// [`GuestError::Io`] if the watchdog cannot be started.
     pub fn spawn(spec: &SupervisorSpec) -> Result<Self, GuestError> {
         let context = || "cannot start the guest supervisor";
         let (read, write) = io::pipe().map_err(GuestError::io(context()))?;
@@ -203,7 +203,8 @@ impl Supervisor {
         &self.console
     }
 
-    /// Waits at most `time` for the end of the machine, and describes how it ended.
+    /// Waits at most `time` for the end of the machine. Returns a description of the end, or `None`
+    /// if the machine is still running.
     pub fn ended_within(&mut self, time: Duration) -> Option<String> {
         if self.ended.is_none() {
             let time = Timespec::try_from(time).ok();
@@ -223,10 +224,10 @@ impl Supervisor {
         self.ended.clone()
     }
 
-    /// Ends the machine and waits until all of its processes are gone.
+    /// Ends the machine and waits until all of its processes have ended.
     ///
     /// # Errors
-    /// [`GuestError::Io`] if the watchdog does not end; it is then killed.
+    /// [`GuestError::Io`] if the watchdog does not end within 10 s. The watchdog is then killed.
     pub fn end(mut self) -> Result<(), GuestError> {
         self.shut_down().map_err(GuestError::io("cannot end the guest"))
     }
@@ -263,7 +264,7 @@ impl Supervisor {
     /// Removes files left by a supervisor that was killed.
     fn clean(&self) {
         if let Some(path) = &self.spec.temporary {
-            // Empty: machines unlink the files that they create in it.
+            // The directory is empty, because machines unlink the files that they create in it.
             let _ = fs::remove_dir(within(&self.spec.directory, path));
         }
         watchdog::clean(&self.spec, false);
@@ -279,7 +280,7 @@ impl Supervisor {
     fn finish_console(&mut self) {
         self.console.wait_for_end(Duration::from_secs(1));
         if let Some(reader) = self.reader.take_if(|reader| reader.is_finished()) {
-            // The thread does not panic; if it did, the output read so far is available.
+            // The thread does not panic. If it did, the output read so far would be available.
             let _ = reader.join();
         }
     }

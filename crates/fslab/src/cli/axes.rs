@@ -39,11 +39,11 @@ pub(crate) struct Comparison {
 }
 
 impl Axes {
-    /// The options as overrides of a plan: key, value, and the option as typed.
+    /// Options as overrides of a plan: key, value, and the option as typed.
     pub(crate) fn overrides(&self) -> Vec<(String, String, String)> {
         let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
         let directory = self.directory.as_ref().map(|path| path.display().to_string());
-        // The storage first: `directory` also sets the filesystem.
+        // Storage precedes filesystems, because `directory` also sets the filesystem.
         let options = [
             ("image_size", "--image", self.image.clone()),
             ("device", "--device", list(&self.device)),

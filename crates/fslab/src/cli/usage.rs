@@ -18,7 +18,7 @@ use model::{
 
 use super::Arguments;
 
-/// Options of fio that name or place a job, which fslab has no equivalent of.
+/// Options of fio that define names and files of a job. fslab has no equivalent options.
 const JOB_OPTIONS: [&str; 5] = ["name", "filename", "directory", "group_reporting", "time_based"];
 
 /// Parses the command line.
@@ -45,7 +45,7 @@ fn matches(command: Command, arguments: &[OsString]) -> Result<ArgMatches, Error
 }
 
 /// Message for a parser error: `error: ARGUMENT: REASON; HINT`. `None` for help, the version, and
-/// errors that clap describes as well.
+/// errors that clap describes sufficiently.
 pub(crate) fn message(error: &Error, arguments: &[OsString]) -> Option<String> {
     let words: Vec<String> =
         arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -93,7 +93,8 @@ fn subcommand<'a>(root: &'a Command, words: &[String]) -> (String, &'a Command) 
     (name, command)
 }
 
-/// Reason of a rejected value. The parsers of clap describe numbers in terms of Rust.
+/// Reason why a value was rejected. Messages of clap about numbers are replaced, because they
+/// contain Rust syntax.
 fn reason(text: &str) -> String {
     let range = text.split_once(" is not in ").and_then(|(_, range)| range.split_once(".."));
     match range {
@@ -166,7 +167,7 @@ fn conflict(error: &Error) -> Option<String> {
     Some(format!("{one} and {other} exclude each other; remove one of them"))
 }
 
-/// Message for an unknown option, or for one argument too many.
+/// Message for an unknown option or an unexpected argument.
 fn unknown(
     error: &Error,
     root: &Command,
@@ -234,8 +235,7 @@ fn hint(root: &Command, command: &Command, name: &str, option: &str, value: &str
     }
 }
 
-/// Plan key or suite parameter of an option name: its own name, or the one of fslab for a name of
-/// fio.
+/// Plan key or suite parameter with the name of an option, or the equivalent of an option of fio.
 fn parameter(key: &str) -> Option<&'static str> {
     let specs = suites::specs();
     let all = specs.iter().flat_map(|suite| suite.parameters).map(|parameter| parameter.name);
@@ -260,7 +260,7 @@ fn preset(key: &str, value: &str) -> Option<&'static str> {
     suites::preset(name).map(|preset| preset.name.as_str())
 }
 
-/// Value of a parameter for one of fio, such as an I/O engine.
+/// Value of a parameter that is equivalent to a value of fio, such as an I/O engine.
 fn renamed<'a>(parameter: &str, value: &'a str) -> &'a str {
     let specs = suites::specs();
     let mut own =

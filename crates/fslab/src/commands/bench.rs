@@ -1,8 +1,8 @@
 //! `fslab bench`: one workload in one directory.
 //!
-//! The arguments become the text of a plan with overrides, which runs like any plan; the output is
-//! the report of [`report::bench`]. Nothing is formatted. Without `-o` the run file is temporary
-//! ([`super::scratch`]).
+//! The arguments are converted to the text of a plan with overrides, which runs like any plan. The
+//! output is the report of [`report::bench`]. Nothing is formatted. Without `-o` the run file is
+//! temporary ([`super::scratch`]).
 
 mod comparison;
 mod job;
@@ -86,7 +86,7 @@ struct Workload<'a> {
     title: &'static str,
     source: &'static str,
     suite: &'static SuiteSpec,
-    /// Its parameters.
+    /// Parameters of the workload.
     workload: WorkloadParameters,
     /// True for a preset, false for a suite.
     preset: bool,
@@ -96,7 +96,7 @@ impl<'a> Workload<'a> {
     /// Finds the workload.
     ///
     /// # Errors
-    /// If none is given or the name is unknown; the message suggests similar names.
+    /// If no workload is given or the name is unknown. The message suggests similar names.
     fn find(arguments: &'a Bench) -> Result<Self, Failure> {
         let hint = "`fslab list workloads` lists all workloads";
         let Some(name) = arguments.workload.as_deref() else {
@@ -131,7 +131,7 @@ impl<'a> Workload<'a> {
         Err(wrong(format!("unknown workload `{name}`; {near}{hint}")))
     }
 
-    /// Suite parameter for an option that is common to workloads.
+    /// Checks that the suite has the parameter that an option sets.
     ///
     /// # Errors
     /// If the suite has no such parameter.
@@ -155,7 +155,7 @@ impl<'a> Workload<'a> {
     /// Rejects --runtime for a workload that ends after a number of operations.
     ///
     /// # Errors
-    /// If that number is not overridden.
+    /// If the number of operations is not set with `--set`, or if the time is 0.
     fn is_bound_by_time(&self, arguments: &Bench, time: &str) -> Result<(), Failure> {
         if time.split(',').any(|time| Nanos::parse(time) == Ok(Nanos(0))) {
             return Err(wrong(format!(
@@ -184,13 +184,13 @@ impl<'a> Workload<'a> {
         format!("{{ {key} = {} }}", quoted(self.name))
     }
 
-    /// Description of the workload for the report: parameters that differ from the defaults, unless
-    /// they are swept.
+    /// Description of the workload for the report, with parameters that differ from the defaults.
+    /// Parameters with several values are omitted.
     fn subject(&self, record: &RunRecord) -> Subject {
         let points: Vec<_> =
             record.cells.iter().map(|cell| &cell.cell.workload.parameters).collect();
-        // Cells have default values for parameters without effect, so the comparison needs them
-        // too.
+        // In cells, parameters without effect have their default values. The defaults are therefore
+        // refined in the same way before they are compared.
         let settled = suites::refine(self.workload.clone()).ok();
         let settled = settled.as_ref().and_then(|points| points.first()).unwrap_or(&self.workload);
         let parameters = settled.parameters.iter().filter_map(|(name, default)| {
@@ -233,7 +233,7 @@ fn named(name: &str) -> Option<Workload<'_>> {
 /// Absolute path of the directory.
 ///
 /// # Errors
-/// If it is missing, is not a directory, or is not writable.
+/// If the argument is missing, not a directory, or not writable.
 fn directory(arguments: &Bench) -> Result<PathBuf, Failure> {
     let Some(path) = &arguments.directory else {
         return Err(wrong(format!(
@@ -248,7 +248,7 @@ fn directory(arguments: &Bench) -> Result<PathBuf, Failure> {
     if !metadata.is_dir() {
         return Err(wrong(format!("{shown} is not a directory; use the directory to measure in")));
     }
-    // Permissions do not cover filesystems that are read-only or cannot create directories.
+    // Permissions do not show that a filesystem is read-only or cannot create directories.
     let probe = path.join(format!(".fslab-probe-{}", std::process::id()));
     let written = fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe));
     written.map_err(|source| {
@@ -261,10 +261,10 @@ fn directory(arguments: &Bench) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Checks that the crash state is on another filesystem than the one under test.
+/// Checks that the crash state is not on the filesystem under test.
 ///
 /// # Errors
-/// If it is on the same one, or if that cannot be determined.
+/// If the crash state is on the filesystem under test, or if its filesystem cannot be determined.
 fn outside(state: &Path, directory: &Path) -> Result<(), Failure> {
     let shown = state.display();
     rig::guard::store_outside(state, directory).map_err(|refusal| {
@@ -278,8 +278,8 @@ fn outside(state: &Path, directory: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Plan of the bench: its text sets storage and workload, overrides set the rest. It compares
-/// nothing, so it has no A/A control.
+/// Plan for the arguments. Its text sets repetitions, storage, and workload; overrides set the
+/// rest. Nothing is compared, so the plan has no A/A control.
 fn chosen(
     arguments: &Bench,
     workload: &Workload<'_>,
@@ -316,7 +316,7 @@ fn chosen(
         }
         _ => plans::set(key, value),
     };
-    // The user did not write the text, so its lines are not shown.
+    // Errors do not quote lines of the plan, because the user did not write it.
     let error = |error: PlanError| {
         let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         wrong(format!("{}{hint}", error.message))
@@ -330,7 +330,7 @@ fn chosen(
 }
 
 /// Checks that a given parameter has an effect with the other parameters. A parameter without
-/// effect gets its default value, which would not be noticed otherwise.
+/// effect gets its default value, which the user would not notice.
 ///
 /// # Errors
 /// If no cell has the given value.
@@ -342,7 +342,7 @@ fn heeded(
     typed: &str,
 ) -> Result<(), Failure> {
     let Ok(parameter) = suite.parameter(key) else { return Ok(()) };
-    // Several values expand to several cells, and were parsed before.
+    // A list of values is not checked: it expands to several cells, and was parsed before.
     let Ok(asked) = parameter.kind.read(value) else { return Ok(()) };
     let cells = || chosen.cells.iter().map(|cell| &cell.cell.workload.parameters);
     let found = cells().find_map(|parameters| parameters.get(key));
@@ -357,7 +357,7 @@ fn heeded(
     }
 }
 
-/// Run file: the given path, or a temporary file that is removed when this is dropped.
+/// Run file: the given path, or a temporary file that is removed when the value is dropped.
 enum Kept {
     Asked(PathBuf),
     Scratch(Scratch),

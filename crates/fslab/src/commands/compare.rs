@@ -62,7 +62,7 @@ fn is_published(path: &Path) -> bool {
 /// status is success, because nothing is tested.
 ///
 /// # Errors
-/// If there are not exactly two, an option requires a test, or no results can be paired.
+/// If there are not exactly two arguments, an option requires a test, or no results can be paired.
 fn beside(compare: &Compare) -> Result<Exit, Failure> {
     let [first, second] = &compare.runs[..] else {
         let text = "a side-by-side comparison needs exactly two arguments";
@@ -107,7 +107,7 @@ fn beside(compare: &Compare) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Writes a page, not over a run file.
+/// Writes the HTML page of a comparison, but not over a run file.
 ///
 /// # Errors
 /// If the path is that of a run file, or the page cannot be written.
@@ -143,7 +143,7 @@ fn pairs(compare: &Compare) -> CompareOptions {
     }
 }
 
-/// Exit status of the gate; success without one.
+/// Exit status of the gate; success without a gate.
 fn exit(chain: &Chain) -> Exit {
     match chain.gate.as_ref().map(|gate| gate.verdict) {
         None | Some(GateVerdict::Passed) => Exit::Success,

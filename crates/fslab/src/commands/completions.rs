@@ -1,8 +1,8 @@
 //! `fslab completions`: scripts for shells, and the candidates that they show.
 //!
 //! The scripts run `fslab complete -- WORD...` with the words up to the cursor. Candidates are
-//! commands, options, and, as values, the names that this program knows: plans, workloads,
-//! filesystems, metrics, and others.
+//! commands, options, and values of options: names of plans, workloads, filesystems, metrics, and
+//! others.
 
 use std::ffi::OsStr;
 
@@ -47,7 +47,7 @@ pub(super) fn candidates(words: &Complete) -> Result<Exit, Failure> {
     let mut candidates = complete(&mut root, words.words.clone(), last, directory.as_deref())?;
     let option = |it: &CompletionCandidate| it.get_value().to_string_lossy().starts_with('-');
     if words.words.last().is_some_and(|word| word.is_empty()) && !candidates.iter().all(option) {
-        // Options follow a hyphen.
+        // Options are offered only after a hyphen, unless there is no other candidate.
         candidates.retain(|candidate| !option(candidate));
     }
     let mut text = String::new();
@@ -61,7 +61,7 @@ pub(super) fn candidates(words: &Complete) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Command line with a completer for each argument whose values have names.
+/// Command line with a completer for each argument that has named values.
 fn with_values(command: Command) -> Command {
     let runs = command.get_name() == "run" || command.get_name() == "show";
     command.mut_args(|argument| with_value(argument, runs)).mut_subcommands(with_values)
@@ -90,7 +90,7 @@ fn one_of(values: fn() -> Vec<Candidate>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |text: &OsStr| starting_with(text, values()))
 }
 
-/// Names, and files with an extension.
+/// Completer of names, and of files with an extension.
 fn with_files(values: fn() -> Vec<Candidate>, extension: &'static str) -> ArgValueCompleter {
     ArgValueCompleter::new(move |text: &OsStr| {
         let mut candidates = starting_with(text, values());
@@ -106,7 +106,8 @@ fn starting_with(text: &OsStr, values: Vec<Candidate>) -> Vec<CompletionCandidat
     fitting.map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into()))).collect()
 }
 
-/// Candidates of `--set`: keys with `=`, and the values of a key, of which a list may have several.
+/// Candidates of `--set`: keys followed by `=`, then values of the key, which may be separated by
+/// commas.
 fn assignments(text: &OsStr, plan_keys: bool) -> Vec<CompletionCandidate> {
     let Some((key, value)) = text.to_str().and_then(|text| text.split_once('=')) else {
         let keys = keys(plan_keys).into_iter().map(|(key, help)| (format!("{key}="), help));
@@ -137,7 +138,7 @@ fn keys(plan_keys: bool) -> Vec<Candidate> {
     keys
 }
 
-/// Values of a key, as far as they have names.
+/// Named values of a key; none if its values are, for example, numbers or sizes.
 fn values(key: &str) -> Vec<Candidate> {
     match key {
         "filesystem" => filesystems(),

@@ -30,8 +30,9 @@ const DIRECTORY: &str = "demo-directory";
 /// Nine filesystems in a guest.
 const GUEST: &str = "demo-guest";
 
-/// Times on this machine, then instructions of a guest. The two are never in one table, so there
-/// are two runs on one page.
+/// Measures times on this machine, then instructions in a guest. Times and instructions are never
+/// in the same table, so there are two runs in one report. With `--guest`, only the guest is
+/// measured.
 pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     let interrupt = signals::handle_signals()?;
     let kind = demo.guest.unwrap_or(GuestKind::Icount);
@@ -61,7 +62,7 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     let mut second = part(demo, GUEST, Some(kind), first.output.as_deref().map(beside));
     second.view.html = demo.view.html.as_deref().map(beside);
     if possible.is_ok() {
-        // Checked first, not after minutes.
+        // Checked before the first part, which takes minutes.
         second.output.as_deref().map_or(Ok(()), run_setup::check_new_file)?;
     }
     let measured = run::measure(&interrupt, &first, state)?;
@@ -76,7 +77,7 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     };
     match in_guest {
         Some(measured @ Measured::Run(_)) => ended(demo, measured, Some(*native)),
-        // The results of the first part are stored and shown.
+        // The second part was interrupted; the results of the first part are shown.
         Some(Measured::Early(exit)) => {
             run::show(&[&native], demo.view.json)?;
             Ok(exit)
@@ -85,7 +86,7 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
     }
 }
 
-/// Second part. If it fails, the first one is reported alone.
+/// Measures the second part. If this fails, only the first part is reported.
 fn in_guest(
     demo: &Demo,
     interrupt: &Arc<AtomicBool>,
@@ -101,7 +102,8 @@ fn in_guest(
     }
 }
 
-/// Prints the results, those of the first part first, and returns the worse exit status.
+/// Prints the results of the parts in their order, and returns the first exit status that is not
+/// success.
 fn ended(demo: &Demo, measured: Measured, earlier: Option<Finished>) -> Result<Exit, Failure> {
     let finished = match measured {
         Measured::Early(exit) => return Ok(exit),

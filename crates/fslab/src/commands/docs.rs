@@ -114,7 +114,7 @@ fn sections(command: &mut Command, above: &str, body: &mut String) {
     }
 }
 
-/// Help without the trailing spaces that clap leaves in wrapped lines.
+/// Help text without the trailing spaces that clap leaves in wrapped lines.
 fn plain(command: &mut Command) -> String {
     let help = command.render_long_help().to_string();
     help.trim_end().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")

@@ -56,7 +56,8 @@ pub(super) fn run(doctor: &Doctor) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Support of stacked block devices, with hints; kinds with the same reason share a line.
+/// Lines about the support of stacked block devices, with hints. Layers that are missing for the
+/// same reason share a line.
 fn layers() -> Vec<String> {
     let (mut usable, mut missing) = (Vec::new(), Vec::<(String, Vec<String>)>::new());
     for (name, availability) in layer_support(&RealHost) {

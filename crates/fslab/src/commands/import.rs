@@ -20,7 +20,7 @@ use crate::{
     runner::now_unix,
 };
 
-/// Maximum file size; 3,000 records fit.
+/// Maximum file size in bytes, sufficient for 3,000 records.
 const LONGEST: u64 = 1 << 20;
 
 /// File name for stdin.
@@ -57,8 +57,8 @@ pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Text of a file, or of stdin, in any encoding that extends ASCII. The parser ignores all other
-/// bytes.
+/// Text of a file, or of stdin, in any encoding that extends ASCII. Other bytes may be replaced,
+/// because the parser ignores them.
 fn text(file: &Path) -> Result<String, Failure> {
     let bytes = match file.to_str() {
         Some(STDIN) => sys::input::of(io::stdin().lock(), LONGEST),
@@ -105,7 +105,7 @@ fn name(records: &mut [Record], names: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Run file: the given path, or next to the first file.
+/// Path of the run file: the given path, or a path next to the first file.
 fn place(arguments: &Import) -> PathBuf {
     match (&arguments.output, arguments.files.first()) {
         (Some(path), _) => path.clone(),

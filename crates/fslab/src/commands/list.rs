@@ -1,4 +1,5 @@
-//! `fslab list`: lists everything that plans and commands can name. A word narrows the list.
+//! `fslab list`: lists everything that plans and commands can name. A word selects the entries that
+//! contain it.
 
 use clap::ValueEnum;
 use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Row, Table, presets};
@@ -37,10 +38,11 @@ pub(super) fn run(list: &List) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Rows that contain a word, without the sources of workloads, which cite many programs.
+/// Rows of a table that contain a word. The sources of workloads are not searched, because they
+/// cite many programs.
 ///
 /// # Errors
-/// If no row contains it; the message suggests a similar word.
+/// If no row contains the word. The message suggests a similar word.
 fn narrowed(table: Table, word: Option<&str>, kind: &str) -> Result<Table, Failure> {
     let Some(word) = word.map(str::to_lowercase) else { return Ok(table) };
     let columns = if kind == "workloads" { 3 } else { usize::MAX };
@@ -64,7 +66,7 @@ fn narrowed(table: Table, word: Option<&str>, kind: &str) -> Result<Table, Failu
     Ok(narrowed)
 }
 
-/// Error about a word that nothing contains, with the nearest name or part of a name.
+/// Error about a word that no entry contains, with the most similar name or part of a name.
 fn unknown<'a>(word: &str, kind: &str, names: impl Iterator<Item = &'a str> + Clone) -> Failure {
     let parts = names.clone().flat_map(|name| name.split(['-', '_', '.', '@']));
     let near = nearest(word, names).or_else(|| nearest(word, parts.filter(|part| part.len() > 2)));
@@ -74,7 +76,8 @@ fn unknown<'a>(word: &str, kind: &str, names: impl Iterator<Item = &'a str> + Cl
     ))
 }
 
-/// Filesystems: available here, or the reason and a hint.
+/// Filesystems with their availability on this machine. Missing filesystems have a reason and a
+/// hint.
 pub(super) fn filesystems(catalog: &Catalog) -> Table {
     let host = RealHost;
     let mut table = table(&["filesystem", "here", "minimum size", "title, or hint"]);
@@ -92,8 +95,8 @@ pub(super) fn filesystems(catalog: &Catalog) -> Table {
     table
 }
 
-/// Parameters that most commands set, in the order of the list; the others follow in the order of
-/// their suite.
+/// Parameters that most commands set, in the order in which they are listed. Other parameters
+/// follow in the order of their suite.
 const FIRST: [&str; 20] = [
     "direction",
     "access_pattern",
@@ -117,10 +120,11 @@ const FIRST: [&str; 20] = [
     "loadfile",
 ];
 
-/// Suites with their parameters: all, the one of this name, or those whose names contain the word.
+/// Suites with their parameters: all suites, the suite with this name, or all suites whose names
+/// contain the word.
 ///
 /// # Errors
-/// If there is none; the message suggests a similar name.
+/// If no suite matches. The message suggests a similar name.
 fn suites(word: Option<&str>) -> Result<String, Failure> {
     let all = || suites::ALL.iter().map(|suite| suite.spec);
     let found: Vec<_> = match word {
@@ -158,7 +162,7 @@ fn suites(word: Option<&str>) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Text as lines of the width of the terminal; further lines are indented.
+/// Text wrapped to the width of the terminal. Continuation lines are indented.
 fn wrapped(text: &str) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in text.split(' ') {
@@ -175,7 +179,7 @@ fn wrapped(text: &str) -> String {
     lines + "\n"
 }
 
-/// Parameters with those of [`FIRST`] before the others.
+/// Parameters, sorted so that those in [`FIRST`] come first.
 fn by_use(parameters: &[ParameterSpec]) -> Vec<&ParameterSpec> {
     let place = |spec: &&ParameterSpec| {
         FIRST.iter().position(|name| *name == spec.name).unwrap_or(FIRST.len())
@@ -219,7 +223,7 @@ fn warnings() -> Table {
     table
 }
 
-/// Chart kinds with the question that each answers.
+/// Chart kinds with their descriptions.
 fn charts() -> Table {
     let mut table = table(&["chart", "content"]);
     for kind in ChartKind::ALL {
@@ -228,7 +232,7 @@ fn charts() -> Table {
     table
 }
 
-/// Studies with their content; built-in plans have the names of their studies.
+/// Studies with the tables and charts that they add to a report.
 fn views() -> Table {
     let mut table = table(&["study", "tables and charts that come first in the report"]);
     for (name, holds) in report::views() {

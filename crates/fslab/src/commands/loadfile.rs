@@ -24,7 +24,7 @@ use crate::{
 /// with seed 0.
 ///
 /// # Errors
-/// If one cannot be read or replayed.
+/// If a loadfile cannot be read or replayed.
 pub(super) fn of(chosen: &ResolvedPlan) -> Result<Vec<Environment>, Failure> {
     let mut loads = Vec::new();
     for labelled in &chosen.cells {
@@ -85,7 +85,7 @@ fn summarize(arguments: &Loadfile) -> anyhow::Result<Exit> {
 /// Writes a new file; an existing file is not changed.
 fn write(load: &Load, path: &Path) -> anyhow::Result<()> {
     let there = || anyhow::anyhow!("{} already exists; use another file", path.display());
-    // Before the loadfile is generated, which can take seconds.
+    // Checked before the loadfile is generated, which can take seconds.
     if path.symlink_metadata().is_ok() {
         return Err(there());
     }

@@ -1,5 +1,5 @@
-//! Published results, named in place of a run file: `fslab report`, and the messages of other
-//! commands about them.
+//! Published results as arguments in place of a run file: their output by `fslab report`, and
+//! errors of commands that require a run file.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub(super) fn run(name: &str, arguments: &Report) -> Result<Exit, Failure> {
 /// Published results in a format, or for the terminal.
 ///
 /// # Errors
-/// If the format is not available for them; the message lists those that are.
+/// If the format is not available for published results. The message lists available formats.
 fn text(set: &'static Published, format: Option<Format>, detail: bool) -> Result<String, Failure> {
     let name = set.full_name();
     let records = |layout| {

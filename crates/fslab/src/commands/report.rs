@@ -1,4 +1,4 @@
-//! `fslab report`: renders a run from its run file, or published results by name.
+//! `fslab report`: renders a run file, or published results given by name.
 
 pub(super) mod charts;
 mod outputs;
@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
     let outputs = Outputs::of(arguments)?;
     let record = read(&RunFilePath::find(&arguments.run))?;
     outputs.apart_from(&arguments.run)?;
-    // Samples and records of other programs need no statistics.
+    // Computed on first use, because formats that contain only samples need no statistics.
     let view = LazyCell::new(|| viewed(&arguments.run, &record));
     if let Some((format, to)) = &outputs.text {
         match format {
@@ -56,8 +56,8 @@ pub(super) fn viewed(path: &Path, record: &RunRecord) -> View {
     view
 }
 
-/// The last earlier run of the same plan among the files `PLAN-*.fslab` next to a run file. Files
-/// that cannot be read are ignored.
+/// The last earlier run of the same plan among the files `PLAN-*.fslab` next to a run file. Only
+/// the last four files by name are read. Files that cannot be read are ignored.
 fn previous(path: &Path, record: &RunRecord) -> Option<RunRecord> {
     const READ_MAX: usize = 4;
     let directory = std::path::absolute(path).ok()?.parent()?.to_owned();
@@ -66,7 +66,7 @@ fn previous(path: &Path, record: &RunRecord) -> Option<RunRecord> {
     let names = fs::read_dir(&directory).ok()?.flatten();
     let mut names: Vec<String> =
         names.filter_map(|entry| entry.file_name().into_string().ok()).filter(earlier).collect();
-    // Default names end with the time.
+    // Default names end with the start time, so the order of names is that of the runs.
     names.sort();
     let own = path.file_name()?.to_str()?;
     let before = names.iter().rev().filter(|name| name.as_str() != own).take(READ_MAX);
@@ -78,7 +78,7 @@ fn previous(path: &Path, record: &RunRecord) -> Option<RunRecord> {
     runs.filter(earlier).max_by_key(|run| run.info.started_unix)
 }
 
-/// Run in a format.
+/// Renders a run in a format.
 ///
 /// # Errors
 /// If the format requires another suite, or the run cannot be written in it.
@@ -146,7 +146,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Rejects writing a report over its run file.
 ///
 /// # Errors
-/// If both paths are one file.
+/// If both paths refer to the same file.
 pub(super) fn apart(output: &Path, run_file: &Path) -> Result<(), Failure> {
     match same(output, run_file) {
         false => Ok(()),
@@ -157,7 +157,7 @@ pub(super) fn apart(output: &Path, run_file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Reports whether two paths refer to one file, existing or not, by any names and links.
+/// Reports whether two paths refer to the same file, which need not exist. Links are resolved.
 fn same(a: &Path, b: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let file = |path| fs::metadata(path).ok().map(|own| (own.dev(), own.ino()));

@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
 pub(super) enum Measured {
     /// No report: nothing was left to do, the run was interrupted, or it has to be resumed.
     Early(Exit),
-    /// With a report.
+    /// Session with a report.
     Run(Box<Finished>),
 }
 
@@ -96,7 +96,8 @@ pub(super) fn show(finished: &[&Finished], json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs a plan, or continues a run, until it ends or `interrupt` is set; writes the HTML report.
+/// Runs a plan or continues a run, until the run ends or `interrupt` is set. Writes the HTML report
+/// of a run that ended.
 ///
 /// # Errors
 /// If a requirement is missing or rejected, or the report cannot be written.
@@ -218,8 +219,8 @@ fn has_ended(path: &Path) -> Result<bool, Failure> {
     Ok(record.cells.iter().all(|cell| cell.state != CellState::Open))
 }
 
-/// Completes a run that was killed after its last trial: sets its end, writes back the SQLite log,
-/// and moves a run file from memory to its final path.
+/// Completes a run that was killed after its last trial: sets the end time of the run, writes back
+/// the SQLite log, and moves a run file from memory to its final path.
 fn settle(path: &Path) -> anyhow::Result<()> {
     let working = RunFilePath::find(path);
     let mut log = working.clone().into_os_string();
@@ -228,7 +229,8 @@ fn settle(path: &Path) -> anyhow::Result<()> {
     if ended && !Path::new(&log).exists() && working == path {
         return Ok(());
     }
-    // Closing the file writes the log back. If another process has it open, that process does so.
+    // Closing the file writes the log back. If another process has the file open, that process
+    // writes the log back.
     if let Ok((store, record)) = Store::resume(&working)
         && record.info.ended_unix.is_none()
     {
@@ -282,9 +284,11 @@ fn resume(path: &Path, arguments: &Run, env: &RunEnvironment<'_>) -> Result<Prep
     Ok(Prepared::new(Backend::Local(Box::new(rig)), store, record, keeping, &chosen))
 }
 
-/// Warnings of a run that continues in another session: new problems, and host facts that changed.
+/// Warning about a run that continues in another session, with the names of host facts that
+/// changed.
 ///
-/// A different kernel, tool, or command is a different subject, and is rejected.
+/// Another kernel release, filesystem tool, or mkfs command is an error, because later trials would
+/// measure something else.
 fn resumed(record: &RunRecord, now: &model::Environment) -> Result<Vec<Warning>, Failure> {
     let beyond = now.beyond(&record.environment);
     let subject = |name: &str| name == "kernel.release" || name.starts_with("filesystem.");
@@ -295,7 +299,7 @@ fn resumed(record: &RunRecord, now: &model::Environment) -> Result<Vec<Warning>,
              previous one, or start a new run"
         )));
     }
-    // Facts that contain the run's loop device or image differ by design.
+    // Measured facts, and facts that contain the run's loop device or image, may differ.
     let of_the_host = |name: &str| {
         let measured = ["generator.", "clock.", "device.", "boot."];
         !measured.iter().any(|prefix| name.starts_with(prefix)) && name != "backing.usable_bytes"
@@ -306,7 +310,7 @@ fn resumed(record: &RunRecord, now: &model::Environment) -> Result<Vec<Warning>,
     Ok(if known(&resumed) { Vec::new() } else { vec![resumed] })
 }
 
-/// Overrides of the command line, which every report shows.
+/// Warnings about overrides on the command line, which every report shows.
 fn amended(chosen: &ResolvedPlan) -> Vec<Warning> {
     let scale = (chosen.scale != model::Scale::ONE).then(|| format!("--scale {}", chosen.scale));
     let settings = chosen.overrides.iter().map(|(key, value)| format!("{key} = {value}"));
@@ -318,7 +322,8 @@ pub(super) fn free_name(plan: &str) -> PathBuf {
     PathBuf::from(format!("{plan}-{}.fslab", report::stamp(now_unix())))
 }
 
-/// A device or a kept image now contains the run's filesystem, and must be specified again.
+/// Option that a resumed run requires: a device or a kept image now contains a filesystem of the
+/// run, so overwriting must be allowed again.
 fn destroy_again(place: &StorageKind) -> &'static str {
     match place {
         StorageKind::Devices { .. } | StorageKind::Image { file: Some(_), .. } => {
@@ -348,7 +353,8 @@ fn bootable(prepared: &Prepared, arguments: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends a session before a reboot: reboots if requested, otherwise prints how to continue.
+/// Ends a session before a reboot: reboots if the user requested it, otherwise prints how to
+/// continue.
 fn reboot_required(
     ended: &RunEnd,
     arguments: &Run,
@@ -434,7 +440,7 @@ impl Run {
     /// Path of the HTML report of a run file.
     ///
     /// # Errors
-    /// If it is the run file itself.
+    /// If the path is that of the run file itself.
     fn html(&self, run_file: &Path) -> Result<PathBuf, Failure> {
         let html = self.view.html.clone().unwrap_or_else(|| run_file.with_extension("html"));
         super::report::apart(&html, run_file)?;

@@ -1,16 +1,17 @@
 //! Working and final path of the run file.
 //!
 //! The run file must not be on the filesystem under test, because storing a trial would become part
-//! of the load. For devices and images such a path is rejected. A directory, however, is often on
-//! the only filesystem that its user may write to. Its run file is written in memory (`/dev/shm`,
-//! tmpfs(5)) and copied to its final path when the run ends or is interrupted. After a kill the
-//! working copy remains in memory under a name derived from the final path, and `--resume` finds
-//! it.
+//! of the load. If the plan uses devices or images, such a path is rejected. A directory under
+//! test, however, is often on the only filesystem that its user may write to. In this case, the run
+//! file is written in memory (`/dev/shm`, tmpfs(5)) and copied to its final path when the run ends
+//! or is interrupted. After a kill the working copy remains in memory under a name derived from the
+//! final path, and `--resume` finds it.
 //!
-//! A resumed run is copied into memory. The file at the final path stays until it is replaced as a
-//! whole, so a power loss costs at most the trials of this session. If both files exist, their
-//! content decides which is newer: both must be of one run, and one must contain all trials of the
-//! other. Everything else is an error; a file of another run is never replaced.
+//! The run file of a resumed run is copied into memory. The file at the final path stays until it
+//! is replaced as a whole, so a power loss costs at most the trials of this session. If both files
+//! exist, their contents determine the newer file: both must belong to the same run, and the newer
+//! file must contain all trials of the other file. Otherwise an error is reported; a file of
+//! another run is never replaced.
 
 use std::{
     fs::{self, DirBuilder},
@@ -38,8 +39,8 @@ use crate::exit::Failure;
 /// Directory in memory in which every user may create a directory.
 const MEMORY: &str = "/dev/shm";
 
-/// Final and working path of a run file; usually the same. A started run file is moved to its final
-/// path even if the run fails.
+/// Final and working path of a run file, which are usually the same. Dropping it moves a working
+/// copy in use to its final path, even if the run failed.
 #[derive(Debug)]
 pub(super) struct RunFilePath {
     begun: bool,
@@ -67,7 +68,7 @@ impl RunFilePath {
         Ok(Self { begun: false, place: place.into(), working })
     }
 
-    /// File to read: the one at the final path, or a newer working copy in memory.
+    /// File to read: the file at the final path, or a newer working copy in memory.
     pub(super) fn find(place: &Path) -> PathBuf {
         let working = in_memory(place).ok().filter(|file| memory().is_ok() && exists(file));
         let Some(working) = working else { return place.into() };
@@ -92,10 +93,11 @@ impl RunFilePath {
         )))
     }
 
-    /// Prepares for writing. The working copy of a resumed run gets its previous content.
+    /// Prepares the working copy, if there is one. For a resumed run, it gets the content of the
+    /// file at the final path.
     ///
     /// # Errors
-    /// If memory is insufficient, or the newer of two files cannot be determined.
+    /// If the copy cannot be written, or the newer of the two files cannot be determined.
     pub(super) fn begin(&mut self) -> anyhow::Result<()> {
         if self.working == self.place {
             return Ok(());
@@ -134,12 +136,12 @@ impl RunFilePath {
     /// working copy is removed.
     ///
     /// # Errors
-    /// If the final path cannot be written or contains another run; the working copy then stays.
+    /// If the final path cannot be written or contains another run. The working copy is then kept.
     pub(super) fn end(&self) -> anyhow::Result<()> {
         if self.working == self.place {
             return Ok(());
         }
-        // Fails if another process resumes the run.
+        // Locking fails if another process is resuming the run.
         let _held = Lock::take(&self.working)?;
         let copied = || format!("copying {} to {}", self.working.display(), self.place.display());
         let image = store::image(&self.working)?;
@@ -162,7 +164,7 @@ impl RunFilePath {
         Ok(self.forget()?)
     }
 
-    /// Removes the working copy; its lock is held.
+    /// Removes the working copy. The caller must hold its lock.
     fn forget(&self) -> io::Result<()> {
         for name in ["-wal", "-shm", ""] {
             let mut file = self.working.as_os_str().to_owned();
@@ -207,7 +209,7 @@ fn new(place: &Path, image: &[u8]) -> io::Result<()> {
     fresh.place_new().map(drop)
 }
 
-/// Replaces a file if it is still the one that was compared.
+/// Replaces a file, unless it has changed since it was compared.
 fn replace(place: &Path, compared: &fs::Metadata, image: &[u8]) -> io::Result<()> {
     let fresh = Fresh::beside(place, 0o600)?;
     fresh.file().write_all(image)?;
@@ -221,7 +223,7 @@ fn replace(place: &Path, compared: &fs::Metadata, image: &[u8]) -> io::Result<()
     fresh.replace().map(drop)
 }
 
-/// Newer one of two files, which contains all trials of the other.
+/// Newer of two files, which contains all trials of the other file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Newer {
     Place,
@@ -229,11 +231,11 @@ enum Newer {
     Working,
 }
 
-/// Compares the content of two files.
+/// Determines the newer of two files from their contents.
 ///
 /// # Errors
-/// If they are of different runs, each has trials that the other does not have, or one cannot be
-/// read.
+/// If the files belong to different runs, each has trials that the other does not have, or a file
+/// cannot be read.
 fn newer(place: &Path, working: &Path) -> anyhow::Result<Newer> {
     let (there, here) = (store::read(place)?, store::read(working)?);
     let begun = |run: &RunRecord| RunInfo { ended_unix: None, ..run.info.clone() };
@@ -251,8 +253,8 @@ fn newer(place: &Path, working: &Path) -> anyhow::Result<Newer> {
     Ok(if held(&there) > held(&here) { Newer::Place } else { Newer::Working })
 }
 
-/// Rejects, as root, resuming a run file that another user could have written: its plan runs
-/// programs as root.
+/// Checks, as root, that no other user could have written a run file, because a resumed run runs
+/// the programs of the plan as root.
 ///
 /// # Errors
 /// If another user owns the file or may write to it.
@@ -298,11 +300,11 @@ pub(super) fn writable(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Temporary run file: in the state directory, or in memory if that is on the filesystem under
-/// test.
+/// Temporary run file: in the state directory, or in memory if the state directory is on the
+/// filesystem under test.
 ///
 /// # Errors
-/// If no directory can be created for it.
+/// If no directory for the file can be created.
 pub(super) fn scratch(state: &Path, directory: &Path) -> anyhow::Result<Scratch> {
     let made =
         fs::create_dir_all(state).and_then(|()| match same_device(&state.join("x"), directory) {
@@ -320,7 +322,8 @@ pub(super) fn scratch(state: &Path, directory: &Path) -> anyhow::Result<Scratch>
     })
 }
 
-/// Removes temporary run files for `fslab clean`; returns one line per file.
+/// Removes temporary run files for `fslab clean`. Returns a line for each of them, and for each
+/// working copy of a killed run, which is kept.
 pub(super) fn clean(state: &Path) -> Vec<String> {
     let memory = memory();
     let places = [Some(state), memory.as_deref().ok()];
@@ -339,7 +342,8 @@ pub(super) fn clean(state: &Path) -> Vec<String> {
     lines
 }
 
-/// Working copy in memory without a writer. It is never removed, because it may be the only copy.
+/// Line about a working copy in memory; `None` if a process is writing it. A working copy is never
+/// removed, because it may be the only copy.
 fn in_memory_line(working: &Path) -> Option<String> {
     let shown = working.display();
     if matches!(Lock::take(working), Err(StoreError::Busy(_))) {
@@ -362,7 +366,8 @@ fn note(working: &Path) -> PathBuf {
 /// Directory of this user in memory.
 ///
 /// # Errors
-/// If it does not exist or may belong to another user; the parent directory is writable by all.
+/// If the directory does not exist, or another user owns it or may write to it. That is possible
+/// because all users can write to its parent directory.
 fn memory() -> anyhow::Result<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let directory = Path::new(MEMORY).join(format!("fslab-{user}"));
@@ -397,8 +402,8 @@ fn in_memory(place: &Path) -> anyhow::Result<PathBuf> {
     Ok(Path::new(MEMORY).join(format!("fslab-{user}")).join(file))
 }
 
-/// Reports whether two paths are on one filesystem; the directory represents a file that does not
-/// exist.
+/// Reports whether a file is on the filesystem of a directory. The file need not exist, because its
+/// parent directory is checked.
 fn same_device(file: &Path, directory: &Path) -> bool {
     let parent = match file.parent() {
         Some(parent) if parent != Path::new("") => parent,

@@ -1,7 +1,7 @@
 //! Setup and execution of one session of a run.
 //!
-//! Input: a checked plan and the name of a run file. Output: a [`Prepared`] run, and later its
-//! [`RunEnd`]. The commands print messages and write reports.
+//! Input: a checked plan and the name of a run file. Output: a [`Prepared`] run and, after its
+//! execution, its [`RunEnd`]. This module prints no messages and writes no reports.
 
 use std::{
     path::Path,
@@ -38,7 +38,7 @@ use crate::{
     screen::Screen,
 };
 
-/// Everything a run needs before its first trial.
+/// Run that is ready for its first trial.
 pub(super) struct Prepared {
     /// Host or guests.
     pub(super) backend: Backend,
@@ -50,7 +50,7 @@ pub(super) struct Prepared {
     pub(super) keeping: RunFilePath,
     /// Kind of storage.
     pub(super) place: StorageKind,
-    /// Check each filesystem after its trial.
+    /// True to check each filesystem with fsck after its trial.
     pub(super) fsck: bool,
     /// True if the memory of the workload is limited.
     pub(super) memory_limited: bool,
@@ -173,10 +173,11 @@ pub(super) fn info(chosen: &ResolvedPlan, id: String, seed: u64, storage: String
     }
 }
 
-/// Creates the external directory if a task needs it, so that a run without one does not start.
+/// Creates the external directory if a task needs it, so that the run does not start if the
+/// directory cannot be created.
 ///
 /// # Errors
-/// If it cannot be created.
+/// If the directory cannot be created.
 pub(super) fn external_directory(
     rig: &mut Rig,
     cells: &[CellRecord],
@@ -199,7 +200,7 @@ pub(super) struct RunControl<'a> {
     pub(super) catalog: &'a Catalog,
     /// Display.
     pub(super) screen: &'a Screen,
-    /// Filled by the workers.
+    /// Progress of the current phase, updated by its workers.
     pub(super) progress: &'a Progress,
     /// Set by a signal.
     pub(super) interrupt: &'a AtomicBool,
@@ -232,7 +233,7 @@ pub(super) fn execute(prepared: Prepared, with: &RunControl<'_>) -> anyhow::Resu
     let notify = |event: &Event<'_>| with.screen.show(event);
     let conditions = Conditions {
         seed: record.info.seed,
-        // An icount guest runs its own session with its own clock.
+        // Clock of trials on this machine. Trials in an icount guest use the clock of the guest.
         clock: Clock::Wall,
         fsck: prepared.fsck,
         memory_limited: prepared.memory_limited,
@@ -275,7 +276,7 @@ impl RunEnvironment<'_> {
     /// Claims the storage of a plan.
     ///
     /// # Errors
-    /// If it is rejected or not available.
+    /// If the storage is rejected or not available.
     pub(super) fn rig(
         &self,
         chosen: &ResolvedPlan,
@@ -295,8 +296,9 @@ impl RunEnvironment<'_> {
         Ok(rig.context("preparing the storage")?)
     }
 
-    /// System settings affect all runs on the machine. A run does not start under settings of
-    /// another run, and does not change settings while another run measures.
+    /// Checks for other runs, because system settings affect all runs on the machine. A run does
+    /// not start while another run has changed settings, and does not change settings while another
+    /// run is in progress.
     fn check_other_runs(&self, chosen: &ResolvedPlan) -> Result<(), Failure> {
         let sets = |cell: &Cell| cell.scheduler.is_some() || !cell.settings.is_empty();
         let sets = chosen.cells.iter().any(|labelled| sets(&labelled.cell));
@@ -345,12 +347,12 @@ impl RunEnvironment<'_> {
         }
         environment.set("clock.resolution_ns", clock.resolution.0.to_string());
         environment.set("clock.cost_ns", clock.cost.0.to_string());
-        // Cost of the loop at a common block size; the plan may use others.
+        // Cost of the loop at a common block size, although the plan may use other block sizes.
         if let Ok(ceiling) = engine::write_generator_limit(Bytes::kib(4)) {
             let cost = format!("{:.0}", ceiling.nanos_per_op());
             environment.set("generator.null_engine_4KiB_ns_per_op", cost);
         }
-        // A quarter of the limit, which includes this process.
+        // At most a quarter of the memory limit, which also applies to this process.
         let most =
             chosen.storage.memory_limit.map_or(Bytes(u64::MAX), |memory| Bytes(memory.0 / 4));
         if let Some(rate) = engine::memory_copy_rate(most) {
@@ -360,7 +362,7 @@ impl RunEnvironment<'_> {
     }
 }
 
-/// Rejects an existing run file. Only an unfinished run can be resumed.
+/// Rejects an existing run file, with a message for each kind of file.
 ///
 /// # Errors
 /// If the file exists.
@@ -386,11 +388,11 @@ pub(super) fn check_new_file(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Directory of image files if the plan names none.
+/// Directory of image files if the plan does not specify one.
 pub(super) const IMAGE_DIRECTORY: &str = "/var/tmp";
 
-/// Files smaller than twice the memory can be read from and written to memory alone, unless they
-/// use direct I/O or are expected to be cached.
+/// Warning about files smaller than twice the memory, because reads and writes may then access
+/// memory only. Workloads with direct I/O or warm phases only are excluded.
 fn fits_memory(chosen: &ResolvedPlan, environment: &model::Environment) -> Option<Warning> {
     let total = environment.get("memory.total_bytes").and_then(|text| text.parse::<u64>().ok());
     let whole_mib = |bytes: u64| Bytes(bytes / Bytes::MIB * Bytes::MIB);
@@ -434,7 +436,7 @@ pub(super) fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
     anyhow::anyhow!("cannot measure any filesystem of the plan:{}", reasons.concat()).into()
 }
 
-/// Rejects a run file in memory for a run that continues after a reboot.
+/// Rejects a run file in memory for a run that requires reboots.
 fn check_survives_reboot(host: &dyn Host, path: &Path) -> Result<(), Failure> {
     // TMPFS_MAGIC and RAMFS_MAGIC of statfs(2).
     const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];

@@ -1,9 +1,9 @@
-//! Temporary run files: those of `fslab bench` without `-o`.
+//! Temporary run files of `fslab bench` without `-o`.
 //!
-//! Each has a directory with a random name in a directory for temporary runs. A record in it
-//! contains the identity of the directory; it is created and locked (flock(2)) before anything
-//! else. [`clean`] removes a temporary run only if its record is valid and its lock is free, so
-//! files of a running process and files not created by fslab are never removed.
+//! Each temporary run has a directory with a random name. The first file in this directory is a
+//! record with the directory's device and inode, which its process locks (flock(2)). [`clean`]
+//! removes a temporary run only if its record is valid and not locked, so that files of a running
+//! process and files not created by fslab are never removed.
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -15,7 +15,7 @@ use std::{
 use rustix::fs::OFlags;
 use sys::whole::Fresh;
 
-/// Directory of temporary runs within the state directory, and in memory.
+/// Parent directory of all temporary runs, in the state directory or in memory.
 pub(super) const DIRECTORY: &str = "scratch";
 /// Record in the directory of a temporary run.
 const RECORD: &str = "owner";
@@ -25,7 +25,7 @@ const FORMAT: &str = "fslab scratch run 1";
 const RUN: &str = "run.fslab";
 const FILES: [&str; 4] = [RUN, "run.fslab-wal", "run.fslab-shm", "run.fslab-journal"];
 
-/// Number of times that `clean` may remove a directory before it has a record.
+/// Maximum number of retries if another process removes the empty parent directory.
 const TRIES: u32 = 100;
 
 /// Temporary run of this process, removed when dropped.
@@ -38,7 +38,7 @@ impl Scratch {
     /// Creates a directory for a temporary run below `within`/[`DIRECTORY`].
     ///
     /// # Errors
-    /// If it cannot be created or locked.
+    /// If the directory or its record cannot be created, or the record cannot be locked.
     pub(super) fn new(within: &Path) -> io::Result<Self> {
         let all = within.join(DIRECTORY);
         let mut private = DirBuilder::new();
@@ -53,7 +53,7 @@ impl Scratch {
                 .and_then(|()| Self::record(&directory));
             match made {
                 Ok(record) => return Ok(Self { directory, record }),
-                // `clean` removes directories without a record, and empty ones.
+                // Another process may remove the parent directory while it is empty.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && tries < TRIES => {
                     tries += 1;
                 }
@@ -81,7 +81,7 @@ impl Drop for Scratch {
         if let Err(error) = remove(&self.directory, &self.record) {
             tracing::warn!("cannot remove {}: {error}", self.directory.display());
         }
-        // Succeeds only when the last temporary run is removed.
+        // Succeeds only if this was the last temporary run.
         let _others = self.directory.parent().map(fs::remove_dir);
     }
 }
@@ -90,7 +90,7 @@ fn record(directory: &fs::Metadata) -> String {
     format!("{FORMAT} {}:{}\n", directory.dev(), directory.ino())
 }
 
-/// Removes a temporary run whose lock is held, if its directory is still the recorded one.
+/// Removes a temporary run whose record `held` is locked, unless its directory was replaced.
 fn remove(directory: &Path, held: &File) -> io::Result<()> {
     if !sys::whole::is(&directory.join(RECORD), held) {
         return Err(io::Error::other("it was replaced"));
@@ -122,7 +122,7 @@ pub(super) struct Cleaned {
     pub(super) left: Vec<(PathBuf, String)>,
 }
 
-/// Removes the temporary runs of this user below `within`/[`DIRECTORY`] whose processes died.
+/// Removes the temporary runs of this user below `within`/[`DIRECTORY`] whose processes have ended.
 pub(super) fn clean(within: &Path) -> Cleaned {
     let all = within.join(DIRECTORY);
     let mut cleaned = Cleaned::default();
@@ -142,7 +142,7 @@ pub(super) fn clean(within: &Path) -> Cleaned {
     cleaned
 }
 
-/// Locked record of a temporary run whose process died; `None` if it runs.
+/// Locked record of a temporary run whose process has ended; `None` if the process still runs.
 fn orphan(directory: &Path) -> io::Result<Option<File>> {
     let metadata = fs::symlink_metadata(directory)?;
     let user = rustix::process::geteuid().as_raw();

@@ -20,13 +20,13 @@ pub(super) fn table(host: &dyn Host) -> Table {
     table
 }
 
-/// Line about unsupported settings.
+/// Line about unsupported settings; `None` without root, which all settings require.
 pub(super) fn missing(host: &dyn Host) -> Option<String> {
     let lacks = |support: Support| Some(format!("{} ({})", support.name, support.support.err()?));
     let missing: Vec<_> = if host.is_root() {
         rig::setting_support(host).into_iter().filter_map(lacks).collect()
     } else {
-        // A reason common to all settings is shown in the line about the user.
+        // The line about the user shows that root is missing.
         return None;
     };
     Some(match missing.as_slice() {
@@ -35,7 +35,8 @@ pub(super) fn missing(host: &dyn Host) -> Option<String> {
     })
 }
 
-/// Writes of each scheduler and each value of a setting, in the order of the cells.
+/// Lines with the file writes for each scheduler and each value of a setting, in the order of the
+/// cells.
 pub(super) fn writes(host: &dyn Host, storage: &Storage, cells: &[CellRecord]) -> Vec<String> {
     let mut schedulers: Vec<String> = Vec::new();
     let mut settings: Vec<(SystemSetting, Vec<Value>)> = Vec::new();
@@ -73,7 +74,8 @@ fn describe(PlannedValue { what, change }: &PlannedValue) -> Vec<String> {
     }
     lines.extend(change.skipped.iter().map(|(name, why)| format!("    {name}: {why}")));
     let warning = |warning: &Warning| {
-        // The setting has not been changed yet.
+        // The message would state that the setting was not applied, but `fslab show` does not apply
+        // settings.
         if let Warning::SettingNotApplied { setting, found, .. } = warning {
             return format!("    {setting}: {found}");
         }

@@ -211,8 +211,8 @@ fn commands(
     }
 }
 
-/// Devices of a level, if there are several, and the layers on them; `devices` becomes the list of
-/// devices below the filesystem.
+/// Lines about the devices of an entry of `filesystem`, if the storage has several, and about the
+/// layers on them. `devices` is replaced by the devices directly below the filesystem.
 fn stand(
     level: &FilesystemLevel,
     filesystem: &Filesystem,
@@ -253,7 +253,7 @@ fn stage_in_words(stage: &Stage<'_>) -> String {
     }
 }
 
-/// Scaled sizes of each workload, and the phases of one trial.
+/// Parameters of each workload that differ from the defaults, and the phases of one trial.
 fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for record in cells {
@@ -274,7 +274,7 @@ fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
-/// Text wrapped to 98 columns; continuation lines are indented by two more.
+/// Text wrapped to 98 columns. Continuation lines are indented by two more columns.
 fn wrapped(text: &str, indent: usize) -> Vec<String> {
     let mut lines = vec![" ".repeat(indent)];
     for word in text.split(' ') {
@@ -355,7 +355,7 @@ fn time(point: &WorkloadParameters) -> Nanos {
     phases.iter().filter_map(time_of).sum()
 }
 
-/// Bytes that one trial reads and writes.
+/// Bytes that one trial reads and writes, as far as they are known in advance.
 fn moved(point: &WorkloadParameters) -> Bytes {
     let phases: Vec<Phase> =
         suites::find(&point.suite).map(|suite| (suite.phases)(point, 0)).unwrap_or_default();
@@ -375,7 +375,7 @@ fn moved(point: &WorkloadParameters) -> Bytes {
         Work::Layout(layout) => Bytes(
             layout.set.sizes.mean().0.saturating_mul(layout.set.files * u64::from(layout.owners)),
         ),
-        // The bytes of a loadfile are known after it is read.
+        // The bytes of these kinds of work are not known in advance.
         Work::Mix(_) | Work::Replay(_) | Work::Task(_) | Work::Remove { .. } => Bytes(0),
     });
     bytes.sum()

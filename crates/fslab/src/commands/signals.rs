@@ -9,13 +9,14 @@ use anyhow::Context;
 
 use crate::output;
 
-/// Signals within this time after the first one count as one request.
+/// Signals within this time after the first signal belong to the same request.
 const ONE_WISH: Duration = Duration::from_millis(500);
 
-/// Installs signal handlers: the first signal stops the run after undoing all changes, a second one
-/// exits at once.
+/// Installs signal handlers. The first signal stops the run after undoing all changes; a second
+/// signal exits at once.
 ///
-/// SIGHUP is handled like the others, because the run must undo its changes before it exits.
+/// SIGHUP is handled like SIGINT and SIGTERM, because the run must undo its changes before it
+/// exits.
 ///
 /// # Errors
 /// If the handlers cannot be installed.
@@ -40,7 +41,8 @@ pub(super) fn handle_signals() -> anyhow::Result<Arc<AtomicBool>> {
                         "interrupted, undoing changes; press Ctrl-C again to exit at once",
                     );
                 }
-                // timeout(1) and others signal the process and then its group: one request.
+                // Programs such as timeout(1) signal the process and then its group, which is one
+                // request.
                 Some(first) if first.elapsed() < ONE_WISH => {}
                 Some(_) => {
                     output::message("exited at once; run `fslab clean` to undo the changes");

@@ -15,7 +15,7 @@ pub(crate) fn program() -> String {
     }
 }
 
-/// Properties of the build that affect results: what was built, by what, and for what.
+/// Properties of the build that affect results.
 const BUILD: [(&str, &str); 5] = [
     ("target", env!("FSLAB_TARGET")),
     ("profile", env!("FSLAB_PROFILE")),

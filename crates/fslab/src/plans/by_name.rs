@@ -1,8 +1,8 @@
 //! Plans of workloads named on the command line, such as
 //! `fslab run oltp-8k --filesystem ext4,xfs --image 4GiB`.
 //!
-//! The options become the text of a plan. The run file contains this text, and
-//! `fslab show --text` prints it, so that a command can be continued as a plan file.
+//! The options are converted to the text of a plan. The run file contains this text, and
+//! `fslab show --text` prints it, so that it can be saved as a plan file and edited.
 
 use std::{ops::Range, path::Path};
 
@@ -12,7 +12,7 @@ use rig::Catalog;
 use super::{BUILTIN_PLANS, ResolvedPlan, known_scale, set as option};
 use crate::{cli::Changes, exit::Failure};
 
-/// Longest line of a generated plan.
+/// Maximum length of a line with workloads in a generated plan, in characters.
 const COLUMNS: usize = 100;
 
 /// True if a plan has this name: a built-in plan, a path, or an existing file.
@@ -22,10 +22,10 @@ pub(super) fn is_plan(name: &str) -> bool {
     built_in || path.extension().is_some() || name.contains('/') || path.is_file()
 }
 
-/// Workloads of these names; `None` for a single name that is a plan or unknown.
+/// Workloads with these names; `None` for a single name that is a plan or unknown.
 ///
 /// # Errors
-/// If one of several names is not a workload.
+/// If there are several names and one is not a workload.
 pub(super) fn workloads(names: &[String]) -> Result<Option<Vec<Workload>>, Failure> {
     if let [name] = names {
         let workload = Workload::find(name).filter(|_| !is_plan(name));
@@ -51,7 +51,7 @@ fn not_a_workload(name: &str) -> Failure {
 /// Plan of these workloads with the options.
 ///
 /// # Errors
-/// If an option is missing or invalid; the message contains the option.
+/// If an option is missing or invalid. The message contains the option.
 pub(super) fn resolve(
     workloads: Vec<Workload>,
     changes: &Changes,
@@ -68,7 +68,7 @@ pub(super) fn resolve(
     let own = |error: PlanError| error_of_option(&error, &spans);
     let chosen =
         ResolvedPlan::parse(file.clone(), text, set.clone(), scale, catalog, &own, &option)?;
-    // The text contains the values of --set as well, unless a plan cannot express them.
+    // The text also contains the values of --set, unless a plan cannot express them.
     let Some(whole) = draft.with(&set).filter(|_| !set.is_empty()) else { return Ok(chosen) };
     let whole =
         ResolvedPlan::parse(file, whole.text().0, Vec::new(), scale, catalog, &own, &option);
@@ -93,7 +93,7 @@ pub(super) struct Workload {
     /// True for a preset, false for a suite.
     preset: bool,
     suite: &'static SuiteSpec,
-    /// Parameters as TOML.
+    /// Parameters that the options set, with values as TOML.
     parameters: Vec<(String, String)>,
 }
 
@@ -124,13 +124,13 @@ struct Line {
     /// Table; empty for the top level.
     table: &'static str,
     key: String,
-    /// TOML.
+    /// Value as TOML.
     value: String,
-    /// Option that it comes from.
+    /// Option that sets the key.
     option: String,
 }
 
-/// Plan before it is written.
+/// Plan before it is converted to text.
 #[derive(Clone)]
 struct Draft {
     lines: Vec<Line>,
@@ -138,13 +138,13 @@ struct Draft {
 }
 
 impl Draft {
-    /// Plan of the options, and the remaining values of --set.
+    /// Creates a plan from the options. Also returns the values of --set that are not axes.
     fn new(
         workloads: Vec<Workload>,
         changes: &Changes,
     ) -> Result<(Self, Vec<(String, String)>), Failure> {
         let mut options = changes.axes.overrides();
-        // --set accepts these keys as well; the last value counts.
+        // --set also accepts these keys, and replaces the value of the option.
         let (axes, set): (Vec<_>, Vec<_>) =
             changes.set.iter().cloned().partition(|(key, _)| is_axis(key));
         for (key, value) in axes {
@@ -179,7 +179,7 @@ impl Draft {
         self.lines.push(Line { table, key: key.to_owned(), value, option });
     }
 
-    /// Adds an axis, the storage, or the repetitions.
+    /// Adds the key of an option: filesystems, storage, or repetitions.
     fn option(&mut self, key: &str, value: &str, option: String) -> Result<(), Failure> {
         let words = || value.split(',').map(|word| quoted(word.trim()));
         match (key, value.contains(',')) {
@@ -187,7 +187,7 @@ impl Draft {
             ("repetitions", _) => self.put("", key, value.to_owned(), option),
             ("device", true) => self.put("storage", "devices", list(words()), option),
             ("directory", _) => {
-                // The plan can be saved in another directory.
+                // Absolute, because the plan may be used in another directory.
                 let path = std::path::absolute(value)?.display().to_string();
                 self.put("storage", key, quoted(&path), option);
             }
@@ -196,7 +196,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The same with the values of --set; `None` if a plan cannot express one.
+    /// Plan with the values of --set added; `None` if a plan cannot express a value.
     fn with(&self, set: &[(String, String)]) -> Option<Self> {
         let mut draft = self.clone();
         set.iter().try_for_each(|(key, value)| draft.set(key, value))?;
@@ -234,7 +234,7 @@ impl Draft {
         Some(())
     }
 
-    /// Text of the plan, and the options of its byte ranges.
+    /// Text of the plan, and byte ranges of the text with the options that set them.
     fn text(&self) -> (String, Vec<(Range<usize>, String)>) {
         let (mut text, mut spans) = (String::new(), Vec::new());
         for table in ["", "storage", "axes"] {
@@ -268,7 +268,7 @@ impl Draft {
     }
 }
 
-/// Keys of --set for which there are options.
+/// Reports whether a key of --set also has its own option.
 fn is_axis(key: &str) -> bool {
     ["filesystem", "image_size", "device", "directory"].contains(&key)
 }
@@ -284,7 +284,7 @@ fn title(workloads: &[Workload], options: &[(String, String, String)]) -> String
     format!("{names} on {}", subject.unwrap_or_default())
 }
 
-/// Checks that the options set one storage, and the filesystems unless it is a directory.
+/// Checks that the options set exactly one storage and, unless it is a directory, the filesystems.
 fn check(options: &[(String, String, String)], workloads: &[Workload]) -> Result<(), Failure> {
     let typed = |wanted: &str| options.iter().find(|(key, ..)| key == wanted);
     let name = workloads.first().map(|workload| workload.name.as_str()).unwrap_or_default();
@@ -348,8 +348,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> + Clone {
     presets.chain(suites::ALL.iter().map(|suite| suite.spec.name))
 }
 
-/// Similar names: the nearest, and those that contain the word or are contained in it, at most
-/// three.
+/// At most three similar names: the nearest name, then names that contain the word or are contained
+/// in it.
 pub(crate) fn near(name: &str) -> Vec<String> {
     let alike =
         names().filter(|known| !name.is_empty() && (known.contains(name) || name.contains(known)));

@@ -1,7 +1,8 @@
-//! Cost of the load generator for each kind of phase, measured once per run.
+//! Load generator overhead of each kind of phase, measured once per run.
 //!
 //! Input: the phases of a trial. Output: nanoseconds per operation of the same I/O loop on the null
-//! engine. [`super::samples`] uses the number.
+//! engine, which performs no system calls. [`super::samples`] compares this time with the measured
+//! time.
 
 use model::{
     Phase,
@@ -11,14 +12,14 @@ use model::{
     },
 };
 
-/// Loops measured so far.
+/// Streams whose loops were measured, with the time per operation in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct GeneratorLimits(Vec<(Stream, Option<f64>)>);
 
 impl GeneratorLimits {
-    /// Nanoseconds per operation of the I/O loop of a measured stream; the first call takes about
-    /// 20 ms. `None` for other work, for paced operations, and for a loop that cannot run without
-    /// its file.
+    /// Nanoseconds per operation of the I/O loop of a measured stream; the first call for a kind of
+    /// stream takes about 20 ms. `None` for other work, for paced operations, and for a loop that
+    /// cannot run without a file.
     pub(super) fn of(&mut self, phase: &Phase) -> Option<f64> {
         let Work::Stream(stream) = &phase.work else { return None };
         if phase.role != Role::Measure || stream.pace != Pace::Free {
@@ -35,11 +36,11 @@ impl GeneratorLimits {
 }
 
 /// Stream with the properties that affect the cost of the loop: order, lengths, directions, and
-/// content. All others get the values of [`engine::generator_limit`], so that equal loops compare
-/// equal.
+/// content. All other properties get the values of [`engine::generator_limit`], so that equal loops
+/// compare equal.
 fn bare(stream: &Stream) -> Stream {
     let direction = match stream.direction {
-        // Writers cost more, because they stamp the written blocks.
+        // The writing loop is slower, because writers stamp each block.
         Direction::Alternate | Direction::FirstRead(_) => Direction::Write,
         Direction::Read | Direction::Write | Direction::Mixed(_) | Direction::Update(_) => {
             stream.direction

@@ -1,13 +1,14 @@
-//! Invalid trials: the closed list of disturbances that invalidate a trial regardless of its
+//! Invalid trials: the predefined list of disturbances that invalidate a trial regardless of its
 //! result.
 //!
-//! Input: a measured trial with its system activity. Output: the reason why it is invalid, if any.
-//! Samples are not evaluated, so that no result is selected by its value. [`may_rerun`] decides
-//! whether an invalid trial is rerun.
+//! Input: a measured trial with its system activity. Output: the reason why the trial is invalid,
+//! if any. Samples are not evaluated, so that results are not selected by their values.
+//! [`may_rerun`] decides whether an invalid trial is rerun.
 //!
-//! Only transient conditions are listed: a condition of every trial would only double the duration
-//! of the run. A setting that was not applied counts only if it was applied in the first trial of
-//! the cell, and deferred work only if the plan does not enable it.
+//! Only transient conditions are listed. A condition of every trial would only increase the
+//! duration of the run. A setting that was not applied invalidates a trial only if it was applied
+//! in the first trial of the cell. Lazy initialization invalidates a trial only if the plan does
+//! not enable it.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +22,15 @@ use model::{
 /// Context of a trial besides its record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrialContext<'a> {
-    /// The cell.
+    /// Cell of the trial.
     pub(super) cell: &'a Cell,
-    /// Its phases.
+    /// Phases of the cell.
     pub(super) phases: &'a [PhaseInfo],
     /// True if the storage is dedicated devices. The disk below an image or a directory has other
     /// users, which warning `shared-storage` reports.
     pub(super) own_devices: bool,
-    /// Settings that were not applied in the first counted trial of the cell; `None` before it.
+    /// Settings that were not applied in the first valid trial of the cell; `None` if there is none
+    /// yet.
     pub(super) usual: Option<&'a BTreeSet<String>>,
 }
 
@@ -43,8 +45,8 @@ struct Reason {
 
 /// Disturbances in the order of evaluation.
 ///
-/// The method defines the conditions and the limits of CPU steal and other I/O
-/// (`docs/guides/precision.md`); the functions document their own sources.
+/// The conditions and the limits of CPU steal and other I/O are defined in
+/// `docs/guides/precision.md`. The functions document the sources of the counters.
 const REASONS: [Reason; 7] = [
     Reason { name: "throttling", seen: throttled },
     Reason { name: "steal", seen: stolen },
@@ -60,16 +62,16 @@ const REASONS: [Reason; 7] = [
 const STEAL: Ratio = Ratio(0.02);
 
 /// Limit of the CPU time of other processes, as a fraction of all CPUs: five times the limit of
-/// warning `other-cpu-load`. Machines that are not dedicated exceed 2 % in nearly every trial, and
-/// a rerun would not differ.
+/// warning `other-cpu-load`. Machines that are not dedicated exceed 2 % in nearly every trial, so a
+/// rerun would not help.
 const OTHER_CPU: Ratio = Ratio(0.10);
 
-/// Limit of the bytes that belong to others, as a fraction of the bytes of a device. Warning
-/// `other-io-load` is raised only above the metadata I/O of the layers.
+/// Limit of the bytes of other I/O, as a fraction of all bytes of a device. Only I/O that exceeds
+/// the allowance of warning `other-io-load` for metadata is considered.
 const OTHER_IO: Ratio = Ratio(0.01);
 
-/// Shorter phases are evaluated together, because one timer tick or one daemon wakeup accounts for
-/// several percent of them.
+/// Minimum duration of a phase that is evaluated alone. Shorter phases are evaluated together,
+/// because one timer tick or daemon wakeup can be several percent of their time.
 const LONG_PHASE: Nanos = Nanos(1_000_000_000);
 
 /// Fragments of kernel messages about a stall, a reset, or a lack of memory. Errors of the devices
@@ -103,18 +105,18 @@ pub(super) fn reason(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<St
 /// Reruns of a cell that are always allowed.
 const FREE: u32 = 3;
 
-/// Reports whether an invalid trial may be rerun, after `again` reruns among `trials` trials of the
-/// cell, this one included.
+/// Reports whether an invalid trial may be rerun. The cell has had `again` reruns so far, and
+/// `trials` trials including this one.
 ///
-/// Three reruns are always allowed. Beyond them, up to one in five of all trials of the cell may be
-/// reruns; the method calls an environment with more of them unstable. A machine that disturbs
-/// every trial therefore adds three trials or a quarter of the trials per cell, the larger
-/// of the two.
+/// Three reruns are always allowed. Beyond that, at most one in five trials of the cell may be a
+/// rerun; with more reruns, the environment is regarded as unstable. On a machine that disturbs
+/// every trial, a cell therefore gets three additional trials, or a quarter of its counted trials
+/// if that is more.
 pub(super) fn may_rerun(again: u32, trials: u32) -> bool {
     again < FREE.max(trials / 5)
 }
 
-/// Settings that were not applied.
+/// Settings that were not applied in a trial.
 pub(super) fn misread(trial: &TrialRecord) -> BTreeSet<String> {
     let settings = trial.warnings.iter().filter_map(|(_, warning)| {
         let Warning::SettingNotApplied { setting, .. } = warning else { return None };
@@ -135,8 +137,8 @@ fn measured<'a>(
     all.filter(move |(name, _)| measures(name))
 }
 
-/// Largest fraction of the time of all CPUs in a phase of at least [`LONG_PHASE`], or in all
-/// shorter ones together, with the name of the phase.
+/// Largest fraction of the time of all CPUs in a phase, with the name of the phase. Phases shorter
+/// than [`LONG_PHASE`] are combined, and ignored if their total duration is also shorter.
 fn greatest(
     trial: &TrialRecord,
     known: &TrialContext<'_>,
@@ -166,7 +168,7 @@ fn percent(share: Ratio) -> String {
     format!("{:.1} %", share.0 * 100.0)
 }
 
-/// Any event counts, because a throttled CPU is a different machine
+/// Reports any throttling event, because a throttled CPU is slower for an unknown time
 /// (Documentation/admin-guide/thermal/intel_powerclamp.rst; counters of
 /// drivers/thermal/intel/therm_throt.c).
 fn throttled(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
@@ -174,7 +176,7 @@ fn throttled(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
     (events > 0).then(|| format!("the CPU was throttled ({events} events)"))
 }
 
-/// `steal` of /proc/stat, proc_stat(5).
+/// Reports CPU time stolen by the hypervisor: `steal` of /proc/stat, proc_stat(5).
 fn stolen(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
     let (share, at) = greatest(trial, known, |cpu| cpu.host.steal)?;
     (share > STEAL)
@@ -187,7 +189,8 @@ fn other_cpu(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
         .then(|| format!("other processes used {} of the CPU time in {at}", percent(share)))
 }
 
-/// Layers move more bytes than the filesystem above them by design: a mirror writes twice.
+/// Reports other I/O on dedicated devices. Filesystems on layers are excluded, because layers can
+/// move more bytes than the filesystem above them: a mirror writes each byte twice.
 fn other_io(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
     if !known.own_devices || !known.cell.filesystem.layers.is_empty() {
         return None;
@@ -205,8 +208,8 @@ fn logged(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
     Some(format!("kernel log: {}", line.text))
 }
 
-/// The catalog disables the lazy initialization of ext4 at mkfs (`lazy_itable_init`, mkfs.ext4(8));
-/// a plan that enables it measures it.
+/// Reports lazy initialization of ext4 (`lazy_itable_init`, mkfs.ext4(8)), which the catalog
+/// disables. If the plan enables it, it is part of the measurement.
 fn lazy(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
     let level = &known.cell.filesystem;
     let asked = level.mkfs.iter().any(|argument| argument.contains("lazy_"));

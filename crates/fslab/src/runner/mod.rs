@@ -1,10 +1,11 @@
-//! Runs a plan in rounds of trials in random order until every cell meets the stopping rule. Each
-//! trial is stored in one transaction.
+//! Runs a plan in rounds of trials in random order until every cell meets the stopping rule. A cell
+//! is a combination of filesystem, workload, and settings; a trial is one execution of a cell on a
+//! new filesystem. Each trial is stored in one transaction.
 //!
 //! Input: a source of trials, a store, and the cells. Output: rows in the store and [`Event`]s for
 //! the observer. The runner is the only place that uses both the rig and the engine. It writes to
-//! the store between trials only, never during one. [`stopping`] decides which cells are still
-//! open, [`invalid`] which trials are invalid.
+//! the store only between trials. [`stopping`] decides which cells are still open. [`invalid`]
+//! decides which trials are invalid.
 
 pub(crate) mod events;
 mod forecast;
@@ -60,19 +61,20 @@ pub(crate) struct Settings {
     pub(crate) fail_fast: bool,
 }
 
-/// Rounds before the forecast. Two values are the fewest that have a spread. The trials of these
-/// rounds count, because the forecast changes no setting of the run.
+/// Number of rounds before the forecast. A spread needs at least two values. The trials of these
+/// rounds count as results, because the forecast does not change the run.
 pub(crate) const PILOT: u32 = 2;
 
 /// Reboots between trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reboots {
-    /// Not requested by the plan.
+    /// The plan requires no reboots.
     #[default]
     No,
-    /// Required: a session ends when the next trial needs a reboot.
+    /// The plan requires reboots. A session ends when the next trial needs one.
     Needed,
-    /// Requested by the plan, but disabled by the user; the trials carry a warning.
+    /// The plan requires reboots, but the user disabled them. Trials that run without one get a
+    /// warning.
     Waived,
 }
 
@@ -93,13 +95,13 @@ pub(crate) struct RunSummary {
     pub(crate) interrupted: bool,
     /// Stopped at a failed cell (`--fail-fast`).
     pub(crate) stopped: bool,
-    /// Continues after a reboot.
+    /// The run continues after a reboot.
     pub(crate) reboot_required: bool,
     /// Stopped after the pilot rounds (`--pilot`).
     pub(crate) pilot: bool,
 }
 
-/// Reason for which a run stops before its end.
+/// Reason to stop a session before all cells are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StopReason {
     No,
@@ -123,14 +125,14 @@ pub(crate) struct Runner<'a, T> {
     forecast: bool,
 }
 
-/// Receiver of the events of a run, and the means to stop it.
+/// Connection of a run to the user interface: events, progress, and interruption.
 #[derive(Clone, Copy)]
 pub(crate) struct RunObserver<'a> {
-    /// Receives every event, on the thread of the runner, never during a phase.
+    /// Receiver of every event. It is called by the thread of the runner, never during a phase.
     pub(crate) notify: &'a dyn Fn(&Event<'_>),
-    /// Filled by the workers of the current phase; read by the screen.
+    /// Progress of the current phase, updated by its workers and read by the screen.
     pub(crate) progress: &'a Progress,
-    /// Set by a signal.
+    /// Flag that a signal sets to stop the run.
     pub(crate) interrupt: &'a AtomicBool,
 }
 
@@ -197,7 +199,8 @@ impl<'a, T: Trials> Runner<'a, T> {
         }
     }
 
-    /// Runs one round: each open cell once. Cells whose trial was invalid run again at its end.
+    /// Runs one round, with one trial of each open cell. Cells with an invalid trial run again at
+    /// the end of the round.
     fn block(&mut self, block: u32, open: &[usize]) -> anyhow::Result<StopReason> {
         let mut order = order::block(self.settings.seed, block, open);
         // A resumed round continues where it was interrupted.
@@ -232,7 +235,8 @@ impl<'a, T: Trials> Runner<'a, T> {
         Ok(StopReason::No)
     }
 
-    /// Runs and stores one trial. Returns `false` if it was interrupted; nothing is stored then.
+    /// Runs and stores one trial. Returns `false` if the trial was interrupted. An interrupted
+    /// trial is not stored.
     fn trial(&mut self, cell: usize, repetition: u32) -> anyhow::Result<bool> {
         let record = &self.cells[cell];
         (self.observer.notify)(&Event::TrialStarted {
@@ -350,7 +354,8 @@ pub(crate) const MEMORY_RATE: &str = "generator.memory_copy_bytes_per_second";
 /// Environment fact that identifies the boot of the machine.
 pub(crate) const BOOT: &str = "boot.id";
 
-/// Boot in which a trial ran. A fact that a trial does not record is that of its run.
+/// ID of the boot in which a trial ran. Facts of the run apply to a trial unless the trial records
+/// another value.
 fn boot_of(trial: &Environment, run: &Environment) -> Option<String> {
     trial.get(BOOT).or(run.get(BOOT)).map(str::to_owned)
 }
@@ -365,5 +370,5 @@ fn reason(step: &str, error: &(dyn std::error::Error + 'static)) -> String {
     format!("{step}: {}", chain(error))
 }
 
-/// Warning of a trial and the phase it belongs to.
+/// Warning of a trial, with the name of its phase. `None` applies to the whole trial.
 type Located = (Option<String>, Warning);

@@ -2,13 +2,15 @@
 //!
 //! A round (block) contains every open cell once, in an order drawn from the seed of the run and
 //! the number of the round. A resumed run therefore draws the same order, unless a cell failed in
-//! the interrupted round. All cells of a round are exposed to the same drift of the machine, which
-//! cancels in their ratios (randomized multiple interleaved trials: Abedi and Brecht, ICPE 2017).
+//! the interrupted round. All cells of a round are exposed to nearly the same drift of the machine,
+//! which therefore cancels in their ratios (randomized multiple interleaved trials: Abedi and
+//! Brecht, ICPE 2017).
 
-/// Shuffled cells of a round.
+/// Cells of a round in random order.
 pub(super) fn block(seed: u64, block: u32, cells: &[usize]) -> Vec<usize> {
     let mut order = cells.to_vec();
-    // The odd constant (2^64 / golden ratio) keeps the seeds of adjacent rounds far apart.
+    // Multiplication by an odd constant (2^64 / golden ratio) gives adjacent rounds very different
+    // seeds.
     let stream = u64::from(block).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     fastrand::Rng::with_seed(seed ^ stream).shuffle(&mut order);
     order

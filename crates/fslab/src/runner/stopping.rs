@@ -1,9 +1,10 @@
 //! Stopping rule: open cells, A/A duplicates, the reference cell, and the time limit.
 //!
 //! Between rounds each open cell is evaluated and closed if [`analysis::stop`] reports enough
-//! repetitions. Two kinds of cells depend on others. An **A/A duplicate** closes with its original.
-//! The **reference cell**, which is the original of the first A/A duplicate, stays open as long as
-//! any other cell, so that late rounds with few cells are connected with the first ones.
+//! repetitions. Two kinds of cells depend on other cells. An **A/A duplicate** closes with its
+//! original. The **reference cell**, which is the original of the first A/A duplicate, stays open
+//! as long as any other cell, so that late rounds with few cells can be compared with the first
+//! rounds.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +16,13 @@ use model::{
 
 use super::{Runner, Trials, events::Event};
 
-/// Added to the reason that closes the reference cell.
+/// Text added to the reason that closes the reference cell.
 const REFERENCE: &str = "; kept open as reference cell";
 
 /// Reason that closes an A/A duplicate.
 const AA_DUPLICATE: &str = "A/A duplicate: closed with its original";
 
-/// Index of each A/A duplicate with that of its original, in the order of the A/A duplicates.
+/// Index of each A/A duplicate with the index of its original, in the order of the A/A duplicates.
 pub(super) fn pairs(cells: &[CellRecord]) -> BTreeMap<usize, usize> {
     let aa_duplicates = cells.iter().enumerate().filter(|(_, record)| record.cell.aa_duplicate);
     let first = |aa_duplicate: &CellRecord| {
@@ -69,9 +70,9 @@ impl<T: Trials> Runner<'_, T> {
         Ok(())
     }
 
-    /// Closes a cell that has enough repetitions. Otherwise returns the number of repetitions at
-    /// its next evaluation; 0 for a closed cell. The reference cell stays open while others are,
-    /// until `others`.
+    /// Closes a cell that has enough repetitions and returns 0. Otherwise returns the number of
+    /// repetitions at the next evaluation of the cell. `others` is the last next evaluation of
+    /// other open cells; it keeps the reference cell open.
     fn decide(&mut self, cell: usize, others: Option<u32>) -> anyhow::Result<u32> {
         if self.cells[cell].state != CellState::Open {
             return Ok(0);
@@ -99,8 +100,8 @@ impl<T: Trials> Runner<'_, T> {
         }
     }
 
-    /// Closes a cell at the latest when it has the repetitions of its last evaluation. The stopping
-    /// rule counts values, and a phase may not give one in each trial.
+    /// Closes a cell that has the maximum number of repetitions, even if the stopping rule requires
+    /// more values. The rule counts values, and a phase may have trials without a value.
     fn bounded(&self, cell: usize, decision: Decision) -> Decision {
         let repetitions = self.progress[cell].repetitions;
         let (_, last) = self.first_and_last();
@@ -129,8 +130,8 @@ impl<T: Trials> Runner<'_, T> {
         missing.collect()
     }
 
-    /// Closes an A/A duplicate if its original is closed. Otherwise returns the next evaluation of
-    /// the original.
+    /// Closes an A/A duplicate if its original is closed, and returns 0. Otherwise returns `next`,
+    /// the next evaluation of the original.
     fn follow(&mut self, aa_duplicate: usize, first: usize, next: u32) -> anyhow::Result<u32> {
         if self.cells[aa_duplicate].state != CellState::Open {
             return Ok(0);
@@ -158,14 +159,14 @@ impl<T: Trials> Runner<'_, T> {
         self.spent() + self.expected(cell) > limit
     }
 
-    /// Time of all trials so far. The time of concurrent trials is divided by their number.
+    /// Time of all trials so far, divided by the number of concurrent trials.
     pub(super) fn spent(&self) -> Nanos {
         let all: Nanos = self.progress.iter().map(|progress| progress.elapsed).sum();
         Nanos(all.0 / self.trials.concurrency() as u64)
     }
 
-    /// Expected duration of the next trial of a cell: the mean of its trials, or of all trials if
-    /// it has none; 0 if there are none at all.
+    /// Expected duration of the next trial of a cell: the mean of the cell's trials. For a cell
+    /// without trials, the mean of all trials; without any trial, 0.
     pub(super) fn expected(&self, cell: usize) -> Nanos {
         let mean = |elapsed: Nanos, trials: u32| elapsed.0.checked_div(u64::from(trials));
         let own = &self.progress[cell];
@@ -175,7 +176,7 @@ impl<T: Trials> Runner<'_, T> {
         Nanos(own.or_else(|| mean(self.spent(), trials)).unwrap_or(0))
     }
 
-    /// Closes every open cell with the data it has.
+    /// Closes every open cell at the time limit. Cells without a measured trial are skipped.
     pub(super) fn close_at_time_limit(&mut self) -> anyhow::Result<()> {
         let pairs = pairs(&self.cells);
         let open: Vec<usize> = self.open().collect();

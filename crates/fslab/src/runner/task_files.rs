@@ -82,13 +82,14 @@ pub(crate) fn needs_external_directory(phase: &Phase) -> bool {
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Creates a subdirectory of the external directory, which the rig removes at the end of the
-    /// run, or after a kill.
+    /// Creates a subdirectory of the external directory. The rig removes the external directory at
+    /// the end of the run; after a kill, `fslab clean` does.
     ///
     /// # Errors
     /// If the directory cannot be created.
     pub(super) fn new(directory: &Path) -> io::Result<Self> {
-        // A new name per trial: files that a trial could not remove must not stop the next one.
+        // Each trial gets a new name, so that files that a trial could not remove do not affect the
+        // next trial.
         static TRIALS: AtomicU64 = AtomicU64::new(0);
         let trial = TRIALS.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("trial-{trial}"));

@@ -43,7 +43,8 @@ impl RequiredOptions {
         &self.text
     }
 
-    /// Compares the options with the resulting `.config`; `known` are the options of the source.
+    /// Compares the required options with a resulting `.config`. `known` contains the options that
+    /// the source has.
     pub(super) fn compare(&self, config: &str, known: &BTreeSet<String>) -> ConfigCheck {
         let (required, actual) = (options(&self.text), options(config));
         let mut outcome = ConfigCheck::default();

@@ -2,7 +2,8 @@
 //!
 //! The output of make is written to a log. If make fails, the relevant lines are returned. Make and
 //! its children are one process group, which is killed when the build is interrupted. If this
-//! process is killed, the pipe has no reader and ends them at their next write.
+//! process is killed, the pipe has no reader, and SIGPIPE ends make and its children at their next
+//! write.
 
 use std::{
     env,
@@ -22,7 +23,7 @@ use crate::GuestError;
 
 /// Interval between checks of the interrupt flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum bytes of a log line that are read at once.
+/// Maximum number of bytes of a log line that are read at once.
 const LINE_MAX: u64 = 64 << 10;
 /// Output of make for a compiled or assembled file (`quiet_cmd` of its makefiles).
 const COMPILED: [&[u8]; 2] = [b"  CC ", b"  AS "];
@@ -38,7 +39,7 @@ const ERROR_MARKERS: [&str; 7] = [
 ];
 /// Maximum number of lines in an error.
 const LINES_MAX: usize = 6;
-/// Values that would otherwise be the time, user, and host of the build, and make each kernel
+/// Values that replace the time, user, and host of the build, which would make each kernel
 /// different (`Documentation/kbuild/reproducible-builds.rst`). An empty `LOCALVERSION` prevents a
 /// `+` in the release of a source in a git directory.
 const FIXED: [(&str, &str); 6] = [
@@ -50,8 +51,7 @@ const FIXED: [(&str, &str); 6] = [
     ("LOCALVERSION", ""),
 ];
 
-/// Programs that a build runs, and their packages on Debian and Ubuntu; other distributions use the
-/// same names except for the last one.
+/// Programs that a build runs, and their packages on Debian and Ubuntu.
 const TOOLS: [(&str, &str); 8] = [
     ("make", "make"),
     ("gcc", "gcc libc6-dev"),
@@ -66,7 +66,7 @@ const TOOLS: [(&str, &str); 8] = [
 /// Checks that all programs are installed; `path` has the format of `PATH`.
 ///
 /// # Errors
-/// [`GuestError::Missing`] with the packages that contain them.
+/// [`GuestError::Missing`] with the packages of the missing programs.
 pub(super) fn check_tools(path: &std::ffi::OsStr) -> Result<(), GuestError> {
     let there = |name: &str| {
         env::split_paths(path)
@@ -133,7 +133,8 @@ impl Make<'_> {
         command.stdout(writer.try_clone().map_err(failed())?).stderr(writer);
         command.envs(FIXED).process_group(0);
         let mut child = command.spawn().map_err(failed())?;
-        // Closes its ends of the pipe; otherwise reading would not end.
+        // The command holds two writing ends of the pipe. They must be closed, because reading
+        // would not end otherwise.
         drop(command);
         let compiled = AtomicU64::new(0);
         let (status, copied) = thread::scope(|scope| {
@@ -170,7 +171,7 @@ fn wait(
         match child.try_wait() {
             Ok(Some(status)) => break Ok(status),
             Ok(None) if interrupt.load(Relaxed) => {
-                // Their output is discarded, so they may be killed.
+                // The output of an interrupted build is discarded, so its processes may be killed.
                 let killed = group.map(|group| kill_process_group(group, Signal::KILL));
                 break match killed {
                     Some(Ok(())) => child.wait(),
@@ -205,7 +206,7 @@ fn copy_output(reader: io::PipeReader, log: &mut File, compiled: &AtomicU64) -> 
     }
 }
 
-/// Relevant lines of the last run in a log: those with error markers, otherwise the last ones.
+/// Relevant lines of the last run in a log: lines with error markers, otherwise the last lines.
 pub(super) fn error_lines(log: &str) -> String {
     let run = log.rfind("\n$ ").map_or(log, |at| &log[at + 1..]);
     let lines: Vec<&str> = run.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();

@@ -1,5 +1,5 @@
-//! Search for a kernel source: an archive, a package, or a directory ([`Found`]), by path, version,
-//! or default.
+//! Search for a kernel source by path or version: an archive, a package, or a directory
+//! ([`Found`]). By default, the newest installed source is used.
 
 use std::{
     ffi::OsStr,
@@ -21,7 +21,7 @@ use crate::{
 /// Prefix of source archives: `linux-source-6.1.tar.xz` (packages `linux-source-VERSION` of Debian
 /// and Ubuntu).
 const NAME: &str = "linux-source-";
-/// Part of the names of source archives.
+/// Extension of source archives, before that of the compression.
 const TAR: &str = ".tar";
 /// Hint for a missing source.
 const HINT: &str = "download one without root (apt-get download linux-source-6.1) and use the \
@@ -53,7 +53,8 @@ impl Found {
     }
 }
 
-/// Finds a source by path or installed version, or the newest one installed below `root`.
+/// Finds a source by path or installed version; without `named`, the newest source installed below
+/// `root`.
 pub(super) fn find(named: Option<&OsStr>, root: &Path) -> Result<Found, GuestError> {
     let Some(named) = named else { return installed(None, root) };
     let path = Path::new(named);

@@ -1,9 +1,9 @@
 //! Guest side of the mailbox: receives requests and sends replies.
 //!
-//! The guest's page cache would return stale requests, so the disk is opened with `O_DIRECT`;
-//! memory and lengths are therefore whole sectors (open(2)). A payload is durable before its header
-//! makes it valid. A dedicated thread sends heartbeats. A missing heartbeat therefore means that
-//! the guest kernel hangs, not that a trial is slow.
+//! The guest's page cache would return stale requests, so the disk is opened with `O_DIRECT`.
+//! Buffers are therefore aligned to sectors, and their lengths are whole sectors (open(2)). A
+//! payload is durable before its header makes it valid. A dedicated thread sends heartbeats. A
+//! missing heartbeat therefore means that the guest kernel hangs, not that a trial is slow.
 
 use std::{
     fs::{self, File},
@@ -23,8 +23,8 @@ use crate::{
 
 /// Interval between heartbeats.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// First and last interval between polls for a request: short while requests follow each other,
-/// long enough to keep the CPU idle otherwise.
+/// First and last interval between polls for a request. The first is short, because requests often
+/// follow each other at once. The last is long enough to keep the CPU idle.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
 /// Sector-aligned buffer of whole sectors.
@@ -104,7 +104,7 @@ impl Disk {
         Ok(Heartbeat::of_sector(&self.sector(HEARTBEAT)?))
     }
 
-    /// Writes a heartbeat. It requires no flush, because the host reads the same file.
+    /// Writes a heartbeat, without a flush, because the host reads the same file.
     pub(super) fn send_heartbeat(&self, heartbeat: &Heartbeat) -> Result<(), GuestError> {
         self.write(HEARTBEAT, &heartbeat.to_sector())
     }
@@ -133,12 +133,12 @@ struct Next {
 }
 
 impl HeartbeatState {
-    /// The state stays valid if a thread panicked while holding the lock.
+    /// Locks the next heartbeat, which stays valid if a thread panicked while it held the lock.
     fn next(&self) -> MutexGuard<'_, Next> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends one heartbeat. A failure needs no handling: the host detects the missing heartbeat.
+    /// Sends one heartbeat. Failures are ignored, because the host detects a missing heartbeat.
     fn send_heartbeat(&self, next: &mut Next) {
         next.beat.count += 1;
         let _ = self.disk.send_heartbeat(&next.beat);
@@ -156,7 +156,7 @@ impl HeartbeatState {
     }
 }
 
-/// Worker's side of the mailbox. Heartbeats are sent as long as it exists.
+/// Worker's side of the mailbox. Heartbeats are sent until it is dropped.
 pub struct GuestChannel {
     heartbeat: Arc<HeartbeatState>,
     thread: Option<JoinHandle<()>>,
@@ -198,7 +198,7 @@ impl GuestChannel {
     ///
     /// # Errors
     /// [`GuestError::Damaged`] if the reply is too long for the disk (32 MiB less 8 KiB),
-    /// [`GuestError::Io`] if it cannot be written.
+    /// [`GuestError::Io`] if the reply cannot be written.
     pub fn reply(&mut self, payload: &[u8]) -> Result<(), GuestError> {
         let header = Header::of(self.last, payload)?;
         let disk = &self.heartbeat.disk;
@@ -208,7 +208,7 @@ impl GuestChannel {
         disk.flush()
     }
 
-    /// Sets the current step of the worker. It is on the disk when this returns, so that the host
+    /// Sets the current step of the worker and sends it in a heartbeat at once, so that the host
     /// knows the step in which a guest died. The text is cut to 256 bytes.
     pub fn set_step(&self, text: &str) {
         let mut next = self.heartbeat.next();
@@ -217,8 +217,8 @@ impl GuestChannel {
     }
 
     /// Modules that the kernel requested since the worker was started, each once, in the order of
-    /// the requests. They were not loaded beforehand, so the first mount included the time to load
-    /// them.
+    /// the requests. The time to load these modules is part of the step in which they were
+    /// requested, such as the first mount.
     pub fn requested_modules(&self) -> Vec<String> {
         self.requests().into_iter().map(|(name, _)| name).collect()
     }

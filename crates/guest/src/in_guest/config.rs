@@ -1,8 +1,8 @@
 //! Configuration of a guest for its init process: one text file in the initramfs.
 //!
 //! The file has lines of `key=value`. In a value, `\\` represents a backslash and `\n` a line feed.
-//! The host writes a [`GuestConfig`] as text and the guest parses it. A kernel command line and the
-//! environment of an init process are short and can be truncated, so they do not hold this data.
+//! The host writes a [`GuestConfig`] as text and the guest parses it. The kernel command line and
+//! the environment of the init process are not used, because they are short and can be truncated.
 
 use std::fmt::Write as _;
 
@@ -25,8 +25,8 @@ pub struct GuestConfig {
     pub hostname: String,
     /// Arguments with which this binary is started as the worker.
     pub worker: Vec<String>,
-    /// Module parameters, `module.name=value`, as on the kernel command line. They follow the
-    /// parameters that are there.
+    /// Module parameters, `module.name=value`, as on the kernel command line. They are appended to
+    /// the module's parameters on the command line.
     pub parameters: Vec<String>,
     /// Device to create in the guest.
     pub device: Device,
@@ -75,7 +75,8 @@ impl Device {
         }
     }
 
-    /// Module parameters that disable the default devices.
+    /// Module parameters that create one RAM disk of the configured size, or no `null_blk` device
+    /// at load.
     pub(super) fn parameters(&self) -> Option<String> {
         match self {
             Self::None => None,
@@ -120,8 +121,8 @@ impl GuestConfig {
     /// Parses the text of the file.
     ///
     /// # Errors
-    /// [`GuestError::Malformed`] with the line that cannot be parsed: the file was then written by
-    /// another build of this binary.
+    /// [`GuestError::Malformed`] with the line that cannot be parsed, because another build of this
+    /// binary wrote the file.
     pub fn of_text(text: &str) -> Result<Self, GuestError> {
         let mut config = Self {
             seed: [0; 64],

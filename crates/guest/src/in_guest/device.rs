@@ -1,8 +1,8 @@
 //! Block device in the memory of a guest.
 //!
 //! [`make`] expects a [`Device`] whose modules are loaded. When it returns, the device exists and
-//! has the configured size. Kernel documentation of `null_blk`: `Documentation/block/null_blk.rst`;
-//! of brd: `drivers/block/brd.c`.
+//! has the configured size. `null_blk` is documented in `Documentation/block/null_blk.rst` of the
+//! kernel, brd in `drivers/block/brd.c`.
 
 use std::{fs, io::Write as _, path::Path};
 
@@ -17,8 +17,9 @@ const CONFIGURATION: &str = "/sys/kernel/config/nullb";
 /// Creates the device.
 ///
 /// # Errors
-/// [`GuestError::Missing`] if its module is missing, [`GuestError::Io`] if the kernel refuses a
-/// setting, [`GuestError::Malformed`] if the size differs from the configured one.
+/// [`GuestError::Missing`] if the device does not appear, [`GuestError::Io`] if the kernel refuses
+/// a setting or lacks `null_blk`, [`GuestError::Malformed`] if the device has another size than
+/// configured.
 pub(super) fn make(device: &Device) -> Result<(), GuestError> {
     let (Some(path), Some(size)) = (device.path(), size(device)) else { return Ok(()) };
     let path = Path::new(path);
@@ -66,7 +67,7 @@ fn configure(directory: &Path, settings: &[(&str, u64)]) -> Result<(), GuestErro
     )))?;
     for (name, value) in settings {
         let file = directory.join(name);
-        // The file exists; configfs does not create new ones.
+        // The file exists: in configfs, only the kernel creates files.
         let opened = fs::File::options().write(true).open(&file);
         let written = opened.and_then(|mut file| file.write_all(value.to_string().as_bytes()));
         let what = format!("cannot set {} to {value}", file.display());
@@ -75,8 +76,8 @@ fn configure(directory: &Path, settings: &[(&str, u64)]) -> Result<(), GuestErro
     Ok(())
 }
 
-/// Rejects a device that existed before, or that was created with parameters that the kernel did
-/// not accept.
+/// Checks the size of the device. Another size means that the device existed before, or that the
+/// kernel did not accept its parameters.
 fn check_size(path: &Path, wanted: Bytes) -> Result<(), GuestError> {
     let device =
         fs::File::open(path).map_err(GuestError::io(format!("cannot open {}", path.display())))?;

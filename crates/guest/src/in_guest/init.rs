@@ -1,9 +1,9 @@
 //! Init process of the guest: prepares the guest, starts the worker, and reaps all processes that
 //! end.
 //!
-//! The input is the configuration in the initramfs. The process ends with the machine and does no
-//! work itself. It reaps because a program that waits for the end of a daemon (`umount` of nilfs2
-//! for its cleaner) waits until the daemon is reaped, which is the duty of init for orphans.
+//! The input is the configuration in the initramfs. The process runs until the machine is switched
+//! off, and does no work itself. It reaps orphans because some programs wait until a daemon is
+//! reaped, such as `umount` of nilfs2 for its cleaner.
 
 use std::{
     any::Any,
@@ -33,7 +33,8 @@ use crate::{GuestError, mailbox::Heartbeat};
 const PROGRAM: &str = "/init";
 /// Search path for programs of the initramfs.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
-/// Maximum bytes of a worker's panic message in a heartbeat, so that the current step also fits.
+/// Maximum size in bytes of the reason for a worker's end in a heartbeat, so that the current step
+/// also fits.
 const REASON_MAX: usize = 180;
 
 /// Runs the guest, then switches it off.
@@ -71,7 +72,7 @@ struct BootTimes {
 }
 
 impl BootTimes {
-    /// The first part is the time since the kernel's clock started.
+    /// Starts with the first part, which is the time since the start of the kernel's clock.
     fn new() -> Self {
         let mut times = Self { text: "up".to_owned(), last: Duration::ZERO };
         times.end("kernel");
@@ -100,9 +101,9 @@ fn boot() -> Result<Pid, GuestError> {
     for module in &modules {
         match loader.insert(module) {
             Ok(()) => {}
-            // It is for a CPU or a device that this guest does not have.
+            // The module is for a CPU or a device that this guest does not have.
             Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {}
-            // A program that needs it reports its name.
+            // A program that needs the module reports an error.
             Err(error) => print_note(&format!("cannot load {module}: {error}")),
         }
     }
@@ -120,7 +121,7 @@ fn boot() -> Result<Pid, GuestError> {
     for failed in failed {
         print_note(&format!("cannot mount {failed}"));
     }
-    // The worker could not report anything without it.
+    // Without the mailbox, the worker could not report anything.
     mailbox_disk()?;
     times.end("devices");
     load::forget_requests();
@@ -128,7 +129,7 @@ fn boot() -> Result<Pid, GuestError> {
     start(&config)
 }
 
-/// Optional preparations: a guest without a name works.
+/// Sets random numbers, clock, host name, and panic behavior. A failure does not end the guest.
 fn prepare(config: &GuestConfig) {
     let report = |what: &str, result: std::io::Result<()>| {
         if let Err(error) = result {
@@ -143,14 +144,14 @@ fn prepare(config: &GuestConfig) {
     }
     let name = rustix::system::sethostname(config.hostname.as_bytes());
     report("set the host name", name.map_err(Into::into));
-    // A kernel that fails in a filesystem has to end with an error instead of continuing in an
-    // undefined state.
+    // After an oops in a filesystem, the kernel must end instead of continuing in an undefined
+    // state.
     report("set panic_on_oops", fs::write("/proc/sys/kernel/panic_on_oops", "1"));
     report("set panic", fs::write("/proc/sys/kernel/panic", "-1"));
 }
 
-/// Marks all disks as non-rotational. Drivers differ in the default, and btrfs selects its
-/// allocation by it (`Documentation/block/queue-sysfs.rst`; btrfs(5), `ssd`).
+/// Marks all disks as non-rotational. Drivers have different defaults, by which btrfs selects its
+/// allocation (`Documentation/ABI/stable/sysfs-block`; btrfs(5), `ssd`).
 fn mark_disks_nonrotational() {
     for disk in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
         let name = disk.file_name();
@@ -207,7 +208,7 @@ fn reason(status: ExitStatus, panicked: &str) -> String {
     }
 }
 
-/// Heartbeat after the last one, with the reason after the current step.
+/// Final heartbeat, whose text is that of the last heartbeat `beat`, followed by the reason.
 fn final_heartbeat(beat: Heartbeat, reason: &str) -> Heartbeat {
     let cut = |text: &str, max: usize| text[..text.floor_char_boundary(max)].to_owned();
     let reason = cut(reason, REASON_MAX);

@@ -1,9 +1,9 @@
 //! Module loading: modules listed in the configuration, modules of the next trial, and modules that
 //! the kernel requests at run time.
 //!
-//! Dependencies and aliases are resolved on the host and stored in tables next to the modules (the
-//! files below), so no module is parsed here. Parameters come from the kernel command line, as with
-//! modprobe(8), then from the configuration.
+//! The host stores dependencies and aliases as tables in the initramfs (`/etc/fslab`), so no module
+//! is parsed here. Module parameters come from the kernel command line, as with modprobe(8),
+//! followed by those of the configuration.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,7 +34,7 @@ const LOAD_ORDER: &str = "/etc/fslab/order";
 /// Module requests of the kernel: lines of `name<TAB>loaded` or `name<TAB>error`. The file is in
 /// the initramfs, because requests may precede any other mount.
 pub(super) const REQUESTS: &str = "/etc/fslab/requests";
-/// Outcome of a request whose module could be loaded.
+/// Outcome of a request whose module was loaded.
 const LOADED: &str = "loaded";
 
 /// Normalizes a module name: modules have underscores, but the kernel and users also write hyphens.
@@ -99,13 +99,13 @@ impl Table {
 /// Failure to load a module.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
-    /// Neither a module nor an alias in the initramfs.
+    /// The name is neither a module nor an alias in the initramfs.
     #[error("it is not in the initramfs")]
     Missing,
-    /// The kernel rejected it.
+    /// The kernel rejected a module.
     #[error("the kernel rejected {module}: {source}")]
     Rejected {
-        /// The module, possibly a dependency of the requested one.
+        /// Rejected module, possibly a dependency of the requested module.
         module: String,
         /// Cause; the console may have details.
         source: io::Error,
@@ -197,7 +197,7 @@ impl Loader {
             let mut loaded = false;
             for module in self.plan(&target) {
                 let inserted = insert(&module);
-                // The last one is the target itself.
+                // The last module of the plan is the target itself.
                 loaded = inserted.is_ok();
                 if let Err(source) = inserted {
                     first_error.get_or_insert(LoadError::Rejected { module, source });
@@ -230,8 +230,8 @@ pub(super) fn called_as_modprobe(program: Option<&OsString>) -> bool {
 }
 
 /// Loads modules by name or alias, with their dependencies. A name that is not in the initramfs is
-/// skipped: it is built in, or the program that needs it reports it. Modules that the kernel
-/// rejects are printed on the console.
+/// skipped: either the module is built in, or the program that needs the module reports an error.
+/// Modules that the kernel rejects are printed on the console.
 pub fn load(names: &[String]) {
     let loader = Loader::here();
     for name in names {
@@ -241,7 +241,7 @@ pub fn load(names: &[String]) {
         }
         match loader.load(name) {
             Ok(()) | Err(LoadError::Missing) => {}
-            // It is for a CPU or a device that this guest does not have.
+            // The module is for a CPU or a device that this guest does not have.
             Err(LoadError::Rejected { source, .. })
                 if source.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {}
             Err(error) => print_note(&error.to_string()),
@@ -273,7 +273,8 @@ pub(super) fn modprobe(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     code
 }
 
-/// True if an option requests a dry run: by a long name, or by its letter among others.
+/// True if an option requests a dry run: a long name, or the letter `n`, alone or among other
+/// letters.
 fn is_dry_run(option: &str) -> bool {
     match option.strip_prefix("--") {
         Some(long) => ["dry-run", "show"].contains(&long),

@@ -15,7 +15,8 @@ struct KernelFilesystem {
     kind: &'static str,
     at: &'static str,
     options: &'static str,
-    /// True if the guest cannot run without it. The kernel may lack the others.
+    /// True if the guest cannot run without this filesystem. Other filesystems are skipped if the
+    /// kernel lacks them.
     required: bool,
 }
 
@@ -48,20 +49,20 @@ const LATE: &[KernelFilesystem] = &[
     mount_at("cgroup2", "/sys/fs/cgroup", "", false),
 ];
 
-/// Mounts the filesystems required to load modules. Returns those that the kernel supports but
-/// failed to mount.
+/// Mounts the filesystems required to load modules. Returns the optional filesystems that the
+/// kernel supports but failed to mount.
 ///
 /// # Errors
 /// [`GuestError::Io`] if a required filesystem cannot be mounted.
 pub(super) fn mount_early() -> Result<Vec<String>, GuestError> {
-    // The root is a tmpfs on most kernels, which every user can write to (`shmem_init_fs_context`,
-    // mm/shmem.c). Root runs no program below such a directory.
+    // The root is a tmpfs on most kernels, to which every user can write (`shmem_init_fs_context`,
+    // mm/shmem.c). As root, fslab does not run programs below such a directory.
     fs::set_permissions("/", fs::Permissions::from_mode(0o755))
         .map_err(GuestError::io("cannot set the permissions of /"))?;
     mount_all(EARLY)
 }
 
-/// Mounts the other filesystems, once modules are loaded.
+/// Mounts the other filesystems after modules were loaded.
 ///
 /// # Errors
 /// Like [`mount_early`].
@@ -72,7 +73,7 @@ pub(super) fn mount_late() -> Result<Vec<String>, GuestError> {
 fn mount_all(filesystems: &[KernelFilesystem]) -> Result<Vec<String>, GuestError> {
     let mut failed = Vec::new();
     for filesystem in filesystems {
-        // Harmless unless a program needs it, which then reports its name.
+        // A program that needs a missing filesystem reports an error.
         if !filesystem.required && !is_supported(filesystem.kind) {
             continue;
         }
@@ -108,8 +109,8 @@ fn mount_one(filesystem: &KernelFilesystem) -> io::Result<()> {
     check_mounted(at)
 }
 
-/// Checks that a directory is on another device than its parent. After a mount that had no effect,
-/// work must not run on the filesystem below it.
+/// Checks that a directory is on another device than its parent. If a mount had no effect, files
+/// must not be written to the filesystem below the mount point.
 pub(super) fn check_mounted(at: &Path) -> io::Result<()> {
     let above = at.parent().unwrap_or(at);
     if fs::metadata(at)?.dev() != fs::metadata(above)?.dev() {

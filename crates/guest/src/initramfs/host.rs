@@ -33,7 +33,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Continues an archive.
+    /// Creates the state that adds files to `archive`.
     pub(super) fn new(archive: Archive) -> Self {
         let libraries = Libraries::of_host();
         let (inodes, hashes) = Default::default();
@@ -48,7 +48,7 @@ impl Host {
     /// Adds a program of the host, by name or absolute path, such that the guest finds it by name.
     ///
     /// # Errors
-    /// The reason why it is not available.
+    /// The reason why the program is not available.
     pub(super) fn put_program(&mut self, name: &str) -> Result<(), String> {
         let path = find(OsStr::new(name))?;
         let mut parts = Vec::new();
@@ -56,7 +56,7 @@ impl Host {
         for path in &parts {
             self.put(path)?;
         }
-        // Link in the guest's PATH for a program outside of it.
+        // A program outside the directories of the guest's PATH gets a link in them.
         let Some(file_name) = path.file_name().and_then(OsStr::to_str) else { return Ok(()) };
         if !ON_PATH.iter().any(|place| self.archive.has(&format!("{place}/{file_name}"))) {
             let target = format!("/{}", self.put(&path)?);
@@ -65,7 +65,8 @@ impl Host {
         Ok(())
     }
 
-    /// Collects the files of a program, so that none is added if one is missing.
+    /// Collects the files of a program, so that they are added only if none is missing. Only
+    /// libraries outside the default directories are added at once.
     fn gather(
         &mut self,
         path: &Path,
@@ -79,7 +80,7 @@ impl Host {
                 return Err("scripts are nested too deeply".to_owned());
             }
             Kind::Script(interpreter, argument) => {
-                // Of nested interpreters, the last one is reported.
+                // Of nested interpreters, only the innermost is reported.
                 let context = |why: String| {
                     let (path, last) = (interpreter.display(), why.starts_with(INTERPRETER));
                     if last { why } else { format!("{INTERPRETER} {path}: {why}") }
@@ -119,15 +120,17 @@ impl Host {
 
     /// Adds the loader and the libraries of a program.
     pub(super) fn put_libraries(&mut self, path: &Path, linkage: &Linkage) -> Result<(), String> {
-        // A program that was replaced while it runs has no path, but can be read.
+        // The path of a program cannot be resolved if its file was replaced while it runs, but it
+        // can be read.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut parts = Vec::new();
         self.gather_libraries(&real, linkage, &mut parts)?;
         parts.iter().try_for_each(|part| self.put(part).map(drop))
     }
 
-    /// Links a library into the default directories of loaders: the guest has no
-    /// `/etc/ld.so.cache`, which would list files that the guest lacks.
+    /// Adds a library, and links to it in the default directories of loaders. The links are
+    /// required because the guest has no `/etc/ld.so.cache`: the host's file would list libraries
+    /// that the guest lacks.
     fn put_shared(&mut self, path: &Path) -> Result<(), String> {
         let target = format!("/{}", self.put(path)?);
         let Some(name) = path.file_name().and_then(OsStr::to_str) else { return Ok(()) };
@@ -140,8 +143,8 @@ impl Host {
         Ok(())
     }
 
-    /// Adds a file of the host under all its names: its own, and those of the links that led to it.
-    /// Returns its path.
+    /// Adds a file of the host at its real path, and a link at each other path by which it was
+    /// reached. Returns its path in the archive.
     fn put(&mut self, path: &Path) -> Result<String, String> {
         let failed = |error| format!("{} cannot be read: {error}", path.display());
         let real = fs::canonicalize(path).map_err(failed)?;
@@ -160,7 +163,7 @@ impl Host {
         };
         let parent = path.parent().and_then(|parent| fs::canonicalize(parent).ok());
         let through = parent.zip(path.file_name()).map(|(parent, name)| parent.join(name));
-        // A path with `..` leads through existing directories, and `through` is its name.
+        // For a path with `..`, the link at `through` is sufficient.
         let plain = path.components().all(|part| part != Component::ParentDir);
         let given = plain.then(|| path.components().collect());
         for name in [Some(real), through, given].into_iter().flatten() {
@@ -223,7 +226,7 @@ fn find(name: &OsStr) -> Result<PathBuf, String> {
 const HIDDEN: [&str; 6] = ["dev", "mnt", "proc", "run", "sys", "tmp"];
 /// Directories that are links into `/usr` in the guest.
 const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
-/// Directory of files that cannot have their host path.
+/// Directory of files that cannot have the same path as on the host.
 const MOVED: &str = "usr/lib/fslab/host/";
 
 /// Path of a host file in the archive, without the leading slash.

@@ -1,4 +1,4 @@
-//! Search for the libraries of a program, as its loader finds them; ld.so(8).
+//! Search for the libraries of a program by the rules of its loader; ld.so(8).
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::program::{Kind, Linkage, kind};
 use crate::modules::names::matches;
 
-/// Maximum nesting of included configuration files; glibc's own have one level.
+/// Maximum nesting of included configuration files; those of glibc have one level.
 const INCLUDES_MAX: usize = 8;
 /// Maximum size of a file that is read, in bytes.
 pub(super) const FILE_MAX: u64 = 1 << 30;
@@ -17,17 +17,18 @@ pub(super) const FILE_MAX: u64 = 1 << 30;
 /// Search directories of libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Libraries {
-    /// Directories of the host's configuration, then the built-in ones of loaders.
+    /// Directories of the host's loader configuration, followed by the built-in directories of
+    /// loaders.
     directories: Vec<PathBuf>,
 }
 
 /// Library that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Library {
-    /// Path by which the loader opens it.
+    /// Path by which the loader opens the library.
     pub(super) path: PathBuf,
-    /// True if a loader without configuration finds it: it is referenced by path or by the search
-    /// path of the program, or is in a default directory.
+    /// True if a loader without configuration finds the library: the program refers to it by path
+    /// or by its search path, or the library is in a default directory.
     pub(super) on_default_path: bool,
 }
 
@@ -41,14 +42,15 @@ impl Libraries {
         Self { directories }
     }
 
-    /// Finds the libraries of a file, and recursively those of the libraries.
+    /// Finds the libraries of a file and, recursively, the libraries that they need.
     ///
     /// # Errors
     /// The name of a missing library.
     pub(super) fn closure(&self, path: &Path, linkage: &Linkage) -> Result<Vec<Library>, String> {
         let mut found: Vec<Library> = Vec::new();
         let mut seen = BTreeSet::new();
-        // Only the RPATH of the program itself is inherited: libraries with one are rare.
+        // Only the RPATH of the program itself is inherited, because libraries with an RPATH are
+        // rare.
         let inherited = expanded(&linkage.rpath, path);
         let mut next = vec![(path.to_owned(), linkage.clone())];
         while let Some((path, linkage)) = next.pop() {
@@ -116,8 +118,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// Expands the directories of a file; ld.so(8), "Dynamic string tokens". `$ORIGIN` is the file's
-/// own directory. Values of `$LIB` and `$PLATFORM` depend on the distribution, so all of them are
-/// tried. Relative directories are skipped, because they depend on the working directory.
+/// own directory. The value of `$LIB` depends on the distribution, so all known values are tried.
+/// Relative directories are skipped, because they depend on the working directory.
 fn expanded(directories: &[OsString], path: &Path) -> Vec<PathBuf> {
     let origin = path.parent().unwrap_or(Path::new("/"));
     let arch = std::env::consts::ARCH;
@@ -155,8 +157,8 @@ fn replaced(text: &[u8], token: &[u8], value: &[u8]) -> Vec<u8> {
     result
 }
 
-/// Built-in directories of loaders: in Debian's glibc those of the architecture, in others `lib64`,
-/// in musl `lib` and `local/lib`.
+/// Built-in directories of loaders below `/` and `/usr`: the directory of the architecture in
+/// Debian's glibc, `lib64` in other builds of glibc, and `lib` in musl.
 fn built_in() -> Vec<PathBuf> {
     let multiarch = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
     let below = |root: &str| [&*multiarch, "lib64", "lib"].map(|lib| Path::new(root).join(lib));

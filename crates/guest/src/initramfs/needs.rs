@@ -5,11 +5,11 @@
 pub struct Needs {
     /// Required modules, by name or alias.
     pub modules: &'static [&'static str],
-    /// Optional modules: some kernel versions have them built in or no longer use them.
+    /// Optional modules, which some kernel versions have built in or no longer use.
     pub optional: &'static [&'static str],
-    /// Programs of the host that it runs itself or that mount it, if installed.
+    /// Programs of the host that mount the filesystem, or that these programs start, if installed.
     pub programs: &'static [&'static str],
-    /// Files of the host that its programs read, if they exist.
+    /// Files of the host that the programs of the filesystem read, if they exist.
     pub files: &'static [&'static str],
 }
 
@@ -40,11 +40,12 @@ const TABLE: &[Row] = &[
     ("btrfs",      &["btrfs"],      &["crypto-crc32c"],        &[], &[]),
     ("erofs",      &["erofs"],      &[],                       &[], &[]),
     ("exfat",      &["exfat"],      NAMES,                     &[], &[]),
-    // In kernels without the ext2 driver, ext4 mounts it and has its alias (`fs/ext4/super.c`).
+    // In kernels without the ext2 driver, ext4 mounts ext2 and has the alias `fs-ext2`
+    // (`fs/ext4/super.c`).
     ("ext2",       &["fs-ext2"],    &[],                       &[], MKE2FS),
     ("ext3",       &["fs-ext3"],    &["crypto-crc32c"],        &[], MKE2FS),
     ("ext4",       &["ext4"],       &["crypto-crc32c"],        &[], MKE2FS),
-    // It requests the checksum at mount (`f2fs_fill_super`), up to Linux 6.13.
+    // Up to Linux 6.13, f2fs requests the checksum at mount (`f2fs_fill_super`).
     ("f2fs",       &["f2fs"],       &["crypto-crc32"],         &[], &[]),
     ("fuse",       &["fuse"],       &[],                       &[], &[]),
     ("gfs2",       &["gfs2"],       &[],                       &[], &[]),
@@ -52,7 +53,7 @@ const TABLE: &[Row] = &[
     ("jfs",        &["jfs"],        &[],                       &[], &[]),
     ("minix",      &["minix"],      &[],                       &[], &[]),
     ("msdos",      &["msdos"],      FAT_NAMES,                 &[], &[]),
-    // mount(2) does not start a cleaner; mount.nilfs2(8) does, and expects it in /sbin.
+    // The cleaner is started by mount.nilfs2(8), not by mount(2), and must be in /sbin.
     ("nilfs2",     &["nilfs2"],     &[],
         &["mount.nilfs2", "umount.nilfs2", "nilfs_cleanerd"], &["/etc/nilfs_cleanerd.conf"]),
     ("ntfs3",      &["ntfs3"],      NAMES,                     &[], &[]),
@@ -66,7 +67,7 @@ const TABLE: &[Row] = &[
     ("vfat",       &["vfat"],       FAT_NAMES,                 &[], &[]),
     ("xfs",        &["xfs"],        &["crypto-crc32c"],        &[], &[]),
     ("zonefs",     &["zonefs"],     &[],                       &[], &[]),
-    // device-mapper layer; the first ones are part of its core
+    // device-mapper layer; the first three are part of `dm_mod`
     ("dm-error",   &["dm_mod"],     &[],                       &[], &[]),
     ("dm-linear",  &["dm_mod"],     &[],                       &[], &[]),
     ("dm-striped", &["dm_mod"],     &[],                       &[], &[]),
@@ -97,8 +98,8 @@ const TABLE: &[Row] = &[
 ];
 
 /// Requirements of a filesystem by its kernel name (`xfs`), of a layer by its target (`dm-delay`),
-/// or of a device by its driver (`null_blk`). `None` if it is not in the table; the kernel then
-/// requests the alias `fs-NAME` of a filesystem.
+/// or of a device by its driver (`null_blk`). `None` for any other name. When a filesystem of
+/// another name is mounted, the kernel requests the alias `fs-NAME`.
 pub fn needs(name: &str) -> Option<Needs> {
     let row = TABLE.iter().find(|row| row.0 == name)?;
     let (_, modules, optional, programs, files) = *row;

@@ -63,7 +63,7 @@ impl Archive {
     }
 
     /// Adds an entry after its parents, as the kernel requires. A duplicate or invalid name is an
-    /// error: the kernel would use the last entry, or none.
+    /// error, because the kernel would use the last entry of that name, or none.
     fn add(
         &mut self,
         name: &str,

@@ -8,8 +8,8 @@ use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
-/// Data of the dynamic section and the program headers of an ELF file; ld.so(8), and the System V
-/// ABI, chapter 5.
+/// Dependencies of an ELF file, from its dynamic section and program headers (ld.so(8); System V
+/// ABI, chapter 5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Linkage {
     /// Architecture (`e_machine`).
@@ -18,9 +18,10 @@ pub(super) struct Linkage {
     pub(super) loader: Option<PathBuf>,
     /// Required libraries (`DT_NEEDED`), by name or path.
     pub(super) needed: Vec<OsString>,
-    /// Search path of its libraries and of theirs (`DT_RPATH`), unless `runpath` is set.
+    /// Search path of the file's libraries, and of the libraries that those need (`DT_RPATH`).
+    /// Empty if `runpath` is set.
     pub(super) rpath: Vec<OsString>,
-    /// Search path of only its direct libraries (`DT_RUNPATH`).
+    /// Search path of the file's direct libraries only (`DT_RUNPATH`).
     pub(super) runpath: Vec<OsString>,
     /// End of the mapped part of the file, which is followed by symbols and debug information.
     mapped_end: u64,
@@ -91,8 +92,9 @@ fn linkage(bytes: &[u8]) -> Result<Linkage, String> {
     Ok(linkage)
 }
 
-/// Parses the dynamic section: entries of a tag and a value, which for names is an offset into the
-/// string table. The table is specified by its address in the mapped file (`mapped`).
+/// Parses the dynamic section. Each entry has a tag and a value; the value of a name is an offset
+/// in the string table. The section contains the address of that table, and `mapped` returns the
+/// bytes at an address.
 fn read_dynamic<'data>(
     linkage: &mut Linkage,
     endian: Endianness,
@@ -134,8 +136,7 @@ fn read_dynamic<'data>(
 }
 
 /// Removes the unmapped parts of a program: symbols and debug information (strip(1)), which are
-/// most of a debug build. Only the ends of the header refer to sections, so these fields are
-/// cleared.
+/// most of a debug build. Fields of the header that refer to the removed sections are cleared.
 pub(super) fn without_symbols(mut bytes: Vec<u8>, linkage: &Linkage) -> Vec<u8> {
     /// `e_shoff`, then `e_shnum` and `e_shstrndx`, in the header of 64-bit files.
     const SECTIONS: [std::ops::Range<usize>; 2] = [40..48, 60..64];

@@ -19,17 +19,18 @@ use crate::GuestError;
 pub(crate) const AR: &[u8] = b"!<arch>\n";
 /// Magic of an RPM package (`rpm(8)`'s lead).
 pub(crate) const RPM: &[u8] = &[0xed, 0xab, 0xee, 0xdb];
-/// Magic of a tar archive and its offset (POSIX.1-1988, `ustar`; GNU's begins the same way).
+/// Magic of a tar archive and its offset (POSIX.1-1988, `ustar`; the GNU format begins with the
+/// same bytes).
 const TAR: (usize, &[u8]) = (257, b"ustar");
 /// Size of a member header in an ar archive.
 const AR_HEADER: usize = 60;
-/// Maximum number of members of a Debian package; it has three.
+/// Maximum number of members of a Debian package, which usually has three.
 const MEMBERS_MAX: usize = 16;
-/// Maximum size of an unpacked archive. The archive of a full kernel has 0.4 to 1.5 GiB, its source
-/// 1.5 GiB.
+/// Maximum size of an unpacked archive. The archive of a full kernel has 0.4 to 1.5 GiB, the kernel
+/// source 1.5 GiB.
 pub(crate) const TOTAL_MAX: u64 = 8 << 30;
-/// Maximum number of files in an archive. The package of a full kernel has 5,000, its source
-/// 90,000.
+/// Maximum number of files in an archive. The package of a full kernel has 5,000 files, the kernel
+/// source 90,000.
 const ENTRIES_MAX: usize = 200_000;
 /// Maximum length of a name, `PATH_MAX` of the kernel.
 const NAME_MAX: u64 = 4096;
@@ -43,7 +44,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) name: &'a Path,
     /// Type of the entry.
     pub(crate) kind: tar::EntryType,
-    /// True if its owner can execute it.
+    /// True if the file's owner may execute it.
     pub(crate) executable: bool,
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn open<'a>(
     source.unpacked(io::Cursor::new(first).chain(file), TOTAL_MAX)
 }
 
-/// Reads a Debian package up to the archive of its files, and returns the archive's compressed size
+/// Reads a Debian package up to the archive `data.tar`, and returns the archive's compressed size
 /// in bytes.
 fn seek_data(source: Source<'_>, file: &mut File) -> Result<u64, GuestError> {
     for _ in 0..MEMBERS_MAX {
@@ -124,7 +125,7 @@ pub(crate) fn walk(
             each(&Entry { name, kind, executable }, &mut entry)?;
         }
     }
-    // The end of the stream contains the checksum of the compressed data.
+    // The rest is read, because the end of the stream contains the checksum of the compressed data.
     io::copy(&mut stream, &mut io::sink()).map_err(failed)?;
     Ok(())
 }
@@ -148,7 +149,7 @@ fn extended_name(source: Source<'_>, entry: &mut dyn Read) -> Result<Option<Vec<
         let extension = extension.map_err(|error| source.failed(error))?;
         match extension.key_bytes() {
             b"path" => name = Some(extension.value_bytes().to_owned()),
-            // A second size, for files of more than 8 GiB.
+            // A `size` replaces the size in the header, which can be at most 8 GiB.
             b"size" => return Err(source.malformed("has a file of more than 8 GiB")),
             _ => {}
         }

@@ -1,8 +1,8 @@
 //! Boot image of a PC, `bzImage` or `vmlinuz`: a header followed by the compressed `vmlinux`.
 //!
 //! The header is parsed ([`Header`]) and the `vmlinux` is extracted into a file
-//! ([`Header::extract`]). An emulator takes seconds to decompress an image in the guest, but only
-//! fractions of a second to load an extracted one. Format and field names: the kernel's
+//! ([`Header::extract`]). An emulated guest takes seconds to decompress an image; loading an
+//! extracted `vmlinux` takes fractions of a second. Format and field names: the kernel's
 //! `Documentation/arch/x86/boot.rst`.
 
 use std::{
@@ -15,8 +15,8 @@ use std::{
 use super::{elf, source::Compression, source::Source};
 use crate::GuestError;
 
-/// Size of the part of the image with the header: 0x202 plus the offset of its jump, which is one
-/// byte.
+/// Size of a part of the image that contains the whole header, in bytes. The header ends at 0x202
+/// plus the offset of the jump at its start, which is one byte.
 const HEADER: usize = 0x400;
 /// `boot_flag` and its offset.
 const BOOT_FLAG: (usize, [u8; 2]) = (0x1fe, [0x55, 0xaa]);
@@ -24,7 +24,7 @@ const BOOT_FLAG: (usize, [u8; 2]) = (0x1fe, [0x55, 0xaa]);
 const MAGIC: (usize, [u8; 4]) = (0x202, *b"HdrS");
 /// First `version` with `payload_offset`.
 const SINCE: u16 = 0x0208;
-/// Maximum size of a `vmlinux`; those of distributions have less than 100 MiB.
+/// Maximum size of a `vmlinux` in bytes. Distributions have kernels of less than 100 MiB.
 const VMLINUX_MAX: u32 = 1 << 30;
 
 /// Header of a boot image.
@@ -89,7 +89,8 @@ impl Header {
         let mut first = [0; Compression::MAGIC];
         file.read_exact_at(&mut first, self.offset).map_err(|error| source.failed(error))?;
         // For any compression, the last four bytes are the decompressed size modulo 2^32
-        // (`arch/x86/boot/compressed/mkpiggy.c`). They are part of gzip, and appended to others.
+        // (`arch/x86/boot/compressed/mkpiggy.c`). A gzip stream contains these bytes; for other
+        // compressions they are appended.
         let mut length = [0; 4];
         file.read_exact_at(&mut length, end - 4).map_err(|error| source.failed(error))?;
         let expected = u32::from_le_bytes(length);

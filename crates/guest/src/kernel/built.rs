@@ -46,7 +46,8 @@ pub(crate) fn all(cache: &Cache) -> Vec<Built> {
     found.into_iter().map(|(_, built)| built).collect()
 }
 
-/// The newest kernel that matches `wanted`, or of all kernels.
+/// Kernel whose release is `wanted`, otherwise the newest kernel that matches `wanted`. Without
+/// `wanted`, the newest of all kernels.
 pub(crate) fn newest(cache: &Cache, wanted: Option<&str>) -> Option<Built> {
     let mut matching = all(cache);
     matching.retain(|built| wanted.is_none_or(|wanted| matches_release(wanted, &built.release)));

@@ -1,10 +1,12 @@
-//! Cache of unpacked kernels: one directory per package or image, named by its SHA-256.
+//! Cache of unpacked and built kernels: one directory per package, image, or build. The name of a
+//! directory is the SHA-256 of the package or image, or of the source and configuration of a build.
 //!
 //! A directory is created under a temporary name, written, synced, and renamed, so that it is
-//! either complete or absent. If two processes create the same directory, the second one uses that
-//! of the first and removes its own. A process locks a directory that it creates with flock(2), so
-//! that other processes can detect and remove directories of processes that have ended. Complete
-//! directories are never removed by fslab; users may remove them when no guest runs.
+//! either complete or absent. If two processes create the same directory, the second process uses
+//! the directory of the first and removes its own. A process locks a directory that it creates with
+//! flock(2), so that other processes can detect and remove directories of processes that have
+//! ended. Complete directories are never removed by fslab; users may remove them when no guest
+//! runs.
 
 use std::{
     fs::{self, File},
@@ -33,7 +35,7 @@ const MANIFEST: &str = "manifest";
 /// Maximum size of a manifest.
 const MANIFEST_MAX: u64 = 4096;
 
-/// Cache of unpacked kernels by the SHA-256 of their source.
+/// Cache of unpacked and built kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     directory: PathBuf,
@@ -59,8 +61,8 @@ impl Cache {
         &self.directory
     }
 
-    /// Returns the directory of a hash and its manifest, and creates them if necessary. `make`
-    /// writes into the empty directory and returns the manifest.
+    /// Returns the directory of a hash and its manifest. If the directory does not exist, `make`
+    /// writes its files into an empty directory and returns the manifest.
     pub(crate) fn get_or_create(
         &self,
         hash: &str,
@@ -82,8 +84,8 @@ impl Cache {
         CacheManifest::read(&whole).map(|manifest| (whole, manifest))
     }
 
-    /// All complete directories with their manifests, in the order of their names. Damaged ones are
-    /// skipped; a process that uses one reports it.
+    /// All complete directories with their manifests, in the order of their names. Damaged
+    /// directories are skipped; [`Self::get_or_create`] reports them.
     pub(crate) fn manifests(&self) -> Vec<(PathBuf, CacheManifest)> {
         let entries = fs::read_dir(self.directory.join(DIRECTORY)).into_iter().flatten().flatten();
         let mut directories: Vec<PathBuf> = entries
@@ -105,8 +107,8 @@ fn default_directory(caches: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf 
         .join("fslab")
 }
 
-/// Manifest of a cache directory: lines `key=value` in this order; the keys from `origin` on are
-/// present only if they have a value.
+/// Manifest of a cache directory: lines `key=value` in the order of the fields. The keys `origin`,
+/// `source`, and `config` are present only if they have a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheManifest {
     /// Release of the kernel, or of the modules if there is no kernel.
@@ -131,8 +133,9 @@ impl CacheManifest {
         !self.source.is_empty()
     }
 
-    /// True if the directory contains a kernel from a package. Kernels built by fslab and extracted
-    /// images of installed kernels, which have no origin, are other entries.
+    /// True if the directory contains a kernel from a package. Other directories contain kernels
+    /// built by fslab, modules only, or extracted images of installed kernels, which have no
+    /// origin.
     pub(crate) fn is_package(&self) -> bool {
         !self.is_built() && !self.image.is_empty() && !self.origin.is_empty()
     }
@@ -187,7 +190,7 @@ impl CacheManifest {
     }
 }
 
-/// Directory under construction. Dropping it removes it.
+/// Directory under construction. Dropping it removes the directory unless it is finished.
 struct Unfinished {
     path: PathBuf,
     /// Locked while open.
@@ -219,7 +222,8 @@ impl Unfinished {
         }
     }
 
-    /// Completes the directory, unless another process was faster.
+    /// Completes the directory and renames it, unless another process has created a directory of
+    /// that name.
     fn finish(mut self, manifest: &CacheManifest, whole: &Path) -> Result<(), GuestError> {
         let path = self.path.join(MANIFEST);
         fs::write(&path, manifest.to_text())

@@ -1,7 +1,7 @@
 //! Classification of ELF files: the kernel of a PC, a user-mode Linux program, or neither.
 //!
-//! Only headers, notes, and section names are read, each up to a fixed length, and no value is
-//! trusted because of another. Format: elf(5).
+//! Only headers, notes, and section names are read, each up to a fixed length. Every value is
+//! checked, even if other values are consistent. Format: elf(5).
 
 use std::{
     fs::File,
@@ -23,16 +23,16 @@ const PT_NOTE: u32 = 4;
 const PROGRAM: usize = 56;
 /// Size of a section header.
 const SECTION: usize = 64;
-/// Address of a PC kernel (`__START_KERNEL_map` in `arch/x86/include/asm/page_64_types.h`); no user
-/// program can be there.
+/// Lowest address of a PC kernel (`__START_KERNEL_map` in `arch/x86/include/asm/page_64_types.h`).
+/// User programs have lower addresses.
 const KERNEL_TEXT: u64 = 0xffff_ffff_8000_0000;
-/// Section of every user-mode Linux program, stripped or not: its command-line options
-/// (`arch/um/include/asm/common.lds.S`).
+/// Section of the command-line options, which only user-mode Linux programs have, even stripped
+/// ones (`arch/um/include/asm/common.lds.S`).
 const UML_SECTION: &[u8] = b".uml.setup.init";
-/// Note with the entry for virtual machines (`XEN_ELFNOTE_PHYS32_ENTRY` in
-/// `include/xen/interface/elfnote.h`), and its owner.
+/// Type of the note with the entry point for virtual machines (`XEN_ELFNOTE_PHYS32_ENTRY` in
+/// `include/xen/interface/elfnote.h`), and the owner of the note.
 const PVH_NOTE: (u32, &[u8]) = (18, b"Xen\0");
-/// Maximum size of a table, and of all note segments; kernels are far below.
+/// Maximum size of a table, and of all note segments together, in bytes. Kernels are far below.
 const TABLE_MAX: u64 = 1 << 20;
 /// Text before the release in a kernel (`linux_banner` in `init/version.c`).
 const BANNER: &[u8] = b"Linux version ";
@@ -51,7 +51,7 @@ pub(crate) enum ElfKind {
     Uml,
 }
 
-/// Classifies a file; the error states why it is neither.
+/// Classifies a file. The error states why the file is neither a PC kernel nor user-mode Linux.
 pub(crate) fn examine(file: &File) -> Result<ElfKind, String> {
     let header: [u8; 64] = bytes(file, 0, 64)?.try_into().map_err(|_| TRUNCATED.to_owned())?;
     if header[..4] != MAGIC || header[4..6] != CLASS || number16(&header, 18) != MACHINE {
@@ -102,7 +102,8 @@ pub(crate) fn release(file: &mut impl io::Read) -> io::Result<Option<String>> {
             let text = &window[at + BANNER.len()..window.len().min(at + max)];
             let end = text.iter().position(|byte| !is_release_byte(*byte)).unwrap_or(text.len());
             let text = String::from_utf8_lossy(&text[..end]);
-            // The same text also occurs without a number, in code that prints or searches for it.
+            // The text of the banner also occurs without a release, in code that prints or searches
+            // for it.
             if text.starts_with(|first: char| first.is_ascii_digit()) && is_release(&text) {
                 return Ok(Some(text.into_owned()));
             }
@@ -110,7 +111,7 @@ pub(crate) fn release(file: &mut impl io::Read) -> io::Result<Option<String>> {
         if window.len() == before {
             return Ok(None);
         }
-        // A match at the end of this window is complete in the next one.
+        // A match that is cut off at the end of this window is complete in the next window.
         window.drain(..window.len().saturating_sub(max));
     }
 }
@@ -126,7 +127,8 @@ fn is_release_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b".-+_~".contains(&byte)
 }
 
-/// Reads a table of the file. `places` are the header offsets of its offset, entry size, and count.
+/// Reads a table of the file. `places` are offsets in the header, at which the table's offset,
+/// entry size, and number of entries are. `entry` is the required entry size in bytes.
 fn table(
     file: &File,
     header: &[u8; 64],
@@ -166,8 +168,8 @@ fn bytes(file: &File, offset: u64, length: u64) -> Result<Vec<u8>, String> {
     let mut bytes = vec![0; length];
     match file.read_exact_at(&mut bytes, offset) {
         Ok(()) => Ok(bytes),
-        // The system rejects an offset beyond the maximum file size.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(TRUNCATED.to_owned()),
+        // For example EINVAL, because the offset exceeds the maximum file size.
         Err(error) => Err(format!("cannot be read at offset {offset}: {error}")),
     }
 }

@@ -94,7 +94,7 @@ impl Finder<'_> {
                     unreadable.push(image.display().to_string());
                 }
                 Err(GuestError::Interrupted) => return Err(GuestError::Interrupted),
-                // Another file, or another version.
+                // Not a boot image, or another version.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -235,7 +235,7 @@ impl Finder<'_> {
         modules: Option<&Path>,
         origin: &str,
     ) -> Result<Kernel, GuestError> {
-        // Links are resolved first: modules are next to the image itself.
+        // Links are resolved first, because modules are searched relative to the image itself.
         let context = || GuestError::io(format!("cannot read {}", path.display()));
         let path = fs::canonicalize(path).map_err(context())?;
         let source = Source { path: &path, interrupt: self.interrupt };
@@ -367,8 +367,8 @@ pub(crate) fn examine(
     Ok((architecture, release))
 }
 
-/// Extracts a boot image into a directory. Returns its release and the name of the file to boot, or
-/// `None` if only the boot image itself can be booted.
+/// Extracts a boot image into a directory. Returns its release and the name of the extracted file.
+/// The name is `None` if only the boot image itself can be booted.
 fn extract(
     source: Source<'_>,
     file: &File,
@@ -392,7 +392,7 @@ fn extract(
     }
 }
 
-/// Selects the boot file of an unpacked package and removes the others.
+/// Selects the image or program of an unpacked package to boot, and removes the others.
 fn manifest(
     source: Source<'_>,
     contents: &package::Contents,
@@ -461,7 +461,7 @@ fn within(source: Source<'_>) -> impl Fn(GuestError) -> GuestError + Copy {
     }
 }
 
-/// Modules of an image, by its location.
+/// Directory of the modules of an image, derived from the path of the image.
 pub(super) fn modules_next_to(image: &Path, release: &str) -> Option<PathBuf> {
     let directory = image.parent()?;
     let above = directory.parent()?;

@@ -1,5 +1,6 @@
 //! Selection of the files of a kernel package to unpack: the boot file, and modules for filesystems
-//! and storage. These are a sixth of a package; the rest is drivers of hardware that no guest has.
+//! and storage. The selected files are a sixth of a package; the others are drivers of hardware
+//! that no guest has.
 //!
 //! Names are untrusted: a name outside the package is an error, even if the file would not be
 //! unpacked.
@@ -36,7 +37,8 @@ const KEPT_DIRECTORIES: &[&str] = &[
     "zfs",
 ];
 
-/// Directories of which only modules with these prefixes are unpacked: disks, not their adapters.
+/// Directories of which only modules with these prefixes are unpacked: drivers of disks, not of
+/// host adapters.
 const KEPT_PREFIXES: &[(&str, &[&str])] =
     &[("drivers/scsi", &["scsi_", "sd_mod", "sg", "sr_mod", "virtio_scsi"])];
 
@@ -47,14 +49,14 @@ const MODULES: &[&str] = &[".ko", ".ko.gz", ".ko.xz", ".ko.zst"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileAction {
     /// Candidate for the boot image of a PC. Packages built from the kernel tree contain the
-    /// `vmlinux` next to the compressed image; the `vmlinux` is then not used.
+    /// `vmlinux` next to the compressed image; the compressed image is then used.
     Image {
         /// True for the compressed image.
         packed: bool,
     },
     /// Candidate for the user-mode Linux program.
     Program,
-    /// File of the modules.
+    /// Module, or list of modules.
     Module {
         /// Release of the modules.
         release: String,
@@ -65,7 +67,7 @@ pub(super) enum FileAction {
     Skip,
 }
 
-/// Selects the handling of a file by its name; the error describes the defect of the name.
+/// Selects the handling of a file by its name. The error describes the defect of an invalid name.
 pub(super) fn file_action(name: &Path) -> Result<FileAction, &'static str> {
     let mut parts = Vec::new();
     for part in name.components() {

@@ -23,7 +23,7 @@ pub enum Origin {
     Installed(PathBuf),
     /// Built by fslab, with a description of its source.
     Built(String),
-    /// From an unpacked package of this name. Selecting the package again takes no time.
+    /// Unpacked from a package with this file name.
     Package(String),
 }
 
@@ -36,7 +36,7 @@ pub struct KnownKernel {
     pub architecture: Architecture,
     /// Origin.
     pub origin: Origin,
-    /// Directory with its modules, or with the lists of built-in modules.
+    /// Directory of the kernel's modules, or of its lists of built-in modules.
     pub modules: Option<PathBuf>,
     /// Size of the image and the modules.
     pub size: Bytes,
@@ -68,7 +68,7 @@ fn installed(finder: Finder<'_>) -> Vec<KnownKernel> {
         let architecture = Architecture::Pc;
         Some(KnownKernel { release, architecture, origin: Origin::Installed(image), modules, size })
     };
-    // If directories are links to each other, an image is found twice.
+    // An image is found twice if, for example, `/lib` is a link to `/usr/lib`.
     let mut seen = Vec::new();
     let first = |image: &PathBuf| {
         let real = fs::canonicalize(image).unwrap_or_else(|_| image.clone());
@@ -79,7 +79,7 @@ fn installed(finder: Finder<'_>) -> Vec<KnownKernel> {
     finder.images().into_iter().filter(first).filter_map(known).collect()
 }
 
-/// User-mode Linux kernels: built by fslab, and installed.
+/// User-mode Linux kernels that are built by fslab or installed.
 fn user_mode_linux(finder: Finder<'_>) -> Vec<KnownKernel> {
     let architecture = Architecture::Uml;
     let mut all: Vec<KnownKernel> = built::all(finder.cache)
@@ -137,7 +137,7 @@ fn size(image: &Path, modules: Option<&Path>) -> Bytes {
     let mut directories: Vec<PathBuf> = modules.map(Path::to_owned).into_iter().collect();
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            // Links, which point to headers, are not followed.
+            // Links are not followed: `build` and `source` point to the kernel headers.
             let Ok(facts) = entry.metadata() else { continue };
             if facts.is_dir() {
                 directories.push(entry.path());

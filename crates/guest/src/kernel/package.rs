@@ -1,9 +1,10 @@
 //! Unpacks the boot file and modules of a distribution package into a directory.
 //!
 //! The input is a Debian package (deb(5)) or a tar archive; [`super::keep`] selects the files. The
-//! result is a list of them ([`Contents`]). Packages are untrusted: only regular files are created,
-//! never links, so that no path leaves the directory. Other file types among the selected files,
-//! names outside the directory, and excessive sizes are errors.
+//! result is a list of the unpacked files ([`Contents`]). Packages are untrusted: only regular
+//! files are created, so that no link leads out of the directory. Directories and symbolic links
+//! are skipped. Selected files of other types, names outside the directory, and excessive sizes are
+//! errors.
 //!
 //! Out of scope: scripts, signatures, and dependencies of packages.
 
@@ -20,7 +21,8 @@ use super::{
 };
 use crate::GuestError;
 
-/// Maximum total size of the unpacked files; those of a full kernel have 70 MiB.
+/// Maximum total size of the unpacked files in bytes. The selected files of a full kernel have 70
+/// MiB.
 const KEPT_MAX: u64 = 2 << 30;
 /// Maximum number of images and programs in a package.
 const IMAGES_MAX: usize = 4;

@@ -11,8 +11,8 @@ use std::{
 
 use crate::GuestError;
 
-/// Maximum size of a file, because some are hashed completely before they are unpacked. The source
-/// of Linux has 1.5 GiB as a tar archive, packages have less than 1 GiB.
+/// Maximum size of a file in bytes. It limits the time to hash a file before the file is unpacked.
+/// The source of Linux has 1.5 GiB as a tar archive, packages have less than 1 GiB.
 const FILE_MAX: u64 = 2 << 30;
 /// Memory limit of an xz dictionary, in KiB. The kernel's `scripts/xz_wrap.sh` uses up to 128 MiB;
 /// the format allows 4 GiB.
@@ -22,11 +22,11 @@ const XZ_MEMORY_KIB: u32 = 160 << 10;
 const ZSTD_WINDOW: u64 = 128 << 20;
 /// Decompressed size of a block of the legacy lz4 format (`doc/lz4_Frame_format.md` of lz4).
 const LZ4_BLOCK: usize = 8 << 20;
-/// Maximum compressed size of such a block: incompressible data grows by 1/255 and 16 bytes
-/// (`LZ4_compressBound` in `lz4.h`).
+/// Maximum compressed size of a block in the legacy lz4 format: incompressible data grows by 1/255
+/// and 16 bytes (`LZ4_compressBound` in `lz4.h`).
 const LZ4_PACKED_MAX: usize = LZ4_BLOCK + LZ4_BLOCK / 255 + 16;
 
-/// Maximum length of a message of a library.
+/// Maximum length of a quoted message of a decompression library, in characters.
 const MESSAGE_MAX: usize = 120;
 
 /// Compression of a stream, by its first bytes.
@@ -50,8 +50,8 @@ impl Compression {
     /// Size of the magic numbers.
     pub(super) const MAGIC: usize = 6;
 
-    /// Detects the compression of a stream. Kernels use one of these (`init/Kconfig`, "Kernel
-    /// compression mode"); the magic numbers are those of `lib/decompress.c`.
+    /// Detects the compression of a stream. The kernel build offers these compressions
+    /// (`init/Kconfig`, "Kernel compression mode"). The magic numbers are from `lib/decompress.c`.
     pub(crate) fn of(first: &[u8]) -> Self {
         match first {
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -91,7 +91,8 @@ impl<'a> Source<'a> {
         GuestError::Malformed { path: self.path.to_owned(), why: why.into() }
     }
 
-    /// Converts a read error. Errors of the system have a number; others come from a decompressor.
+    /// Converts a read error. Errors with an error number come from a system call, others from a
+    /// decompressor.
     pub(crate) fn failed(self, error: io::Error) -> GuestError {
         if self.interrupt.load(Ordering::Relaxed) {
             GuestError::Interrupted
@@ -102,7 +103,7 @@ impl<'a> Source<'a> {
         } else if error.kind() == io::ErrorKind::OutOfMemory {
             self.malformed("requires too much memory to be decompressed")
         } else {
-            // Some of them quote the input.
+            // Some messages quote the input.
             let text = error.to_string();
             let printable = |one: char| if one.is_control() { '?' } else { one };
             let text: String = text.chars().map(printable).take(MESSAGE_MAX).collect();
@@ -115,7 +116,7 @@ impl<'a> Source<'a> {
         if self.interrupt.load(Ordering::Relaxed) { Err(GuestError::Interrupted) } else { Ok(()) }
     }
 
-    /// Reads `stream` decompressed, at most `limit` bytes.
+    /// Returns a decompressor of `stream`. More than `limit` decompressed bytes are an error.
     pub(crate) fn unpacked<R: Read + 'a>(
         self,
         mut stream: R,
@@ -144,7 +145,8 @@ impl<'a> Source<'a> {
         Ok(self.watched(inner, limit))
     }
 
-    /// Reads `stream` until interrupted; more than `limit` bytes are an error.
+    /// Wraps `stream` in a reader that fails if the work is interrupted or after more than `limit`
+    /// bytes.
     pub(crate) fn watched<R: Read>(self, stream: R, limit: u64) -> Watched<'a, R> {
         Watched { stream, left: limit, interrupt: self.interrupt }
     }
@@ -187,7 +189,7 @@ pub(crate) struct Watched<'a, R> {
 
 impl<R: Read> Read for Watched<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Not `ErrorKind::Interrupted`, after which callers continue.
+        // Not `ErrorKind::Interrupted`, after which callers retry.
         if self.interrupt.load(Ordering::Relaxed) {
             return Err(io::Error::other("interrupted"));
         }
@@ -200,8 +202,8 @@ impl<R: Read> Read for Watched<'_, R> {
     }
 }
 
-/// Decompressor of one xz stream. The library's own reader would be compiled as part of this crate
-/// and be slow in tests.
+/// Decompressor of one xz stream. The library's own reader is generic: it would be compiled without
+/// optimization in tests, as a part of this crate.
 struct Xz<R> {
     stream: R,
     decoder: lzma_rust2::XzStream,
@@ -234,9 +236,9 @@ impl<R: BufRead> Read for Xz<R> {
     }
 }
 
-/// Decompressor of the legacy frame of lz4: a magic number, then blocks that are preceded by their
-/// compressed length and have 8 MiB decompressed, the last one less (`doc/lz4_Frame_format.md` of
-/// lz4).
+/// Decompressor of the legacy frame of lz4: a magic number, then blocks, each preceded by its
+/// compressed length. A block has 8 MiB of decompressed data, the last block possibly less
+/// (`doc/lz4_Frame_format.md` of lz4).
 struct Lz4<R> {
     stream: R,
     packed: Vec<u8>,
@@ -252,7 +254,7 @@ impl<R: Read> Lz4<R> {
         Ok(Self { stream, packed: Vec::new(), block: vec![0; LZ4_BLOCK], at: 0, end: 0 })
     }
 
-    /// Decompresses the next block; an empty one is the end.
+    /// Decompresses the next block. An empty block is the end of the stream.
     fn next(&mut self) -> io::Result<()> {
         (self.at, self.end) = (0, 0);
         let mut length = Vec::with_capacity(4);

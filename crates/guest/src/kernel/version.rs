@@ -5,20 +5,20 @@
 
 use std::cmp::Reverse;
 
-/// A release, ordered by age. With equal numbers, the shorter one is treated as newer: variants
-/// (`-rt`, `-cloud`, `-debug`) have longer names than their kernel.
+/// Sort key of a release, oldest first. With equal numbers, a longer release is treated as older:
+/// variants (`-rt`, `-cloud`, `-debug`) have longer names than the standard kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReleaseOrder<'a> {
     version: Vec<u64>,
     /// Number of a release candidate, which is older than its release.
     candidate: u64,
-    /// All other numbers: builds and patches of the distribution.
+    /// All numbers after the version, such as builds and patches of the distribution.
     builds: Vec<u64>,
     length: Reverse<usize>,
     text: &'a str,
 }
 
-/// Sort key of a release by age.
+/// Sort key of a release, oldest first.
 pub(crate) fn release_order(text: &str) -> ReleaseOrder<'_> {
     let end = text.find(|one: char| !one.is_ascii_digit() && one != '.').unwrap_or(text.len());
     let mut version: Vec<u64> = numbers(&text[..end]).collect();
@@ -34,7 +34,7 @@ pub(crate) fn release_order(text: &str) -> ReleaseOrder<'_> {
     }
 }
 
-/// Numbers in a text; one of more than 64 bits is treated as infinite.
+/// Numbers in a text. Numbers of more than 64 bits are replaced by the maximum.
 fn numbers(text: &str) -> impl Iterator<Item = u64> {
     let numbers = text.split(|one: char| !one.is_ascii_digit()).filter(|part| !part.is_empty());
     numbers.map(|digits| digits.parse().unwrap_or(u64::MAX))

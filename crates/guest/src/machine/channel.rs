@@ -9,8 +9,8 @@ use crate::{
 
 /// Host side of a mailbox.
 ///
-/// Emulators access the file through the same page cache. Writes are therefore visible to them at
-/// once and in order, and need no sync.
+/// Emulators access the file through the same page cache. Emulators therefore see writes at once
+/// and in order, without a sync.
 #[derive(Debug)]
 pub(super) struct HostChannel {
     file: File,
@@ -18,7 +18,7 @@ pub(super) struct HostChannel {
 }
 
 impl HostChannel {
-    /// Creates the channel of an empty file of the right size.
+    /// Creates the channel of a new mailbox file.
     pub(super) fn new(file: File) -> Self {
         Self { file, sent: 0 }
     }
@@ -26,7 +26,8 @@ impl HostChannel {
     /// Sends a request.
     ///
     /// # Errors
-    /// [`GuestError::Damaged`] if it is too long, [`GuestError::Io`] if it cannot be written.
+    /// [`GuestError::Damaged`] if the payload is too long, [`GuestError::Io`] if the mailbox cannot
+    /// be written.
     pub(super) fn send(&mut self, payload: &[u8]) -> Result<(), GuestError> {
         let header = Header::of(self.sent + 1, payload)?;
         self.file
@@ -57,7 +58,7 @@ impl HostChannel {
     /// Reads the last heartbeat; `None` if there was none.
     ///
     /// # Errors
-    /// [`GuestError::Io`] if it cannot be read.
+    /// [`GuestError::Io`] if the mailbox cannot be read.
     pub(super) fn heartbeat(&self) -> Result<Option<Heartbeat>, GuestError> {
         Ok(Heartbeat::of_sector(&self.sector(HEARTBEAT)?))
     }

@@ -40,7 +40,7 @@ impl Engine {
     }
 
     /// True if the engine supports only one CPU: Debian's user-mode Linux is built for one
-    /// (`NR_CPUS`), and QEMU counts instructions of one.
+    /// (`NR_CPUS`), and QEMU counts the instructions of one CPU only.
     pub(super) const fn is_single(self) -> bool {
         match self {
             Self::Icount | Self::Uml => true,
@@ -50,8 +50,7 @@ impl Engine {
 
     /// Time limit for the first heartbeat. Measured on an overcommitted machine with two CPUs:
     /// user-mode Linux 1.7 s; `tcg` 3 to 4 s, and 9 s for a self-extracting kernel; `icount` 9 to
-    /// 18 s, half of it for the calibration of timers; 6 s more with all modules loaded. The limits
-    /// are several times these values.
+    /// 18 s; 6 s more with all modules loaded. The limits are several times these values.
     pub(super) const fn boot_limit(self) -> Duration {
         match self {
             Self::Uml => Duration::from_secs(15),
@@ -61,9 +60,10 @@ impl Engine {
         }
     }
 
-    /// QEMU's name of the CPU model. `max` has all features of the emulator. Excluded are features
-    /// that slow down guests: fast string operations (`erms`, `fsrm`), which the emulator does byte
-    /// by byte, and five-level page tables (`la57`), which add a level to each walk.
+    /// QEMU's name of the CPU model. `max` has all features of the emulator. Features that slow
+    /// down guests are excluded: fast string operations (`erms`, `fsrm`), because the emulator
+    /// executes them byte by byte, and five-level page tables (`la57`), which add a level to each
+    /// page table walk.
     pub(super) const fn cpu_model(self) -> &'static str {
         match self {
             Self::Kvm => "host",

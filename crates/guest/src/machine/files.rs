@@ -22,7 +22,7 @@ use crate::{
     supervisor::{Identity, Isolation, SupervisorSpec},
 };
 
-/// Creates the files. The supervisor removes them, also if this fails.
+/// Creates the files. The supervisor removes them, also after an error.
 pub(super) fn make(
     guest: &GuestSpec<'_>,
     spec: &SupervisorSpec,
@@ -66,8 +66,8 @@ pub(super) fn make(
 }
 
 /// Creates the directory of a machine, which the machine's user can enter but not change. An
-/// existing directory must belong to this user, because every user can create directories next to
-/// it.
+/// existing directory must belong to the current user: other users can also create directories in
+/// `/tmp`.
 pub(super) fn directory(at: &Path, identity: Option<&Identity>) -> Result<(), GuestError> {
     let context = || GuestError::io(format!("cannot create the directory {}", at.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(at).map_err(context())?;
@@ -96,8 +96,8 @@ fn set_owner(path: &Path, identity: Option<&Identity>) -> io::Result<()> {
 /// Copy of the kernel, as named in the machine's arguments.
 const OWN_KERNEL: &str = "./kernel";
 
-/// Replaces a kernel that the machine's user cannot read by a copy, for example one in root's
-/// cache, or an installed kernel of Ubuntu.
+/// Arguments in which a copy replaces the kernel if the machine's user cannot read the kernel.
+/// Examples are kernels in root's cache and installed kernels of Ubuntu.
 pub(super) fn arguments(
     guest: &GuestSpec<'_>,
     isolation: Isolation,
@@ -134,7 +134,8 @@ pub(super) fn isolation(isolation: Isolation) -> String {
     fact
 }
 
-/// Isolation as an environment fact, and the kinds that are missing; `root` boots the guest.
+/// Isolation as an environment fact, and the kinds that are missing. `root` is true if root boots
+/// the guest.
 pub(super) fn isolation_for(isolation: Isolation, root: bool) -> (String, Vec<&'static str>) {
     let kinds = [
         (isolation.identity, root, "user nobody"),

@@ -10,8 +10,8 @@ use crate::GuestError;
 /// Maximum number of disks: user-mode Linux has sixteen (`MAX_DEV` in arch/um/drivers/ubd_kern.c),
 /// one of which is the mailbox.
 const DISKS_MAX: usize = 15;
-/// Command line of all PC kernels: console device, little output, end on panic, path of the init
-/// program, no relocation, and no features that are slow and useless for a short-lived machine
+/// Kernel parameters of all PC kernels: console device, little output, end on panic, path of the
+/// init program, no address randomization, and no features that are slow and not needed
 /// (admin-guide/kernel-parameters.rst).
 const PC: [&str; 8] = [
     "console=ttyS0",
@@ -23,13 +23,14 @@ const PC: [&str; 8] = [
     "audit=0",
     "cryptomgr.notests",
 ];
-/// Additional parameters for emulated machines: no mitigations of flaws that an emulator does not
-/// have, and no checks of its clocks.
+/// Additional parameters for emulated machines: no mitigations of CPU flaws that an emulator does
+/// not have, and no checks of the clocks.
 const EMULATED: [&str; 3] = ["mitigations=off", "tsc=reliable", "no_timer_check"];
-/// QEMU must not start programs, gain privileges, or use obsolete system calls (qemu(1)).
+/// Sandbox options of QEMU (qemu(1)): it must not use obsolete system calls, gain privileges, start
+/// programs, or change its priority and CPU affinity.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
-/// Machine that is ready to start.
+/// Command line of a machine and the resulting environment facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Launch {
     /// Program and arguments.
@@ -91,7 +92,8 @@ fn check(guest: &GuestSpec<'_>, ready: &Ready) -> Result<(), GuestError> {
             let what = format!("{} is not the absolute path of a file", file.display());
             return Err(GuestError::Missing { what, hint: "use an existing file".into() });
         }
-        // These characters separate words of a kernel command line and parts of a disk name in it.
+        // White space separates words of the command line of user-mode Linux; commas and colons
+        // separate parts of a disk parameter (`ubd0=`).
         let separators = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b',' | b':');
         if engine == Engine::Uml && file.as_os_str().as_bytes().iter().any(separators) {
             return unusable(
@@ -103,14 +105,16 @@ fn check(guest: &GuestSpec<'_>, ready: &Ready) -> Result<(), GuestError> {
     super::preflight::check_registers(engine, &guest.kernel.release)
 }
 
-/// Additional parameters for icount guests: the same addresses for all programs, and no clock
-/// calibration. The time stamp counter advances by nanoseconds. To calibrate the APIC timer, the
-/// kernel waits in a loop of `pause` (`calibrate_APIC_clock`, arch/x86/kernel/apic/apic.c), each of
-/// which ends a block of translated code. That took two thirds of a boot (10.6 s of CPU time, 3.9 s
-/// without). The chipset has another timer (Documentation/admin-guide/kernel-parameters.txt).
+/// Additional parameters for icount guests: the same memory addresses in all runs of a program
+/// (`norandmaps`) and no clock calibration. The time stamp counter counts nanoseconds, so its
+/// frequency is 1,000,000 kHz. To calibrate the APIC timer, the kernel waits in a loop of `pause`
+/// (`calibrate_APIC_clock`, arch/x86/kernel/apic/apic.c), and each `pause` ends a block of
+/// translated code. The calibration took two thirds of a boot (10.6 s of CPU time, 3.9 s without
+/// it). Guests without the APIC timer use the timer of the chipset
+/// (Documentation/admin-guide/kernel-parameters.txt).
 const ICOUNT: [&str; 3] = ["norandmaps", "noapictimer", "tsc_early_khz=1000000"];
 
-/// Path in the arguments of the machine: relative if it is in the working directory.
+/// Path of a file in the machine's arguments: relative if the file is in the working directory.
 fn relative_path<'a>(guest: &GuestSpec<'_>, file: &'a Path) -> &'a Path {
     file.strip_prefix(&guest.directory).unwrap_or(file)
 }
@@ -119,7 +123,7 @@ fn mebibytes(guest: &GuestSpec<'_>) -> u64 {
     guest.memory.0 / Bytes::MIB
 }
 
-/// Parameter with the device of the mailbox in the guest, which follows the disks.
+/// Kernel parameter with the guest's device of the mailbox, which is the disk after all others.
 fn mailbox(guest: &GuestSpec<'_>) -> String {
     let letter = (b'a'..=b'z').nth(guest.disks.len()).map_or('z', char::from);
     let kind = if guest.engine == Engine::Uml { "ubd" } else { "vd" };
@@ -127,8 +131,8 @@ fn mailbox(guest: &GuestSpec<'_>) -> String {
 }
 
 /// Flags after the number of a user-mode Linux disk (`ubd_setup_common` in
-/// arch/um/drivers/ubd_kern.c): `s` opens it with `O_SYNC`, `t` disables discards, which it splits
-/// into pieces of 32 KiB, 10 times slower than mkfs without discards.
+/// arch/um/drivers/ubd_kern.c). `s` opens the file with `O_SYNC`. `t` disables discards: the driver
+/// splits them into pieces of 32 KiB, which makes mkfs 10 times slower.
 fn ubd_flags(disk: &Disk) -> &'static str {
     match (disk.synced, disk.discards) {
         (true, true) => "s",
@@ -158,8 +162,8 @@ fn uml_arguments(guest: &GuestSpec<'_>, arguments: &mut Vec<OsString>) {
     arguments.push(format!("ubd{}={MAILBOX}", guest.disks.len()).into());
 }
 
-/// Arguments of QEMU (qemu(1)). The machine is a q35, whose firmware enters an uncompressed kernel
-/// directly (PVH), and has only the devices specified here.
+/// Arguments of QEMU (qemu(1)). The machine type is q35, whose firmware starts an uncompressed
+/// kernel directly (PVH). The machine has only the devices specified here.
 fn qemu_arguments(guest: &GuestSpec<'_>, version: &str, arguments: &mut Vec<OsString>) {
     let engine = guest.engine;
     let mut add = |text: &str| arguments.extend(text.split(' ').map(OsString::from));
@@ -198,9 +202,9 @@ fn qemu_arguments(guest: &GuestSpec<'_>, version: &str, arguments: &mut Vec<OsSt
 }
 
 /// True if this QEMU can use one thread per CPU. Before 8.1, one thread could translate code while
-/// another one was writing it. Kernels, which patch their own code (jump labels), crashed during
-/// boot because of that, once in 30 boots of 6.12 (“accel/tcg: Always lock pages before
-/// translation”). An unknown version is treated as old.
+/// another thread was writing it (fixed by “accel/tcg: Always lock pages before translation”).
+/// Kernels patch their own code (jump labels) and therefore crashed during boot: 6.12 once in 30
+/// boots. An unknown version is treated as old.
 pub(super) fn has_safe_multithreaded_tcg(version: &str) -> bool {
     let mut numbers = version
         .split_ascii_whitespace()
@@ -235,7 +239,7 @@ fn drive(file: &Path, disk: &Disk, serial: &str, arguments: &mut Vec<OsString>) 
 }
 
 /// Cache and discard modes of a disk, as QEMU names them. In both cache modes, a flush of the guest
-/// is an fdatasync(2) of the host; with `writethrough`, each write also causes one.
+/// causes an fdatasync(2) on the host; with `writethrough`, each write also causes one.
 fn disk_modes(disk: &Disk) -> (&'static str, &'static str) {
     let cache = if disk.synced { "writethrough" } else { "writeback" };
     (cache, if disk.discards { "unmap" } else { "ignore" })
@@ -252,9 +256,9 @@ fn disk_model(engine: Engine, disk: &Disk) -> String {
     format!("virtio-blk, cache={cache}, discard={discard}")
 }
 
-/// True if a flush of the guest reaches the host. User-mode Linux drops flushes (its I/O thread
-/// receives a request without data and ignores it; arch/um/drivers/ubd_kern.c), so only synchronous
-/// writes are durable.
+/// True if a flush of the guest reaches the host. The I/O thread of user-mode Linux ignores
+/// requests without data, such as flushes (arch/um/drivers/ubd_kern.c), so only synchronous writes
+/// are durable.
 fn flushes(engine: Engine, disks: &[Disk]) -> bool {
     match engine {
         Engine::Kvm | Engine::Tcg => !disks.is_empty(),

@@ -27,8 +27,8 @@ pub enum Memory {
     Tmpfs(PathBuf),
     /// Files of a memory filesystem that is mounted for the guest.
     Private,
-    /// Files in the guest's directory, because no memory filesystem has enough space. That is slow
-    /// and is recorded as the fact `guest.memory_backing`.
+    /// Files in the guest's directory, because no memory filesystem has enough space. Disk-backed
+    /// memory is slow and is recorded as the fact `guest.memory_backing`.
     Disk,
 }
 
@@ -50,17 +50,17 @@ impl Engine {
     /// registers.
     ///
     /// # Errors
-    /// [`GuestError::Unusable`] if it does not.
+    /// [`GuestError::Unusable`] if the kernel does not run on this CPU.
     pub fn check_kernel(self, kernel: &Kernel) -> Result<(), GuestError> {
         check_registers(self, &kernel.release)
     }
 
     /// Checks that the engine can run on this host with this amount of memory. `cache_directory`
-    /// caches slow checks and contains the kernels built on this host.
+    /// contains results of slow checks and the kernels built on this host.
     ///
     /// # Errors
     /// [`GuestError::Missing`] if a program or memory is missing, [`GuestError::Unusable`] if this
-    /// host does not allow it; both include a hint.
+    /// host does not allow the engine. Both include a hint.
     pub fn preflight(
         self,
         memory: Bytes,
@@ -102,7 +102,7 @@ impl Ready {
     }
 }
 
-/// Unique directory path.
+/// Path of a directory that does not exist yet.
 fn unique_directory(at: &Path) -> PathBuf {
     at.join(format!("fslab-{}-{:08x}", std::process::id(), fastrand::u32(..)))
 }
@@ -120,7 +120,7 @@ fn emulator(engine: Engine) -> Result<Ready, GuestError> {
     let program = sys::program::find(NAME).map_err(|error| missing(format!("{NAME}: {error}")))?;
     let version = output_of(&program, &["--version"])?;
     let version = version.lines().next().unwrap_or_default().trim().to_owned();
-    // It lists the accelerators that it was built with (qemu(1), -accel).
+    // QEMU lists the accelerators that it was built with (qemu(1), -accel).
     let accelerators = output_of(&program, &["-accel", "help"])?;
     let accelerator = if engine == Engine::Kvm { "kvm" } else { "tcg" };
     if !accelerators.lines().any(|line| line.trim() == accelerator) {
@@ -129,7 +129,7 @@ fn emulator(engine: Engine) -> Result<Ready, GuestError> {
     Ok(Ready { engine, program, version, memory: Memory::Anonymous })
 }
 
-/// Output of a program, run with the empty environment that it has later.
+/// Output of a program that runs with an empty environment, as the machine does later.
 fn output_of(program: &Path, arguments: &[&str]) -> Result<String, GuestError> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().stdin(Stdio::null()).stderr(Stdio::null());

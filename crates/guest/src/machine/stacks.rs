@@ -2,8 +2,8 @@
 //!
 //! The stacks are requested through the control socket of user-mode Linux
 //! (virt/uml/user_mode_linux_howto_v2.rst, “mconsole”) and read from the console. QEMU guests have
-//! no such socket: they run without a monitor, and their init process is the one that does not
-//! reply.
+//! no such socket: they run without a monitor. Their init process cannot print the stacks, because
+//! it is the process that does not reply.
 
 use std::{
     fs::File,
@@ -21,9 +21,9 @@ const MAGIC: u32 = 0xcafe_babe;
 const VERSION: u32 = 2;
 const TEXT: usize = 512;
 /// SysRq keys (admin-guide/sysrq.rst): log everything to the console, CPU registers, blocked tasks,
-/// all tasks. The last one is last because 6.1 panics on it at the first idle worker, where it
-/// reads the number of a work item that does not exist (`print_worker_info` in kernel/workqueue.c).
-/// The guest is abandoned in any case.
+/// all tasks. `t` is last because Linux 6.1 panics when it prints the first idle worker: it reads
+/// the number of a work item that does not exist (`print_worker_info` in kernel/workqueue.c). The
+/// guest is ended in any case.
 const REQUESTS: [&str; 4] = ["sysrq 9", "sysrq p", "sysrq w", "sysrq t"];
 /// Time limit for the first output; a socket is served within milliseconds.
 const FIRST_OUTPUT: Duration = Duration::from_secs(1);
@@ -35,9 +35,9 @@ const LONGEST: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Requests the stacks and returns the kernel's output, which also stays on its console. A kernel
-/// that waits, as in a mount that hangs, replied each time (6.1, 8 of 8). A kernel that computes
-/// may crash on the request. A kernel in an endless loop with interrupts disabled does not receive
-/// it; the result is then empty.
+/// that waits, for example in a mount that hangs, replied each time (6.1, 8 of 8). A kernel that
+/// computes may crash on the request. A kernel in an endless loop with interrupts disabled does not
+/// receive the request, and the result is empty.
 pub(super) fn fetch(directory: &Path, supervisor: &mut Supervisor) -> String {
     let before = supervisor.console().bytes_received();
     if let Err(error) = send_requests(directory) {
@@ -61,12 +61,13 @@ pub(super) fn fetch(directory: &Path, supervisor: &mut Supervisor) -> String {
 }
 
 /// Sends the requests to the socket in the directory of the machine's control files. Replies are
-/// not read: they repeat the console, and the kernel drops them after ten unread ones.
+/// not read: they repeat the console, and the kernel drops replies after ten unread ones.
 ///
 /// # Errors
-/// Errors of the system if there is no such socket or no process reads from it.
+/// Errors of the system if the socket does not exist or no process reads from it.
 fn send_requests(directory: &Path) -> io::Result<()> {
-    // A socket path has at most 107 bytes (unix(7)); this one is always short.
+    // A socket path has at most 107 bytes (unix(7)); a path through `/proc/self/fd` is always
+    // short.
     let directory = File::open(directory)?;
     let name = format!("/proc/self/fd/{}/mconsole", directory.as_raw_fd());
     let socket = UnixDatagram::unbound()?;

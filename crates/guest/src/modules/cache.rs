@@ -41,7 +41,7 @@ pub(super) fn load(cache: &Path, modules: &Path, fingerprint: &str) -> Option<In
     Some(index)
 }
 
-/// Stores an index. A failure only costs time later, so it is only logged.
+/// Stores an index. A failure is only logged, because the next call then reads the modules again.
 pub(super) fn store(cache: &Path, modules: &Path, fingerprint: &str, index: &Index) {
     if let Err(error) = try_store(cache, &place(cache, modules), fingerprint, index) {
         tracing::debug!("cannot cache the index of {}: {error}", modules.display());

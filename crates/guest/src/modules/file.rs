@@ -11,32 +11,32 @@ use object::{Endianness, ReadCache, ReadRef};
 use super::names::normalized;
 use crate::GuestError;
 
-/// Maximum size of a module in bytes. The largest ones, with debug information, are of this order.
-/// Files are untrusted and can claim any size.
+/// Maximum size of a module in bytes. Modules with debug information approach this size. Files are
+/// untrusted and can claim any size.
 const MODULE_MAX: u64 = 512 << 20;
 /// Memory limit of a decompressor window, in KiB. The kernel build uses windows of at most 2 MiB
 /// (`scripts/Makefile.modinst`).
 const WINDOW_KIB: u32 = 64 << 10;
-/// Maximum size of a `.modinfo` section in bytes; it contains text written by people.
+/// Maximum size of a `.modinfo` section in bytes.
 const MODINFO_MAX: u64 = 16 << 20;
 
-/// Metadata in the section `.modinfo` of a module, names normalized.
+/// Metadata in the section `.modinfo` of a module, with normalized names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Info {
     /// Required modules, written by modpost (`depends=`).
     pub(super) depends: Vec<String>,
-    /// Optional modules and aliases to load before it (`softdep=pre:`).
+    /// Optional modules and aliases to load before this module (`softdep=pre:`).
     pub(super) pre: Vec<String>,
-    /// Optional modules and aliases to load after it (`softdep=post:`).
+    /// Optional modules and aliases to load after this module (`softdep=post:`).
     pub(super) post: Vec<String>,
-    /// Aliases except those of buses.
+    /// Aliases that the kernel or a user can request.
     pub(super) aliases: Vec<String>,
 }
 
 impl Info {
-    /// Parses `.modinfo`: strings `key=value`, each ended by a NUL. modinfo(8),
-    /// `include/linux/moduleinfo.h` of the kernel; softdep as in modprobe.d(5), where words before
-    /// the first `pre:` or `post:` have no meaning.
+    /// Parses `.modinfo`: strings `key=value`, each ended by a NUL (`include/linux/moduleparam.h`
+    /// of the kernel). The format of `softdep` is that of modprobe.d(5); words before the first
+    /// `pre:` or `post:` are ignored.
     fn of_section(section: &[u8]) -> Self {
         let mut info = Self::default();
         for text in section.split(|&byte| byte == 0) {
@@ -72,15 +72,15 @@ impl Info {
     }
 }
 
-/// True if the kernel or a user can request a module by this alias. Aliases with a colon are for
-/// udev to find hardware drivers (`pci:...`), and are most of all aliases; aliases with spaces
-/// cannot be requested.
+/// True if the kernel or a user can request a module by this alias. Aliases with a colon, which are
+/// most aliases, are used by udev to find hardware drivers (`pci:...`). Aliases with spaces cannot
+/// be requested.
 pub(super) fn is_requestable(alias: &str) -> bool {
     let excluded = |letter: char| letter == ':' || letter.is_whitespace() || letter.is_control();
     !alias.is_empty() && !alias.contains(excluded)
 }
 
-/// Reads the metadata of a module. Little more is read of an uncompressed file.
+/// Reads the metadata of a module. Of an uncompressed file, little more than the metadata is read.
 pub(super) fn info(path: &Path) -> Result<Info, GuestError> {
     let malformed = |why: String| GuestError::Malformed { path: path.to_owned(), why };
     let section = if path.extension().is_some_and(|ending| ending == "ko") {
@@ -133,7 +133,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
     Ok(bytes)
 }
 
-/// Opens a module, unless it is too long: an uncompressed file is read at its own offsets.
+/// Opens a module and checks its size, because an uncompressed file is read at offsets that the
+/// file states.
 fn open(path: &Path) -> Result<File, GuestError> {
     let failed = || GuestError::io(format!("cannot open the module {}", path.display()));
     let file = File::open(path).map_err(failed())?;

@@ -16,18 +16,19 @@ use super::{Index, Module};
 use crate::GuestError;
 use crate::kernel::keep::is_kept;
 
-/// Maximum depth of directories; distributions need seven.
+/// Maximum depth of directories; the modules of distributions need seven.
 const DEPTH_MAX: usize = 24;
-/// Maximum number of modules; distributions have some 7,000.
+/// Maximum number of modules; distributions have about 7,000.
 const COUNT_MAX: usize = 100_000;
-/// Maximum size of a list of built-in modules in bytes; that of Linux 6.12 has 400 KiB.
+/// Maximum size of a list of built-in modules in bytes; the list of Linux 6.12 has 400 KiB.
 const LIST_MAX: u64 = 64 << 20;
 
-/// Contents of the directory by file names.
+/// Modules in a directory.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// Module files below the directory, sorted, by module: those of `updates` first, as depmod
-    /// prefers them (depmod.d(5), `search`), then the others by path.
+    /// File of each module, as a path below the directory. If several files contain a module of the
+    /// same name, a file in `updates` is used, as by depmod (depmod.d(5), `search`), otherwise the
+    /// first file by path.
     files: BTreeMap<String, PathBuf>,
     /// Fingerprint of the directory: a hash of names, sizes, and times, in hexadecimal.
     pub(super) fingerprint: String,
@@ -61,8 +62,9 @@ fn walk(root: &Path, below: &Path, depth: usize, found: &mut Vec<Entry>) -> Resu
         let entry = entry.map_err(failed())?;
         let path = below.join(entry.file_name());
         let kind = entry.file_type().map_err(failed())?;
-        // Directories that are links are `build` and `source`, the kernel headers. Files that are
-        // links are modules of another kernel with the same interface (weak-modules(8) of Fedora).
+        // Links to directories are not followed: `build` and `source` point to the kernel headers.
+        // Links to files are followed: they are modules of another kernel with the same interface
+        // (weak-modules(8) of Fedora).
         if kind.is_dir() {
             if depth < DEPTH_MAX {
                 walk(root, &path, depth + 1, found)?;
@@ -87,15 +89,15 @@ fn walk(root: &Path, below: &Path, depth: usize, found: &mut Vec<Entry>) -> Resu
     Ok(())
 }
 
-/// True if a module belongs to the kernel package and is excluded from unpacked packages. Drivers
-/// of hardware that no guest has are most of a distribution's modules, and decompressing them takes
-/// most of the time.
+/// True if a module belongs to the kernel package and is excluded from unpacked packages. Most
+/// modules of a distribution are drivers of hardware that no guest has, and decompressing them
+/// would take most of the time.
 fn is_excluded(path: &Path) -> bool {
     let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
     path.starts_with("kernel") && !parts.is_some_and(|parts| is_kept(&parts))
 }
 
-/// Reads the modules of a listing, with one thread per CPU.
+/// Reads the modules of a listing, with one thread per CPU and at most eight threads.
 pub(super) fn index(root: &Path, listing: &Listing) -> Result<Index, GuestError> {
     let files: Vec<(&String, &PathBuf)> = listing.files.iter().collect();
     let next = AtomicUsize::new(0);
@@ -129,9 +131,9 @@ pub(super) fn index(root: &Path, listing: &Listing) -> Result<Index, GuestError>
     Ok(index)
 }
 
-/// Reads `modules.builtin`, a list of paths, and `modules.builtin.modinfo` (since Linux 5.2),
-/// strings `module.key=value`, each ended by a NUL; `Documentation/kbuild/kbuild.rst` of the
-/// kernel.
+/// Reads `modules.builtin`, a list of paths, and `modules.builtin.modinfo` (since Linux 5.2), which
+/// contains strings `module.key=value`, each ended by a NUL (`Documentation/kbuild/kbuild.rst` of
+/// the kernel).
 fn read_built_in(root: &Path, index: &mut Index) -> Result<(), GuestError> {
     if let Some(list) = read_list(&root.join("modules.builtin"))? {
         let name = |line: &str| of_file(line.trim().rsplit('/').next().unwrap_or_default());

@@ -18,7 +18,7 @@ pub(crate) fn normalized(name: &str) -> String {
 }
 
 /// Name of the module in a file: the part before `.ko`, normalized. `None` for other files, and for
-/// names that no build produces, such as those with spaces, which lists of names cannot represent.
+/// names that no build produces, such as names with spaces, which cannot be in a list of names.
 pub(crate) fn of_file(file_name: &str) -> Option<String> {
     let stem = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"]
         .iter()
@@ -28,12 +28,14 @@ pub(crate) fn of_file(file_name: &str) -> Option<String> {
 }
 
 /// True if a name matches the pattern of an alias, both normalized: `*` matches any characters, `?`
-/// one character, `[0-9a]` one of these, `[!0-9a]` one of the others, and `\` escapes the next
-/// character. This is fnmatch(3) without flags, as in modprobe. An unclosed bracket matches itself.
+/// one character, `[0-9a]` a character in the brackets, `[!0-9a]` a character not in them, and `\`
+/// escapes the next character. The rules are those of fnmatch(3) without flags, as in modprobe. An
+/// unclosed bracket matches itself.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut read) = (0, 0);
-    // Position to retry from if the part after the last `*` does not match: one character later.
+    // Positions in pattern and name from which to retry if the part after the last `*` does not
+    // match. Each retry begins one character later in the name.
     let mut retry: Option<(usize, usize)> = None;
     while read < name.len() {
         if pattern.get(at) == Some(&b'*') {

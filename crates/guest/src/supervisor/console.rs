@@ -7,19 +7,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes kept of the output: the last of them, which are some thousand lines.
+/// Number of bytes of the output that are kept, from its end: some thousand lines.
 const KEPT: usize = 256 << 10;
 /// Maximum length of a quoted line, in bytes.
 const QUOTED: usize = 200;
 /// Kernel message of a panic (`panic` in kernel/panic.c).
 const PANIC: &str = "Kernel panic - not syncing";
 /// Messages of kernels, emulators, and the supervisor about failures; the earliest such line is
-/// closest to the cause. Sources: `__die_header` (arch/x86/kernel/dumpstack.c), `show_fault_oops`
-/// (arch/x86/mm/fault.c), `check_hung_task` (kernel/hung_task.c), `__oom_kill_process`
-/// (mm/oom_kill.c), `mount_block_root` (init/do_mounts.c), and `kernel_init` (init/main.c) of
-/// kernels; `error_vreport` of QEMU (util/qemu-error.c), which begins with the program name; the
-/// last four are from user-mode Linux (arch/um/os-Linux/start_up.c, mem.c, skas/process.c). Kernel
-/// warnings are not included because a kernel continues after one.
+/// closest to the cause. Sources of kernels: `__die_header` (arch/x86/kernel/dumpstack.c),
+/// `show_fault_oops` (arch/x86/mm/fault.c), `check_hung_task` (kernel/hung_task.c),
+/// `__oom_kill_process` (mm/oom_kill.c), `mount_block_root` (init/do_mounts.c), and `kernel_init`
+/// (init/main.c). Source of QEMU: `error_vreport` (util/qemu-error.c), which begins with the
+/// program name. The last four are from user-mode Linux (arch/um/os-Linux/start_up.c, mem.c,
+/// skas/process.c). Kernel warnings are not included because a kernel continues after a warning.
 const CAUSES: [&str; 18] = [
     "Oops",
     "BUG:",
@@ -41,8 +41,8 @@ const CAUSES: [&str; 18] = [
     "Couldn't",
 ];
 
-/// Prefix of the reason that the guest's init process prints when it ends. It is the most specific
-/// one.
+/// Prefix of the reason that the guest's init process prints when it ends. This reason is more
+/// specific than all other messages.
 const OWN: &str = "fslab: ";
 
 /// Console whose output a thread reads.
@@ -136,7 +136,7 @@ impl Console {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // No update can be left incomplete by a panic.
+        // A panic cannot leave an update incomplete.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,10 +25,11 @@ pub(super) fn run(spec: &SupervisorSpec) -> io::Result<ExitCode> {
     if let Some(identity) = &spec.identity {
         become_identity(identity)?;
     }
-    // Set after the change of identity, which would reset it.
+    // Set after the change of identity, which resets this signal (prctl(2)).
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The watchdog may have ended before that. It holds the other end of this pipe. Its process ID
-    // cannot be checked because it is in another namespace.
+    // The watchdog may have ended before the signal was set. The other end of this pipe, which the
+    // watchdog holds, is then closed. The parent process ID cannot be checked because the watchdog
+    // is in another pid namespace.
     let stdin = io::stdin();
     let mut pipe = [PollFd::new(&stdin, PollFlags::IN)];
     poll(&mut pipe, Some(&Timespec::default()))?;
@@ -49,14 +50,15 @@ pub(super) fn run(spec: &SupervisorSpec) -> io::Result<ExitCode> {
     }
 }
 
-/// Command that runs the machine. Its standard input never ends, because user-mode Linux would
-/// treat the end of file as the end of its console.
+/// Command that runs the machine. The machine inherits its standard input, a pipe that the watchdog
+/// keeps open: user-mode Linux would treat the end of file as the end of its console.
 pub(super) fn machine(spec: &SupervisorSpec) -> io::Result<Command> {
     let [program, arguments @ ..] = &*spec.machine else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let mut command = Command::new(program);
-    // The watchdog has changed to the directory, which another user may be unable to reach.
+    // The machine inherits the working directory from the watchdog, because the machine's user may
+    // be unable to reach the path.
     command.args(arguments).env_clear();
     if let Some(path) = &spec.temporary {
         command.env("TMPDIR", within(&spec.directory, path));

@@ -10,37 +10,39 @@ use std::{
 use model::Bytes;
 use sys::child::Identity;
 
-/// Method that keeps the processes of a machine together.
+/// Method to find all processes of a machine when the machine is ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Containment {
-    /// Namespaces if they are allowed, otherwise the reaper of orphans.
+    /// A pid namespace if the kernel allows one, otherwise a child subreaper (prctl(2)).
     #[default]
     Any,
-    /// Always the reaper of orphans.
+    /// Always a child subreaper.
     Reaper,
 }
 
 /// Machine to run under a supervisor, and files to remove afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SupervisorSpec {
-    /// Working directory of the machine; relative paths of the specification refer to it. It may be
-    /// created after the supervisor has started. It is removed at the end if it is empty.
+    /// Working directory of the machine; relative paths of the specification start there. The
+    /// directory may be created after the supervisor has started. It is removed at the end if it is
+    /// empty.
     pub directory: PathBuf,
-    /// Program and arguments of the machine. Its environment contains only `TMPDIR`.
+    /// Program and arguments of the machine. The environment contains only `TMPDIR`, and only if
+    /// `temporary` is set.
     pub machine: Vec<OsString>,
-    /// `TMPDIR` of the machine. If it does not exist, the supervisor creates it and removes it with
-    /// its contents.
+    /// `TMPDIR` of the machine. The supervisor creates a missing directory, and later removes it
+    /// with its contents.
     pub temporary: Option<PathBuf>,
-    /// If set, a memory filesystem of this size is mounted on `temporary`. Only the machine sees
-    /// it.
+    /// If set, a memory filesystem of this size is mounted on `temporary`. The mount is not visible
+    /// to other processes.
     pub memory: Option<Bytes>,
     /// Files and directories in `directory` that are removed at the end, with their contents.
     pub own: Vec<PathBuf>,
     /// Files in `directory` that are removed only if fslab exits without ending the machine.
     pub orphans: Vec<PathBuf>,
-    /// Identity of the machine, if it is not that of fslab.
+    /// User and groups of the machine; `None`: those of fslab.
     pub identity: Option<Identity>,
-    /// Method that keeps the processes together.
+    /// Method to find all processes of the machine.
     pub containment: Containment,
 }
 
@@ -81,7 +83,7 @@ impl SupervisorSpec {
     /// Parses arguments.
     ///
     /// # Errors
-    /// `InvalidInput` if they do not describe a specification.
+    /// `InvalidInput` if the arguments do not describe a specification.
     pub(super) fn of_arguments(arguments: &[OsString]) -> io::Result<Self> {
         let mut spec = Self::default();
         let mut rest = arguments.iter();
@@ -115,7 +117,7 @@ impl SupervisorSpec {
     }
 }
 
-/// User, group, and supplementary groups, separated by commas.
+/// Parses the IDs of a user, its group, and supplementary groups, separated by commas.
 fn identity(text: &OsStr) -> Option<Identity> {
     let ids: Option<Vec<u32>> = text.to_str()?.split(',').map(|id| id.parse().ok()).collect();
     let ids = ids?;

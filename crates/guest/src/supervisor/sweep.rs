@@ -1,4 +1,4 @@
-//! Termination of all descendants without a namespace.
+//! Termination of all descendants of a watchdog that has no pid namespace.
 
 use std::{fs, io};
 
@@ -7,7 +7,7 @@ use rustix::{
     process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, wait},
 };
 
-/// Kills children until none are left. This process is the reaper of orphans, so later generations
+/// Kills children until none are left. This process is a child subreaper, so orphaned descendants
 /// become its children and are killed, too.
 ///
 /// # Errors
@@ -15,7 +15,7 @@ use rustix::{
 pub(super) fn descendants() -> io::Result<()> {
     loop {
         for child in children(getpid())? {
-            // Some are leaders of a process group, some are not, and some have ended.
+            // Both may fail: a child may have ended, and not every child leads a process group.
             let _ = kill_process_group(child, Signal::KILL);
             let _ = kill_process(child, Signal::KILL);
         }
@@ -28,8 +28,8 @@ pub(super) fn descendants() -> io::Result<()> {
     }
 }
 
-/// Children of a process, found by the parent ID of each process (`/proc/PID/stat`, proc(5)). Not
-/// every kernel has the file `children`.
+/// Children of a process, found by the parent ID of each process (`/proc/PID/stat`, proc(5)). The
+/// file `/proc/PID/task/TID/children` is not used because not every kernel has it.
 fn children(parent: Pid) -> io::Result<Vec<Pid>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -49,7 +49,7 @@ fn children(parent: Pid) -> io::Result<Vec<Pid>> {
     Ok(children)
 }
 
-/// Parent ID, the fourth field of `/proc/PID/stat`. It follows the name, which may contain any
+/// Parent ID, the fourth field of `/proc/PID/stat`. The process name before it may contain any
 /// characters and ends with the last parenthesis.
 pub(super) fn parent_of(stat: &str) -> Option<Pid> {
     let (_, rest) = stat.rsplit_once(')')?;

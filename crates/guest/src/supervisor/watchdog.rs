@@ -39,7 +39,7 @@ use super::{
     THIS_PROGRAM, init, nobody, sweep, within,
 };
 
-/// Polling interval for the state of the machine on kernels without pidfd_open(2) (before 5.3).
+/// Interval at which the machine is polled on kernels without pidfd_open(2) (before 5.3).
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits for the start command, runs the machine, and removes its files.
@@ -56,7 +56,7 @@ pub(super) fn run(spec: &SupervisorSpec) -> io::Result<ExitCode> {
     state.map(|_| ExitCode::SUCCESS)
 }
 
-/// Tries each kind of isolation and writes the names of those that are allowed.
+/// Tries each kind of isolation and writes the names of the allowed kinds.
 ///
 /// # Errors
 /// Errors of the system if the names cannot be written.
@@ -75,12 +75,12 @@ pub(super) fn probe() -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Last command of fslab.
+/// Reason to end the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ParentState {
-    /// The machine is to be ended.
+    /// fslab requested the end.
     StopRequested,
-    /// No command: fslab has exited.
+    /// fslab has exited without a request.
     Exited,
 }
 
@@ -88,7 +88,8 @@ enum ParentState {
 fn machine(spec: &SupervisorSpec) -> io::Result<ParentState> {
     limits()?;
     let namespaces = spec.containment == Containment::Any && {
-        // Root does not need a user namespace, in which the machine's user would have no ID.
+        // Only root changes the identity, and root does not need a user namespace. In a user
+        // namespace, the machine's user would not be mapped.
         match enter(spec.memory.is_some(), spec.identity.is_none()) {
             Err(error) if spec.memory.is_some() => {
                 let what = "cannot create namespaces for the guest memory";
@@ -101,13 +102,13 @@ fn machine(spec: &SupervisorSpec) -> io::Result<ParentState> {
     if !namespaces {
         set_child_subreaper(Some(Pid::INIT))?;
     }
-    // Another user inherits the working directory, which it may be unable to reach by path.
+    // The machine inherits the working directory, because its user may be unable to reach the path.
     env::set_current_dir(&spec.directory)
         .map_err(|error| init::with_context(error, "cannot change to the guest directory"))?;
     let temporary = temporary(spec)?;
     let outcome = run_machine(spec, namespaces);
     if let Some(at) = temporary {
-        // A failure only leaves files of a machine that has ended.
+        // A failure only leaves temporary files of a machine that has ended.
         let _ = fs::remove_dir_all(at);
     }
     outcome
@@ -119,23 +120,24 @@ fn run_machine(spec: &SupervisorSpec, namespaces: bool) -> io::Result<ParentStat
     let mut child = spawn(spec, namespaces)?;
     let state = watch(&mut child);
     if namespaces {
-        // When the init process is killed, the kernel kills all others (zap_pid_ns_processes in
-        // kernel/pid_namespace.c). The init process can be waited for only after they are gone.
+        // When the init process is killed, the kernel kills all other processes of the namespace
+        // (zap_pid_ns_processes in kernel/pid_namespace.c). Waiting for the init process returns
+        // only after they have ended.
         child.kill()?;
         child.wait()?;
     } else {
         sweep::descendants()?;
     }
     if let Some(at) = mounted {
-        // Otherwise this process could not remove the directory.
+        // A mount point cannot be removed.
         unmount(at, UnmountFlags::DETACH)?;
     }
     state
 }
 
-/// Creates the directory for temporary files if it is specified and does not exist; returns its
-/// path if it was created. An existing directory is used only within the machine's own directory,
-/// because the parents include directories that all users can write to.
+/// Creates the directory for temporary files if one is specified and does not exist. Returns its
+/// path if it was created. An existing directory is used only if it is in the machine's own
+/// directory: in `/dev/shm`, for example, another user may have created it.
 fn temporary(spec: &SupervisorSpec) -> io::Result<Option<PathBuf>> {
     let Some(path) = &spec.temporary else { return Ok(None) };
     match DirBuilder::new().mode(0o700).create(path) {
@@ -152,8 +154,9 @@ fn temporary(spec: &SupervisorSpec) -> io::Result<Option<PathBuf>> {
     Ok(Some(path.clone()))
 }
 
-/// Mounts the memory filesystem, if one is specified. The watchdog mounts it because a process that
-/// is not root loses its rights over the namespace when it executes a program (capabilities(7)).
+/// Mounts the memory filesystem, if one is specified. The watchdog mounts it, because the init
+/// process has no capabilities in the user namespace: a process that is not root loses its
+/// capabilities when it executes a program (capabilities(7)).
 fn mounted(spec: &SupervisorSpec) -> io::Result<Option<PathBuf>> {
     let (Some(path), Some(size)) = (&spec.temporary, spec.memory) else {
         return Ok(None);
@@ -172,14 +175,15 @@ fn mounted(spec: &SupervisorSpec) -> io::Result<Option<PathBuf>> {
 /// Network of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
-    /// Network namespace without devices.
+    /// Network namespace in which only the loopback device exists.
     Own,
     /// Network of fslab, because the kernel does not allow a new namespace.
     OfHost,
 }
 
-/// Enters new namespaces with unchanged IDs. Optional parts that the system refuses are skipped:
-/// without a map, IDs are shown as those of `nobody`.
+/// Enters new namespaces, in which user and group IDs are unchanged. A network namespace that the
+/// kernel refuses is skipped. A refused ID map is an error only if `mounts` is true. Without a map,
+/// the kernel shows all IDs as that of `nobody`.
 fn enter(mounts: bool, user: bool) -> io::Result<Network> {
     let (id, group) = (geteuid().as_raw(), getegid().as_raw());
     let additional = Additional { user, mounts, network: true };
@@ -191,8 +195,8 @@ fn enter(mounts: bool, user: bool) -> io::Result<Network> {
         }
     };
     if !user {
-        // Otherwise other processes could see a mount, and a filesystem that they unmount would
-        // stay in use.
+        // Mounts here must not appear in the namespace of the host. Unmounts there must take effect
+        // here, because a filesystem would otherwise stay in use.
         if mounts {
             mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         }
@@ -205,9 +209,9 @@ fn enter(mounts: bool, user: bool) -> io::Result<Network> {
     if mounts { maps.map(|()| network) } else { Ok(network) }
 }
 
-/// Disables core files (an abort of the guest kernel would write its memory), raises the file size
-/// limit as far as allowed (user-mode Linux keeps its memory in a file), and prevents new
-/// privileges.
+/// Disables core files, into which an aborted user-mode Linux kernel would write its memory. Raises
+/// the file size limit as far as allowed, because user-mode Linux keeps its memory in a file.
+/// Prevents new privileges (`PR_SET_NO_NEW_PRIVS`).
 fn limits() -> io::Result<()> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     let maximum = getrlimit(Resource::Fsize).maximum;
@@ -252,16 +256,17 @@ fn watch(child: &mut Child) -> io::Result<ParentState> {
         if running && let Some(status) = child.try_wait()? {
             running = false;
             end = None;
-            // This also ends the console.
+            // The watchdog then has no descriptor of the console left, so the console ends.
             dup2_stderr(File::options().write(true).open("/dev/null")?)?;
-            // fslab may exit at this moment; the pipe then reports it.
+            // A failed write means that fslab has exited, which the next `ready` reports.
             let _ = writeln!(io::stdout(), "{}", end_status(status))
                 .and_then(|()| io::stdout().flush());
         }
     }
 }
 
-/// Waits for fslab or the machine; true if fslab sent a command or closed the pipe.
+/// Waits for fslab or the machine, without a pidfd for at most one polling interval. True if fslab
+/// sent a command or closed the pipe.
 fn ready(end: Option<&OwnedFd>, running: bool) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut files = vec![PollFd::new(&stdin, PollFlags::IN)];
@@ -291,11 +296,11 @@ fn read() -> io::Result<Option<u8>> {
     Ok((length > 0).then_some(byte[0]))
 }
 
-/// Removes the machine's files and, if `orphaned`, those that fslab would have removed. Missing
-/// files are not an error; other errors cannot be reported to any process.
+/// Removes the machine's files and, if `orphaned`, also the files that fslab would have removed.
+/// Errors are ignored: files may be missing, and the watchdog has no process to report to.
 pub(super) fn clean(spec: &SupervisorSpec, orphaned: bool) {
     let Some(directory) = own_directory(&spec.directory) else { return };
-    // Uses the descriptor, so that no files are removed from another directory that takes the name.
+    // The path refers to the open descriptor, because another directory may have taken the name.
     let place = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
     let orphans = spec.orphans.iter().filter(|_| orphaned);
     for path in spec.own.iter().chain(orphans) {
@@ -310,9 +315,9 @@ pub(super) fn clean(spec: &SupervisorSpec, orphaned: bool) {
     let _ = fs::remove_dir(&spec.directory);
 }
 
-/// The machine's directory, if it is a directory and belongs to fslab's user. It may never have
-/// been created, and in a directory that all users can write to, another user could have taken its
-/// name.
+/// The machine's directory, if it is a directory and belongs to fslab's user. The directory may not
+/// have been created, and in a parent that all users can write to, another user may have created
+/// it.
 fn own_directory(path: &Path) -> Option<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = open(path, flags, Mode::empty()).ok()?;

@@ -1,4 +1,5 @@
-//! Answer of `fslab bench` to options that compare filesystems: the command of `fslab run`.
+//! Error of `fslab bench` for options that compare filesystems, with the equivalent `fslab run`
+//! command.
 
 use model::Bytes;
 use rig::Catalog;
@@ -9,13 +10,14 @@ use crate::{
     plans::ResolvedPlan,
 };
 
-/// Smallest suggested image. The largest minimum of the common filesystems is 300 MiB (xfs).
+/// Minimum size of a suggested image. Of the common filesystems, xfs has the largest minimum size,
+/// 300 MiB.
 const SMALLEST: Bytes = Bytes::mib(512);
 
-/// Rejects options of `fslab run` with the command that does what they describe.
+/// Rejects options of `fslab run`. The message contains an equivalent `fslab run` command.
 ///
 /// # Errors
-/// If one of them is given.
+/// If such an option is given.
 pub(super) fn check(arguments: &Bench, workload: &str) -> Result<(), Failure> {
     let options = &arguments.comparison;
     if options.filesystem.is_none() && options.image.is_none() && options.device.is_none() {
@@ -44,7 +46,7 @@ pub(super) fn check(arguments: &Bench, workload: &str) -> Result<(), Failure> {
     )))
 }
 
-/// Parameters of the workload.
+/// Parameters of the workload that the arguments set.
 fn settings(arguments: &Bench) -> Vec<(String, String)> {
     let option = |key: &str, value: &Option<String>| Some((key.to_owned(), value.clone()?));
     let options =
@@ -52,7 +54,7 @@ fn settings(arguments: &Bench) -> Vec<(String, String)> {
     options.into_iter().flatten().chain(arguments.set.iter().cloned()).collect()
 }
 
-/// Image size for the files of the workload: a power of two with a fifth in reserve.
+/// Image size for the files of the workload: a power of two, of which at least a fifth is reserve.
 ///
 /// # Errors
 /// If a parameter is invalid.

@@ -9,10 +9,10 @@ use model::{
     },
 };
 
-/// Jobs that are printed; a sweep can have many.
+/// Maximum number of jobs that are printed, because a sweep can have many jobs.
 const JOBS: usize = 4;
 
-/// Lines of all jobs of a bench, of which each has one.
+/// Lines of the distinct jobs of a bench, one line per job.
 pub(super) fn lines<'a>(points: impl Iterator<Item = &'a WorkloadParameters>) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in points.map(line) {
@@ -55,7 +55,7 @@ fn single(phase: &Phase) -> String {
     parts.join(", ")
 }
 
-/// Job of several measured phases: their names, and the settings that all have in common.
+/// Job of several measured phases: their names, and the settings that all phases have in common.
 fn several(suite: &str, phases: &[Phase]) -> String {
     let mut names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
     let others = names.len().saturating_sub(6);

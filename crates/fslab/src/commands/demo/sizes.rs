@@ -1,4 +1,5 @@
-//! Workload sizes of the demo: phases of about half a second on this machine, a demo of minutes.
+//! Workload sizes of the demo: each phase takes about half a second on this machine, the demo a few
+//! minutes.
 
 use std::{
     fs::File,
@@ -22,7 +23,8 @@ const FILE_MIB: (u64, u64) = (128, 256);
 const MESSAGES: (u64, u64) = (40, 4000);
 const SYNCS_PER_MESSAGE: f64 = 12.0;
 
-/// Bytes written to measure the throughput, and the size and number of the small writes.
+/// Number of bytes written to measure the throughput and size of each write, then size and number
+/// of the small writes.
 const WRITTEN: u64 = 64 << 20;
 const CALL: usize = 1 << 20;
 const SMALL: usize = 16 << 10;
@@ -41,7 +43,8 @@ pub(super) struct Speed {
 }
 
 impl Speed {
-    /// Measures with an unnamed file (open(2), O_TMPFILE), which does not remain after a kill.
+    /// Measures the speed with an unnamed file (open(2), O_TMPFILE), which does not remain after a
+    /// kill.
     ///
     /// # Errors
     /// If the filesystem does not support such files, or the write fails.
@@ -71,8 +74,8 @@ impl Speed {
     }
 
     /// Overrides for the plan of the demo. Sizes are powers of two and numbers of messages have one
-    /// nonzero digit, so that two demos on one machine usually have equal sizes. `image` adds those
-    /// of an image.
+    /// nonzero digit, so that two demos on one machine usually have equal sizes. With `image`, the
+    /// image size and the memory limit are included.
     pub(super) fn settings(self, image: bool) -> Vec<(String, String)> {
         let wanted = whole(self.bytes * PHASE / f64::from(1 << 20));
         let nearest = (wanted * 3 / 4).max(1).next_power_of_two();

@@ -1,5 +1,5 @@
-//! Manual pages: fslab(1) and its commands from the command line, the others from the reference
-//! pages.
+//! Manual pages. Pages of commands are generated from the definition of the command line, other
+//! pages from the reference pages.
 
 mod markdown;
 
@@ -42,7 +42,7 @@ pub(super) struct Reference {
     pub(super) name: &'static str,
     /// Section: 5 for file formats, 7 for lists.
     pub(super) section: &'static str,
-    /// One line.
+    /// Summary in one line.
     pub(super) summary: &'static str,
     /// Markdown text.
     pub(super) text: String,
@@ -82,7 +82,7 @@ fn overview(root: &Command, others: &[String]) -> String {
     command(root, "fslab") + &page.render()
 }
 
-/// Page of a command, followed by those of its subcommands.
+/// Adds the page of a command, then the pages of its subcommands.
 fn of_command(command: &Command, above: &str, pages: &mut Vec<(String, String)>) {
     let name = format!("{above}-{}", command.get_name());
     let mut page = Roff::new();
@@ -115,14 +115,14 @@ fn command(command: &Command, name: &str) -> String {
     }
     let mut text = title(name, "1").render().into_bytes();
     for render in sections {
-        // A vector accepts every write.
+        // Writing to a vector cannot fail.
         let _written = render(&man, &mut text);
     }
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Paragraphs after the help of a command. The first words of a paragraph, up to a colon, are its
-/// heading; lines of examples are kept.
+/// Adds the paragraphs after the help of a command as sections. Short text before the first colon
+/// is the heading of a section. Lines of examples are not joined.
 fn notes(page: &mut Roff, text: &str) {
     for paragraph in text.split("\n\n") {
         let (heading, body) = match paragraph.split_once(':') {
@@ -155,7 +155,7 @@ fn of_reference(reference: &Reference) -> String {
     page.render()
 }
 
-/// Page with its title line, without hyphenation, which would break names.
+/// New page with its title line. Hyphenation is disabled because it would break names.
 fn title(name: &str, section: &str) -> Roff {
     let mut page = Roff::new();
     let source = concat!("fslab ", env!("CARGO_PKG_VERSION"));
@@ -165,7 +165,7 @@ fn title(name: &str, section: &str) -> Roff {
     page
 }
 
-/// Pages about what a command reads or writes.
+/// Manual pages about the files and names that a command uses.
 fn related(command: &str) -> &'static [&'static str] {
     match command {
         "run" | "show" => &["fslab-plan(5)", "fslab-run-file(5)", "fslab-workloads(7)"],

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::commands::{guest, version};
 
-/// One JSON object. Times are nanoseconds. Something that is not available has a reason and, if
-/// there is one, a hint.
+/// One JSON object. Times are nanoseconds. An entry that is not available has a reason and possibly
+/// a hint.
 pub(super) fn object(
     host: &dyn Host,
     clock: engine::ClockFacts,

@@ -1,5 +1,5 @@
-//! `fslab guest check` and `fslab guest kernel list`: supported kinds of guests, their kernels, and
-//! the filesystems that each can measure.
+//! `fslab guest check` and `fslab guest kernel list`: supported kinds of guests, known kernels, and
+//! the filesystems that each kernel can measure.
 
 use std::sync::atomic::AtomicBool;
 
@@ -38,7 +38,7 @@ pub(super) fn run() -> Result<Exit, Failure> {
         lines.push_str(&words);
     }
     let mut text = format!("{kinds}\n\n");
-    // A missing QEMU or lack of memory is reported first.
+    // The table may report another reason, such as missing QEMU, so the probe has its own line.
     match kvm::probe(Some(cache.directory())).usable() {
         Ok(()) => text.push_str("probe of /dev/kvm: guests use hardware virtualization\n\n"),
         Err(error) if lines.contains(&why(Engine::Kvm, &error)) => {}
@@ -84,7 +84,7 @@ pub(super) fn kernels() -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Kinds of guests, each with the reason why it is not supported.
+/// Kinds of guests. An unsupported kind has a reason.
 pub(super) fn support() -> Vec<(&'static str, Result<(), String>)> {
     let cache = Cache::new(Cache::default_directory());
     let support = |engine: Engine| match engine.preflight(MEMORY, Some(cache.directory())) {
@@ -94,8 +94,7 @@ pub(super) fn support() -> Vec<(&'static str, Result<(), String>)> {
     Engine::ALL.into_iter().map(|engine| (engine.name(), support(engine))).collect()
 }
 
-/// Lines of `fslab doctor`: supported kinds of guests, and the reasons why others are not
-/// supported, grouped by reason.
+/// Lines of `fslab doctor`: supported kinds of guests, then unsupported kinds, grouped by reason.
 pub(super) fn summary() -> Vec<String> {
     let (mut usable, mut missing) = (Vec::new(), Vec::<(String, Vec<&str>)>::new());
     for (name, support) in support() {
@@ -115,14 +114,14 @@ pub(super) fn summary() -> Vec<String> {
     lines
 }
 
-/// Reason why a kind of guest is not supported, without its name.
+/// Reason why a kind of guest is not supported, without the name of the kind.
 fn why(engine: Engine, error: &GuestError) -> String {
     let text = chain(error);
     let prefix = format!("{} cannot run here: ", engine.name());
     text.strip_prefix(&prefix).map_or(text.clone(), str::to_owned)
 }
 
-/// Program of a kind of guest.
+/// Program that runs a kind of guest.
 fn with(ready: &Ready) -> String {
     if ready.engine != Engine::Uml {
         return format!("{}, {}", ready.version, ready.program.display());
@@ -135,7 +134,8 @@ fn with(ready: &Ready) -> String {
     format!("user-mode Linux {}, {}", ready.version, ready.program.display())
 }
 
-/// Filesystems that a kernel supports and this host can create, and those that it does not support.
+/// Filesystems that a kernel supports and this host can create, then filesystems that the kernel
+/// does not support.
 fn measurable(
     kernel: &KnownKernel,
     made: &[&Filesystem],
@@ -172,7 +172,7 @@ fn measurable(
     text
 }
 
-/// Support of everything a filesystem requires: the weakest result of all.
+/// Weakest support of the modules that a filesystem requires.
 fn presence(index: &Index, fstype: &str) -> ModuleState {
     let alias = format!("fs-{fstype}");
     let found: Vec<ModuleState> = match needs(fstype) {
@@ -194,7 +194,7 @@ fn tools(made: &[&Filesystem], catalog: &Catalog) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
-/// Use of a kernel, in the names of guests.
+/// Kind of guests that a kernel is for.
 fn word(architecture: Architecture) -> &'static str {
     match architecture {
         Architecture::Pc => "pc",

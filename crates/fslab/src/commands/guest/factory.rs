@@ -63,7 +63,7 @@ pub(crate) struct GuestFactory {
 /// Kernel of the plan with its modules.
 #[derive(Debug)]
 struct Booted {
-    /// Name in the plan; `None` for the newest.
+    /// Name in the plan; `None` for the newest kernel.
     named: Option<String>,
     /// Name in the run: the release, with the start of the hash if several kernels have the same
     /// release.
@@ -73,7 +73,7 @@ struct Booted {
 }
 
 impl GuestFactory {
-    /// Locates everything that the guests need; boots nothing.
+    /// Locates everything that the guests need. No guest is booted.
     ///
     /// # Errors
     /// If the plan cannot be measured in a guest, or a requirement is missing.
@@ -139,9 +139,9 @@ impl GuestFactory {
         (self.clock == Clock::Virtual).then(|| self.disk.latency())
     }
 
-    /// Number of concurrent guests. Icount guests do not affect each other: up to one per CPU, if
-    /// half of the available memory holds them all. Other guests run one at a time, because they
-    /// share CPUs and disks.
+    /// Number of concurrent guests. Icount guests do not affect each other, so there is one per
+    /// CPU, or fewer if half of the available memory is not sufficient. Other guests run one at a
+    /// time, because they share CPUs and disks.
     pub(crate) fn concurrency(&self) -> usize {
         if self.engine != Engine::Icount {
             return 1;
@@ -222,8 +222,9 @@ impl GuestFactory {
         }
     }
 
-    /// Boots a guest with this kernel, or the only one, on empty disks. Returns the machine with
-    /// its environment facts. Concurrent guests have different slots.
+    /// Boots a guest with a kernel on empty disks. `called` is the name of the kernel, `None` if
+    /// the run has only one. `slot` distinguishes concurrent guests. Returns the machine with its
+    /// environment facts.
     ///
     /// # Errors
     /// If a file cannot be read, or the guest does not boot.
@@ -247,7 +248,8 @@ impl GuestFactory {
         let all: Vec<&str> = self.disks_take.iter().chain(&self.modules).map(|it| &**it).collect();
         let modules = order(&all)?;
         let at_start = match self.engine {
-            // The cost of a trial must not depend on the filesystems loaded before.
+            // All modules are loaded at the start, so that the cost of a trial does not depend on
+            // the filesystems of earlier trials.
             Engine::Icount => modules.clone(),
             Engine::Kvm | Engine::Tcg | Engine::Uml => order(&all[..self.disks_take.len()])?,
         };
@@ -330,7 +332,7 @@ impl GuestFactory {
         );
         let image = |number: u32| {
             let file = directory.join(format!("disk{number}.img"));
-            // Image of the previous boot, or a link of another user.
+            // The file may be an image of the previous boot, or a link created by another user.
             let _gone = fs::remove_file(&file);
             let made = fs::File::create_new(&file).and_then(|image| image.set_len(self.disks.0.0));
             made.with_context(|| format!("creating {}", file.display()))?;
@@ -370,7 +372,7 @@ impl Booted {
     }
 }
 
-/// Checks that a kind of guest can run with the installed components.
+/// Checks that a kind of guest can run on this host with a kernel.
 ///
 /// # Errors
 /// The missing component, with a hint.
@@ -397,7 +399,7 @@ fn disambiguate(kernels: &mut [Booted]) {
     }
 }
 
-/// Distinct kernels of the cells; without any, the newest.
+/// Distinct kernels of the cells. Cells without a kernel use the newest, `None`.
 fn kernels(chosen: &ResolvedPlan) -> Vec<Option<String>> {
     let mut kernels = Vec::new();
     for labelled in &chosen.cells {
@@ -414,7 +416,7 @@ struct SelectedGuest {
     engine: Engine,
     ready: Ready,
     memory: Bytes,
-    /// Reason why the preceding kind was not selected.
+    /// Reason why the preceding kind in the order of preference was not selected.
     instead_of: Option<String>,
 }
 

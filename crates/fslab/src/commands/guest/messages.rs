@@ -1,6 +1,7 @@
 //! Messages between this program on the host and in a guest.
 //!
-//! Both sides are the same binary, so the protocol has no versions: JSON of internal types.
+//! Both sides are the same binary, so messages are internal types as JSON, without a protocol
+//! version.
 
 use model::{
     Cell, Environment, RunRecord, StorageKind, Warning,
@@ -15,7 +16,7 @@ pub(super) enum Request {
     StartRun(Box<StartRun>),
     /// Request for one trial.
     Trial {
-        /// Its cell without the kernel.
+        /// Cell of the trial, without the kernel.
         cell: Box<Cell>,
         /// Index of the cell in the run.
         index: usize,
@@ -55,12 +56,12 @@ pub(super) struct RunStarted {
     pub(super) cells: Vec<CellRecord>,
     /// Environment facts of the guest.
     pub(super) environment: Environment,
-    /// Warnings about its storage.
+    /// Warnings about the storage in the guest.
     pub(super) warnings: Vec<Warning>,
 }
 
 impl StartRun {
-    /// Run record without trials.
+    /// Run record without cells and trials.
     pub(super) fn record(&self, environment: Environment) -> RunRecord {
         RunRecord {
             info: self.info.clone(),

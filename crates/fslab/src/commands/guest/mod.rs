@@ -1,5 +1,4 @@
-//! Runs in a temporary guest: a session whose trials run on a kernel booted for them. Also `fslab
-//! guest`.
+//! Runs whose trials run in temporary guests, and the command `fslab guest`.
 
 mod build;
 mod check;
@@ -49,7 +48,7 @@ pub(super) fn run(guest: &Guest) -> Result<Exit, Failure> {
     }
 }
 
-/// Kinds of guests, each with the reason why it is not supported.
+/// Kinds of guests. An unsupported kind has a reason.
 pub(super) fn support() -> Vec<(&'static str, Result<(), String>)> {
     check::support()
 }
@@ -70,7 +69,7 @@ pub(super) fn kind(chosen: &ResolvedPlan) -> Option<GuestKind> {
     chosen.plan.guest.or(kernels.then_some(GuestKind::Auto))
 }
 
-/// Checks that a kind of guest can run here with this kernel, or with the newest.
+/// Checks that a kind of guest can run on this host with a kernel. Default: the newest kernel.
 ///
 /// # Errors
 /// The missing component, with a hint.
@@ -85,7 +84,7 @@ pub(super) fn check_available(
 /// Prepares a new run in guests. Each kernel is booted once to detect what it can measure.
 ///
 /// # Errors
-/// If a requirement of a guest is missing, one does not boot, or nothing can be measured.
+/// If a requirement of a guest is missing, a guest does not boot, or nothing can be measured.
 pub(super) fn begin(
     chosen: &ResolvedPlan,
     kind: GuestKind,
@@ -167,7 +166,7 @@ fn host(env: &RunEnvironment<'_>) -> Environment {
     facts
 }
 
-/// Warnings about all results of a kind of guest.
+/// Warnings that apply to all results of a kind of guest.
 fn warnings(
     engine: Engine,
     latency: Option<Nanos>,

@@ -2,8 +2,9 @@
 //!
 //! Input: a queue of trials ([`GuestPool::enqueue`]). Output: trials in the order in which they are
 //! requested ([`GuestPool::wait_for`]), regardless of the order in which they finish. If time is
-//! measured, the pool has one slot, because guests would disturb each other. Icount guests do not,
-//! so there are as many slots as CPUs, limited by memory.
+//! measured, the pool has one slot, because concurrent guests would affect each other. Icount
+//! guests do not affect each other, so their pool has as many slots as CPUs, or fewer if memory is
+//! insufficient.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -27,12 +28,12 @@ use super::{
 };
 use crate::{exit::chain, runner::now_unix};
 
-/// Console lines stored for a guest that died.
+/// Number of console lines stored for a guest that died.
 const CONSOLE_LINES: usize = 80;
 /// Name of the step that contains the console of a guest that died.
 const CONSOLE: &str = "guest";
 
-/// Interval between checks for slots whose thread ended.
+/// Interval between checks for slots whose thread ended without a message.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Requested trial.
@@ -64,7 +65,7 @@ struct RunningGuest {
     kernel: Option<String>,
     /// Environment facts of the guest.
     facts: Environment,
-    /// True if a trial ran in it.
+    /// True if a trial ran in this guest.
     used: bool,
 }
 
@@ -73,11 +74,11 @@ struct RunningGuest {
 enum GuestSlot {
     /// No trial is in progress; a guest may be idle in the slot.
     Free(Option<Box<RunningGuest>>),
-    /// Boots a guest or runs a trial.
+    /// A guest is being booted, or a trial is in progress.
     Busy {
-        /// Trial in progress.
+        /// Cell index and repetition of the trial; `None` during the first boot.
         key: Option<(usize, u32)>,
-        /// Kernel of its guest.
+        /// Kernel of the guest in the slot.
         kernel: Option<String>,
         thread: JoinHandle<()>,
     },
@@ -94,9 +95,9 @@ impl GuestSlot {
 enum SlotMessage {
     /// Current phase.
     Phase(String),
-    /// A guest booted, with the result of its start; or the error.
+    /// A guest booted and started the run, or failed to.
     Booted(anyhow::Result<Box<(RunningGuest, RunStarted)>>),
-    /// A trial, and its guest unless it died.
+    /// A trial finished. Its guest stays in the slot unless the guest died.
     Finished(Box<TrialRecord>, Option<Box<RunningGuest>>),
 }
 
@@ -137,11 +138,11 @@ impl GuestPool {
         Arc::make_mut(&mut self.common.begin).environment = environment;
     }
 
-    /// Boots a guest with each kernel and detects what it can measure. Remaining slots boot a guest
-    /// too.
+    /// Boots a guest with each kernel and detects what it can measure. If there are more slots than
+    /// kernels, the other slots also boot guests.
     ///
     /// # Errors
-    /// If one does not boot or cannot measure.
+    /// If a guest does not boot or cannot start the run.
     pub(super) fn begin(
         &mut self,
         kernels: &[String],
@@ -181,7 +182,7 @@ impl GuestPool {
         self.slots[at] = GuestSlot::Busy { key: None, kernel: named, thread };
     }
 
-    /// Next message; `None` after a timeout.
+    /// Receives the next message; `None` after a timeout.
     fn receive(&mut self) -> Option<(usize, SlotMessage)> {
         let message = self.messages.recv_timeout(POLL_INTERVAL).ok();
         if message.is_none() {
@@ -190,7 +191,7 @@ impl GuestPool {
         message
     }
 
-    /// Ends the work of a slot; a guest may stay in it.
+    /// Marks a slot as free. `guest` stays in the slot.
     fn release(&mut self, at: usize, guest: Option<Box<RunningGuest>>) {
         let slot = std::mem::replace(&mut self.slots[at], GuestSlot::Free(guest));
         if let GuestSlot::Busy { thread, .. } = slot {
@@ -205,13 +206,13 @@ impl GuestPool {
         }
     }
 
-    /// Queues trials in this order after those in progress.
+    /// Replaces the queue by these trials. Trials that are in progress or finished are omitted.
     pub(super) fn enqueue(&mut self, jobs: impl Iterator<Item = Job>) {
         let known = |job: &Job| self.made.contains_key(&job.key()) || self.runs(job.key());
         self.queue = jobs.filter(|job| !known(job)).collect();
     }
 
-    /// Waits for a requested trial; the other slots continue during that time.
+    /// Waits for a requested trial. Other slots continue during that time.
     pub(super) fn wait_for(&mut self, job: Job, report: &mut dyn FnMut(&str)) -> TrialRecord {
         let key = job.key();
         if !self.made.contains_key(&key) && !self.runs(key) {
@@ -230,7 +231,8 @@ impl GuestPool {
                         report(&text);
                     }
                 }
-                // The next trial reports why there is no guest.
+                // If the boot failed, the next trial in this slot boots again and reports the
+                // error.
                 SlotMessage::Booted(up) => self.release(at, up.ok().map(|up| Box::new(up.0))),
                 SlotMessage::Finished(trial, guest) => {
                     self.made.insert((trial.cell, trial.repetition), *trial);
@@ -240,7 +242,7 @@ impl GuestPool {
         }
     }
 
-    /// Propagates the panic of a slot, which sends no further message.
+    /// Propagates the panic of a slot's thread, which cannot send a message.
     fn propagate_panic(&mut self) {
         let ended = |slot: &mut GuestSlot| match slot {
             GuestSlot::Busy { thread, .. } => thread.is_finished(),
@@ -270,8 +272,9 @@ impl GuestPool {
         }
     }
 
-    /// Queue position of the trial for a slot: the first that uses its kernel, otherwise the first
-    /// whose kernel no other slot has booted, because booting takes longer than many trials.
+    /// Queue position of the next trial for a slot: the first trial that uses the kernel of its
+    /// guest, otherwise the first trial whose kernel no other slot has booted. Booting takes longer
+    /// than many trials.
     fn next_for(&self, guest: Option<&RunningGuest>) -> Option<usize> {
         let own = guest.map(|guest| &guest.kernel);
         let fits = |job: &Job| {
@@ -310,7 +313,8 @@ impl GuestPool {
         self.slots[at] = GuestSlot::Busy { key: Some(key), kernel, thread };
     }
 
-    /// Stops all guests after the trials in progress, which end at once if the run was interrupted.
+    /// Stops all guests after the trials in progress. If the run was interrupted, these trials end
+    /// at once.
     pub(super) fn end(&mut self) {
         for slot in self.slots.drain(..) {
             match slot {
@@ -333,7 +337,7 @@ impl Drop for GuestPool {
 impl RunningGuest {
     /// Shuts the guest down.
     fn end(self) {
-        // The supervisor ends what remains.
+        // The supervisor ends a guest that does not shut down.
         let _ended = self.machine.halt();
     }
 }
@@ -358,8 +362,8 @@ impl PoolConfig {
         Ok((RunningGuest { machine, kernel, facts, used: false }, begun))
     }
 
-    /// Runs a trial in the current guest if it fits, otherwise in a new one. If the guest dies, the
-    /// trial fails, and the end of the console is stored.
+    /// Runs a trial in the current guest if its kernel and the isolation permit it, otherwise in a
+    /// new guest. If the guest dies, the trial fails, and the end of the console is stored.
     fn trial(
         &self,
         slot: usize,
@@ -420,7 +424,8 @@ impl PoolConfig {
         let own = match guest.take() {
             Some(own) if fits(&own) => own,
             other => {
-                // Before the next guest boots, which uses the same disks.
+                // The old guest must end before the next guest boots, because both use the same
+                // disks.
                 other.into_iter().for_each(|other| other.end());
                 Box::new(self.boot(slot, kernel.as_deref())?.0)
             }
@@ -439,7 +444,7 @@ impl PoolConfig {
     }
 }
 
-/// Failure of a guest that died: reason, and the end of its console.
+/// Reason of the failure of a guest, and the end of its console.
 fn died(
     guest: Option<Box<RunningGuest>>,
     error: &anyhow::Error,
@@ -454,7 +459,7 @@ fn died(
     (chain(error.as_ref()), activity.into_iter().collect())
 }
 
-/// Facts of a guest that differ from its run, without those that are measured at each boot.
+/// Facts of a guest that differ from those of the run, except facts that are measured at each boot.
 fn beyond(facts: &Environment, run: &Environment) -> Environment {
     let mut own = facts.beyond(run);
     let measured = ["generator.", "clock.", "boot."];

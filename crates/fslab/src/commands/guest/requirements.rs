@@ -9,11 +9,11 @@ use rig::{Catalog, Filesystem};
 /// Set of requirements.
 #[derive(Default)]
 pub(super) struct GuestRequirements {
-    /// By name.
+    /// Programs by name.
     pub(super) programs: BTreeSet<String>,
-    /// Absolute paths.
+    /// Absolute paths of files.
     pub(super) files: BTreeSet<String>,
-    /// By name or alias.
+    /// Modules by name or alias.
     pub(super) modules: BTreeSet<String>,
 }
 
@@ -21,7 +21,7 @@ impl GuestRequirements {
     /// Requirements of the filesystems of a plan.
     pub(super) fn of_plan(plan: &Plan, catalog: &Catalog) -> Self {
         let mut wants = Self::default();
-        // Tools come from the host; its package manager installs missing ones.
+        // Identifies the distribution of the host, whose package manager installs missing tools.
         wants.files.insert("/etc/os-release".into());
         for level in &plan.filesystems {
             wants.level(level, catalog);

@@ -1,8 +1,8 @@
 //! Trials that run in guests.
 //!
-//! A new guest is booted if the next trial uses another kernel, if the plan requests a reboot
-//! before each trial, or if the previous guest died. If a guest dies, its trial fails, and the end
-//! of the console is stored.
+//! A new guest is booted if the next trial uses another kernel, if the plan sets isolation to
+//! `reattach` or `reboot`, or if the previous guest died. If a guest dies, its trial fails, and the
+//! end of the console is stored.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -27,7 +27,7 @@ pub(crate) struct Guests {
 }
 
 impl Guests {
-    /// Guests of a run; none is booted yet.
+    /// Creates the pool of guests. No guest is booted yet.
     pub(super) fn new(factory: GuestFactory, begin: StartRun, isolation: Isolation) -> Self {
         let (factory, begin) = (Arc::new(factory), Arc::new(begin));
         Self { pool: GuestPool::new(PoolConfig { factory, begin, isolation }) }
@@ -75,7 +75,7 @@ impl Trials for InGuest<'_> {
                 index,
                 repetition,
             };
-            // As many trials as the other guests can finish during one trial.
+            // Enough trials to keep all guests busy until the next call.
             self.guests.pool.enqueue(next.take(2 * count).map(job));
         }
     }
@@ -99,8 +99,8 @@ impl Trials for InGuest<'_> {
     }
 }
 
-/// Cells of a run, with the results of the guest of each kernel. If kernels are not an axis, there
-/// is one, which the cells do not name.
+/// Cells of a run, with the availability that the guest of their kernel has reported. If kernels
+/// are not an axis, there is a single kernel, and the cells do not contain its name.
 pub(super) fn cells(
     all: &[LabeledCell],
     factory: &GuestFactory,
@@ -121,7 +121,8 @@ pub(super) fn cells(
     all.iter().filter_map(of).collect()
 }
 
-/// Reports whether a warning of a guest applies to the run: the storage behind its disks is known.
+/// Reports whether a warning of a guest applies to the run. Warning `shared-storage` does not
+/// apply, because the host knows the storage behind the guest's disks.
 pub(super) fn about_storage(warning: &Warning) -> bool {
     !matches!(warning, Warning::SharedStorage { .. })
 }

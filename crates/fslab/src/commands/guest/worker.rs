@@ -1,4 +1,4 @@
-//! Worker inside a guest: runs single trials on request, on the same rig as on a host.
+//! Worker inside a guest: runs single trials on request, with the same code as on a host.
 
 use std::{
     cell::RefCell,
@@ -26,12 +26,12 @@ use crate::{
     runner::{Conditions, LocalTrials, Reboots, RunObserver, Trials, events::Event},
 };
 
-/// Directory of the undo journals, deleted with the guest.
+/// Directory of the undo journals, which is lost when the guest ends.
 const STATE: &str = "/run/fslab";
 /// Path of the additional filesystem definitions.
 const CATALOG_FILE: &str = "/run/fslab-filesystems.toml";
 
-/// Serves requests until the host closes the channel.
+/// Serves requests until the host sends an empty request.
 pub(crate) fn work(channel: GuestChannel) -> ExitCode {
     match serve(&RefCell::new(channel)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -83,7 +83,7 @@ fn serve(channel: &RefCell<GuestChannel>) -> anyhow::Result<()> {
         seed: begin.info.seed,
         clock: chosen.plan.clock(),
         fsck: chosen.plan.fsck,
-        // The memory of the guest is that of the workload.
+        // The memory limit of the workload is the memory size of the guest.
         memory_limited: true,
         // The host handles reboots.
         reboots: Reboots::No,
@@ -97,7 +97,7 @@ fn serve(channel: &RefCell<GuestChannel>) -> anyhow::Result<()> {
         let Request::Trial { cell, index, repetition } = request else {
             anyhow::bail!("the run was started twice")
         };
-        // Loads modules first, so that the time of mount does not include it.
+        // Modules are loaded first, so that the time of mount does not include their loading.
         let modules = GuestRequirements::of_level(&cell.filesystem, &catalog).modules;
         guest::in_guest::load(&modules.into_iter().collect::<Vec<_>>());
         let trial = trials.measure(&cell, index, repetition);
@@ -151,7 +151,7 @@ fn catalog(begin: &StartRun) -> Result<Catalog, Failure> {
     }
 }
 
-/// Reports a failure and waits for the shutdown.
+/// Reports a failure to the host and waits for the shutdown.
 fn refuse(channel: &RefCell<GuestChannel>, failure: Failure) -> anyhow::Result<()> {
     answer(channel, &Answer::Failed(failure.message()))?;
     next(channel).map(drop)

@@ -2,9 +2,9 @@
 //! list.
 //!
 //! The first line of the list, `charts.md`, identifies the run of the charts. A directory without
-//! such a line must be empty. A directory with charts of another run is rejected; in one of the
-//! same run only listed files are replaced. Each file is written under a temporary name and
-//! renamed, so readers see complete files only.
+//! such a line must be empty. A directory with charts of another run is rejected. In a directory
+//! with charts of the same run, only listed files are replaced. Each file is written under a
+//! temporary name and renamed, so readers see complete files only.
 
 use std::{
     collections::BTreeSet,
@@ -25,13 +25,13 @@ use crate::{exit::Failure, output};
 /// List of the charts, in their directory.
 const LIST: &str = "charts.md";
 
-/// Maximum size of the list.
+/// Maximum size of the list in bytes.
 const LONGEST: u64 = 16 << 20;
 
 /// First line of a list, before the run ID.
 const MARK: &str = "<!-- charts of fslab run ";
 
-/// Charts drawn concurrently; a PNG takes up to several hundred megabytes of memory.
+/// Number of charts drawn concurrently. A PNG takes up to several hundred megabytes of memory.
 const TOGETHER: usize = 2;
 
 /// Second line of a list while charts are being written.
@@ -41,7 +41,7 @@ const UNFINISHED: &str = "<!-- unfinished -->";
 /// directory, which is created if necessary.
 ///
 /// # Errors
-/// If the directory contains other files than charts of this run, or cannot be written.
+/// If the directory contains files that are not charts of this run, or cannot be written.
 pub(in crate::commands) fn write(
     of: &str,
     charts: impl Iterator<Item = Chart>,
@@ -53,7 +53,7 @@ pub(in crate::commands) fn write(
     })?;
     let mark = format!("{MARK}{of} -->");
     let old = ours(directory, &mark)?;
-    // From here on an incomplete directory is recognized as one of this run.
+    // From here on, an incomplete directory is recognized as a directory of this run.
     place(directory, LIST, format!("{mark}\n{UNFINISHED}\n").as_bytes())?;
     let mut list = format!("{mark}\n\n# Charts of {}\n\n", plain(of));
     list.push_str("| title | kind | file | picture |\n|---|---|---|---|\n");
@@ -140,7 +140,8 @@ fn one(
 struct ExistingCharts {
     /// Listed files.
     names: BTreeSet<String>,
-    /// True if the list is incomplete: every chart in the directory may be part of it.
+    /// True if the list is incomplete, so that every chart in the directory may belong to the
+    /// export.
     unfinished: bool,
 }
 
@@ -153,7 +154,7 @@ impl ExistingCharts {
 /// Reads the list of a directory.
 ///
 /// # Errors
-/// If its files are not charts of fslab, or are of another run.
+/// If the files of the directory are not charts of fslab, or belong to another run.
 fn ours(directory: &Path, mark: &str) -> Result<ExistingCharts, Failure> {
     let shown = directory.display();
     let reading = || format!("reading the directory {shown}");
@@ -190,10 +191,11 @@ fn is_ours(name: &str) -> bool {
     stem.is_some_and(|stem| !stem.is_empty() && stem.chars().all(letter))
 }
 
-/// Replaces a file of the directory atomically; a link of its name is replaced, not followed.
+/// Replaces a file of the directory atomically. A link with the name of the file is replaced, not
+/// followed.
 ///
 /// # Errors
-/// If it cannot be written or renamed.
+/// If the file cannot be written or renamed.
 fn place(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     let path = directory.join(name);
     let fresh = Fresh::beside(&path, 0o666);
@@ -208,7 +210,7 @@ fn place(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
 /// Removes a chart that the run no longer has.
 ///
 /// # Errors
-/// If it exists and cannot be removed.
+/// If the file exists and cannot be removed.
 fn remove(path: &Path) -> Result<(), Failure> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -28,7 +28,8 @@ pub(in crate::commands) enum To {
 /// All outputs of one call.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::commands) struct Outputs {
-    /// Format, or tables for the terminal; `None` if only files are requested.
+    /// Output in a format, or tables for the terminal (no format), with its target. `None` if only
+    /// HTML files or charts are requested.
     pub(in crate::commands) text: Option<(Option<Format>, To)>,
     /// HTML files.
     pub(in crate::commands) html: Vec<PathBuf>,
@@ -37,7 +38,7 @@ pub(in crate::commands) struct Outputs {
 }
 
 impl Outputs {
-    /// Outputs requested by the arguments: tables on the terminal by default.
+    /// Outputs that the arguments request. The default is tables on the terminal.
     ///
     /// # Errors
     /// If the format is unknown, a binary format would be written to a terminal, or two outputs
@@ -120,7 +121,7 @@ fn is_html(path: &Path) -> bool {
     matches!(ending(path).as_deref(), Some("html" | "htm"))
 }
 
-/// Format of a file name extension.
+/// Format that a file name extension selects.
 fn by_ending(path: &Path) -> Result<Format, Failure> {
     match ending(path).as_deref() {
         Some("csv") => Ok(Format::Csv),

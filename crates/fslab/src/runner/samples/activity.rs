@@ -10,7 +10,7 @@ use model::{
 
 use super::{PhaseSamples, beyond_counting, float, moved::Devices, nanos};
 
-/// Window length from which on a few timer ticks are only a few percent.
+/// Minimum window length for counters of timer ticks: a few ticks are then a few percent.
 const TICKS: Nanos = Nanos(100_000_000);
 
 pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult, activity: &SystemActivity) {
@@ -40,15 +40,15 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult, activity: 
     }
 }
 
-/// Fraction of a whole; `None` if the whole is 0.
+/// Adds a fraction, unless the whole is 0.
 fn part(named: &mut PhaseSamples<'_>, metric: Metric, part: f64, whole: f64) {
     if whole > 0.0 {
         named.add(metric, part / whole);
     }
 }
 
-/// CPU time of the workload and of attributed kernel threads. Like all counters of the window it
-/// includes the setup of the workers.
+/// Adds the CPU time of the workload and of attributed kernel threads. Like all counters of the
+/// window, it includes the setup of the workers.
 fn caused(named: &mut PhaseSamples<'_>, result: &PhaseResult, cpu: &CpuActivity, window: f64) {
     let caused = nanos(cpu.attributed_total());
     named.add(Metric::KernelThreadTime, nanos(cpu.attributed()));
@@ -58,13 +58,14 @@ fn caused(named: &mut PhaseSamples<'_>, result: &PhaseResult, cpu: &CpuActivity,
     part(named, Metric::AttributedCpuUtilization, caused, window);
 }
 
-/// Counters that the kernel updates in steps, so that the window must be long enough; `all` is the
-/// time of all CPUs.
+/// Adds counters that the kernel updates in steps, so that the window must be long enough. `all` is
+/// the time of all CPUs.
 fn machine(named: &mut PhaseSamples<'_>, cpu: &CpuActivity, all: f64) {
     part(named, Metric::HostCpuUtilization, nanos(cpu.host.busy), all);
     part(named, Metric::IowaitFraction, nanos(cpu.host.iowait), all);
     part(named, Metric::StealFraction, nanos(cpu.host.steal), all);
-    // Negative if the two methods of accounting disagree, which is informative as well.
+    // The value may be negative if the two methods of accounting disagree. That is also
+    // informative.
     let (unattributed, sign) = (cpu.unattributed(), cpu.unattributed().signum() as f64);
     let unattributed = sign * float(unattributed.unsigned_abs());
     part(named, Metric::UnattributedFraction, unattributed, nanos(cpu.host.busy));
@@ -77,7 +78,7 @@ fn pressure(named: &mut PhaseSamples<'_>, waited: &Pressure, window: f64) {
         (Metric::PsiIoSome, waited.io_some),
         (Metric::PsiIoFull, waited.io_full),
     ] {
-        // The kernel updates the sum at its own instants, which may extend beyond the window.
+        // The kernel updates the sum periodically, so it may include time before the window.
         part(named, metric, nanos(time).min(window), window);
     }
 }

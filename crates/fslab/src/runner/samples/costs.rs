@@ -10,7 +10,7 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult, known: &Ph
     let blocked: u64 = result.workers.iter().map(|worker| worker.eagain_reads.0).sum();
     if blocked > 0 && reads > 0 {
         named.add(Metric::EagainReads, float(blocked));
-        // Reads of the ramp time may have returned EAGAIN as well.
+        // Reads during the ramp time may also have returned EAGAIN.
         let all = float(reads) * beyond_counting(named.phase, result);
         named.add(Metric::EagainFraction, (float(blocked) / all).min(1.0));
     }

@@ -1,11 +1,12 @@
-//! Lifecycle steps: their cost, and the space that the files use.
+//! Samples of lifecycle steps: their cost, and the space that the files use.
 
 use model::{Clock, Metric, Nanos, Sample, SystemActivity, Warning, sample::lifecycle};
 use rig::{Space, SpaceUsage, Step};
 
 use super::{float, idle, kept, moved::Devices, nanos, warnings::logged};
 
-/// Samples of a step, under its name. On an instruction clock no sample is a time.
+/// Samples of a step, whose name is used as the phase. On an instruction clock, times become
+/// instruction counts.
 pub(in crate::runner) fn step(step: &Step, clock: Clock) -> Vec<Sample> {
     let idle = step.activity.as_ref().map_or(Nanos(0), |activity| idle(clock, activity));
     let mut samples = timed(step, step.elapsed - idle);
@@ -41,8 +42,8 @@ fn timed(step: &Step, elapsed: Nanos) -> Vec<Sample> {
     samples
 }
 
-/// Monitoring overhead of a whole trial of this duration: CPU time of all monitors, and the largest
-/// memory at any phase or step.
+/// Monitoring overhead of a whole trial: CPU time of all monitors (`watched`) over the duration of
+/// the trial, and the maximum memory in any phase or step.
 pub(in crate::runner) fn monitoring_overhead(
     watched: Nanos,
     elapsed: Nanos,
@@ -82,7 +83,7 @@ pub(in crate::runner) fn used_space(taken: SpaceUsage) -> Vec<Sample> {
         sample(lifecycle::SPACE, Metric::SpaceUsed, used),
         sample(lifecycle::SPACE, Metric::ApparentSize, data),
     ];
-    // A decrease means that another process released space.
+    // If the used space decreased, another process released space.
     if data > 0.0 && used > 0.0 {
         samples.push(sample(lifecycle::SPACE, Metric::SpaceAmplification, used / data));
     }

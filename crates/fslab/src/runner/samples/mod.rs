@@ -33,7 +33,7 @@ pub(super) struct RunContext {
     pub(super) clock_cost: Nanos,
     /// Rate at which one CPU copies memory, in bytes per second; `None` if not measured.
     pub(super) memory_rate: Option<f64>,
-    /// True if the plan limits the memory of the workload: memory pressure is then intended.
+    /// True if the plan limits the memory of the workload, so that memory pressure is intended.
     pub(super) memory_limited: bool,
     /// Precision profile of the run.
     pub(super) profile: Profile,
@@ -46,11 +46,11 @@ pub(super) struct PhaseContext {
     pub(super) always: RunContext,
     /// System activity during the phase.
     pub(super) activity: SystemActivity,
-    /// Nanoseconds per operation of the I/O loop itself; `None` if not measured.
+    /// Load generator overhead in nanoseconds per operation; `None` if not measured.
     pub(super) generator: Option<f64>,
 }
 
-/// Samples of a measured phase. On an instruction clock no sample is a time.
+/// Samples of a measured phase. On an instruction clock, times become instruction counts.
 pub(super) fn of_phase(phase: &Phase, result: &PhaseResult, known: &PhaseContext) -> Vec<Sample> {
     let clock = known.always.clock;
     let idle = idle(clock, &known.activity);
@@ -72,7 +72,8 @@ pub(super) fn of_phase(phase: &Phase, result: &PhaseResult, known: &PhaseContext
     kept(named.samples, clock)
 }
 
-/// Times of parts of a phase. The idle time within these parts is unknown.
+/// Metrics of parts of a phase. They are omitted on an instruction clock with idle time, because
+/// the idle time within these parts is unknown.
 const OF_PARTS: [Metric; 10] = [
     Metric::LatencyMean,
     Metric::LatencyP50,
@@ -86,9 +87,10 @@ const OF_PARTS: [Metric; 10] = [
     Metric::CloseTime,
 ];
 
-/// Idle CPU time within the window on an instruction clock. Such a clock jumps over idle time, in
-/// which no instruction is executed. Its task times are exact; interrupts count as part of the
-/// interrupted task unless the kernel accounts them separately. 0 on other clocks, and if unknown.
+/// Idle CPU time within the window on an instruction clock; 0 on other clocks and if unknown. An
+/// instruction clock jumps over idle time, in which no instruction is executed. Its CPU times of
+/// tasks are exact. The time of interrupts is part of the interrupted task unless the kernel
+/// accounts for it separately.
 fn idle(clock: Clock, activity: &SystemActivity) -> Nanos {
     match &activity.cpu {
         Some(cpu) if clock == Clock::Instructions && cpu.host.processors == 1 => {
@@ -98,19 +100,19 @@ fn idle(clock: Clock, activity: &SystemActivity) -> Nanos {
     }
 }
 
-/// Fraction of a time; 0 if the whole is 0.
+/// Ratio of two times; 0 if the whole is 0.
 fn share(part: Nanos, whole: Nanos) -> Ratio {
     Ratio(if whole.0 > 0 { nanos(part) / nanos(whole) } else { 0.0 })
 }
 
-/// Samples converted for this clock, without those that have no meaning on it.
+/// Samples with metrics converted for this clock, without metrics that have no meaning on it.
 fn kept(samples: Vec<Sample>, clock: Clock) -> Vec<Sample> {
     let kept =
         |sample: Sample| Some(Sample { metric: clock.convert_metric(sample.metric)?, ..sample });
     samples.into_iter().filter_map(kept).collect()
 }
 
-/// Bytes per second up to the last whole second before the end, if the workers record that.
+/// Bytes per second up to the last whole second before the end, if the workers record them.
 fn ticked(result: &PhaseResult) -> Option<f64> {
     let ticks = result.workers.iter().map(|worker| worker.ticked).collect::<Option<Vec<_>>>()?;
     let elapsed = ticks.iter().map(|tick| tick.elapsed).max().filter(|time| time.0 > 0)?;
@@ -124,9 +126,9 @@ pub(super) fn value(samples: &[Sample], metric: Metric) -> Option<f64> {
     found.map(|sample| sample.value)
 }
 
-/// Fraction of the worker time used by the I/O loop itself: its cost per operation over the worker
-/// time per operation. `None` if not measured, and for paced operations, whose workers have idle
-/// time.
+/// Fraction of the worker time that the I/O loop itself used: load generator overhead per operation
+/// over worker time per operation. `None` if not measured, and for paced operations, whose workers
+/// have idle time.
 fn generator_share(phase: &Phase, result: &PhaseResult, generator: Option<f64>) -> Option<Ratio> {
     let Work::Stream(stream) = &phase.work else { return None };
     let time = sum(result, |worker| worker.loop_time);
@@ -138,9 +140,10 @@ fn generator_share(phase: &Phase, result: &PhaseResult, generator: Option<f64>) 
     }
 }
 
-/// Ratio of all operations of the workers to the counted ones, at least 1. CPU time, context
-/// switches, and device counters also cover the ramp time and the time after a stonewall; the rate
-/// of operations there is assumed to equal the counted one.
+/// Ratio of all operations to the counted operations, at least 1. CPU time, context switches, and
+/// device counters also cover the ramp time and the time after a stonewall (the end of counting
+/// when the first worker finishes). The rate of operations in these times is assumed to equal the
+/// counted rate.
 fn beyond_counting(phase: &Phase, result: &PhaseResult) -> f64 {
     let ramp = ramp(phase);
     let counted = nanos(sum(result, |worker| worker.loop_time));
@@ -163,15 +166,15 @@ fn ramp(phase: &Phase) -> Nanos {
     }
 }
 
-/// Reports whether workers of this phase both read and wrote, measured by `amount`.
+/// Reports whether the workers of a phase both read and wrote, according to `amount`.
 fn mixed(result: &PhaseResult, amount: impl Fn(&Moved) -> u64) -> bool {
     let workers = &result.workers;
     workers.iter().any(|worker| amount(&worker.read) > 0)
         && workers.iter().any(|worker| amount(&worker.written) > 0)
 }
 
-/// Elapsed time that CPU utilizations refer to. For a task this excludes the final sync, which its
-/// CPU time excludes too.
+/// Elapsed time for CPU utilizations. For a task, it excludes the final sync, as does the CPU time
+/// of a task.
 fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
     match &phase.work {
         Work::Task(_) => window(result.workers.iter(), |worker| worker.loop_time),
@@ -184,7 +187,7 @@ fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
     }
 }
 
-/// Direction of a stream; a tree has one per step.
+/// Direction of a stream; `None` for other work.
 fn direction(phase: &Phase) -> Option<Direction> {
     match &phase.work {
         Work::Stream(stream) => Some(stream.direction),
@@ -200,7 +203,7 @@ fn direction(phase: &Phase) -> Option<Direction> {
 struct PhaseSamples<'a> {
     phase: &'a Phase,
     clock: Clock,
-    /// Time to subtract from the time of the whole phase.
+    /// Idle time to subtract from the time of the whole phase.
     idle: Nanos,
     samples: Vec<Sample>,
 }
@@ -211,7 +214,8 @@ impl PhaseSamples<'_> {
     }
 }
 
-/// Time from the start of the first worker to the end of the last one.
+/// Time from the start of the first worker to the end of the last worker. `length` is the time that
+/// a worker takes.
 fn window<'a>(
     workers: impl Iterator<Item = &'a WorkerResult> + Clone,
     length: impl Fn(&WorkerResult) -> Nanos,

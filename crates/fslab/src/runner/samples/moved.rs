@@ -1,4 +1,4 @@
-//! Bytes: requested by a phase, moved by the devices, and the ratios of both.
+//! Bytes requested by a phase, bytes moved by the devices, and the ratios of both.
 
 use model::{
     Bytes, Metric, Nanos, Phase, PhaseResult, SystemActivity,
@@ -20,14 +20,14 @@ pub(super) struct Devices {
     pub(super) flushes: Option<u64>,
     /// `None` if the counters of a device are not available.
     pub(super) discarded: Option<Bytes>,
-    /// Utilization of the busiest device.
+    /// Busy time of the busiest device.
     pub(super) busy: Nanos,
     pub(super) queue_time: Nanos,
 }
 
 impl Devices {
-    /// Devices of the filesystem. `None` if there are none, or if the counters of one are not
-    /// available, because the sum would be incomplete.
+    /// Sum of the devices directly below the filesystem (depth 0). `None` if there is none, or if
+    /// the counters of a device are not available.
     pub(super) fn under(activity: &SystemActivity) -> Option<Self> {
         if activity.without_counters.iter().any(|device| device.depth == 0) {
             return None;
@@ -84,7 +84,7 @@ pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f6
         Work::Task(task) => task_files::reads_target(task),
     };
     let moved = |worker: &WorkerResult| match direction(phase) {
-        // An update reads the block before it writes it, and is counted once.
+        // An update reads a block and writes it back, and its bytes are counted once.
         Some(Direction::Update(_)) => worker.bytes().0,
         Some(
             Direction::Read
@@ -99,8 +99,8 @@ pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f6
     (there && read > 0).then(|| float(read) * beyond_counting(phase, result))
 }
 
-/// Bytes written to the filesystem under test, including those of the ramp time and after a
-/// stonewall; `None` if there are none.
+/// Bytes written to the filesystem under test, including the ramp time and the time after a
+/// stonewall. `None` if no bytes were written.
 pub(super) fn written_to_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
     let there = match &phase.work {
         Work::Stream(stream) => stream.moves(),
@@ -116,8 +116,8 @@ pub(super) fn written_to_target(phase: &Phase, result: &PhaseResult) -> Option<f
     (there && written > 0.0).then_some(written)
 }
 
-/// Ratio of all operations to the counted ones for the ramp time alone, at least 1. The rate of
-/// operations there is assumed to equal the counted one.
+/// Ratio of the operations during ramp time and counted time to the counted operations, at least 1.
+/// The rate during the ramp time is assumed to equal the counted rate.
 fn with_ramp(phase: &Phase, result: &PhaseResult) -> f64 {
     let ramp = ramp(phase);
     let counted = nanos(sum(result, |worker| worker.loop_time));
@@ -138,7 +138,8 @@ pub(super) fn uses_page_cache(phase: &Phase) -> bool {
     }
 }
 
-/// Reports whether all data written by a stream is synced at its end.
+/// Reports whether a stream syncs its data: at its end, within the loop, or with each write. Data
+/// written after the last sync within the loop may not be synced.
 pub(super) fn durable(stream: &Stream) -> bool {
     stream.end_sync != EndSync::None
         || stream.sync_every.is_some_and(|every| every.call != SyncCall::Range)
@@ -148,8 +149,8 @@ pub(super) fn durable(stream: &Stream) -> bool {
         || matches!(stream.io_engine, IoEngineKind::Ring(ring) if ring.linked_fdatasync)
 }
 
-/// Reports whether all data written by a phase had reached the devices at its end: it was synced,
-/// or each write was synchronous.
+/// Reports whether all data written by a phase had reached the devices at its end, because the data
+/// was synced or each write was synchronous or direct.
 pub(super) fn ends_on_devices(phase: &Phase, result: &PhaseResult) -> bool {
     match &phase.work {
         Work::Stream(stream) => {

@@ -7,12 +7,12 @@ use model::{
 
 use super::{PhaseSamples, direction, float, mixed, moved::flushed, nanos, until_durable, window};
 
-/// Clock tick of IOzone: the microsecond of gettimeofday(2), which it subtracts from every time. A
-/// shorter time counts as one tick.
+/// Clock tick of IOzone, which IOzone subtracts from every time: the microsecond of
+/// gettimeofday(2). A shorter difference counts as one tick.
 const TICK: Nanos = Nanos(1000);
 
-/// Elapsed time. A task ends with its loop, as at a shell prompt; the final sync is a separate
-/// metric.
+/// Adds the elapsed time. The time of a task ends with its loop, as at a shell prompt. The time
+/// including the final sync is a separate metric.
 pub(super) fn elapsed(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
     if !matches!(named.phase.work, Work::Task(_)) || result.workers.is_empty() {
         named.add(Metric::Elapsed, nanos(result.wall_time - named.idle));
@@ -39,7 +39,7 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
         return;
     }
     // A tree of empty files moves no bytes, so it has no throughput. A task that both reads and
-    // writes moves the same bytes twice; the two are separate metrics.
+    // writes moves the same bytes twice, so its read and write throughput are separate metrics.
     let task = matches!(named.phase.work, Work::Task(_));
     let both_ways = mixed(result, |moved| if task { moved.bytes.0 } else { moved.ops.0 });
     let copies = task && both_ways;
@@ -59,8 +59,8 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
     }
 }
 
-/// Instruction counts in place of rates on an instruction clock. Idle time is excluded. The setup
-/// of the workers does not wait, so all idle time is assumed to be in the timed region.
+/// Adds instruction counts, which replace rates on an instruction clock. Idle time is excluded. The
+/// setup of the workers does not wait, so all idle time is assumed to be within the timed part.
 fn instructions(named: &mut PhaseSamples<'_>, result: &PhaseResult, window: Nanos) {
     let idle = named.idle;
     let window = window - idle;
@@ -71,7 +71,8 @@ fn instructions(named: &mut PhaseSamples<'_>, result: &PhaseResult, window: Nano
     let Work::Stream(stream) = &named.phase.work else { return };
     let writers = || result.workers.iter().filter(|worker| worker.writes());
     let written: u64 = writers().map(|worker| worker.written.ops.0).sum();
-    // The final sync also writes data that was written after counting stopped.
+    // The final sync also covers data that was written after counting stopped, so the instructions
+    // per counted operation are then unknown.
     let all = writers().all(|worker| worker.uncounted.0 == 0);
     if flushes(stream) && all && written > 0 {
         let durable = super::window(writers(), until_durable) - idle;
@@ -79,7 +80,7 @@ fn instructions(named: &mut PhaseSamples<'_>, result: &PhaseResult, window: Nano
     }
 }
 
-/// Separate throughput of reads and writes, over the elapsed time of both together.
+/// Adds the throughput of reads and of writes, each over the elapsed time of both.
 fn both(named: &mut PhaseSamples<'_>, result: &PhaseResult, window: Nanos) {
     let all =
         |part: fn(&WorkerResult) -> u64| per_second(result.workers.iter().map(part).sum(), window);
@@ -100,7 +101,7 @@ fn durable(named: &mut PhaseSamples<'_>, stream: &Stream, result: &PhaseResult) 
         return;
     }
     let bytes = writers().map(|worker| (worker.written.bytes + worker.uncounted).0).sum();
-    // The synced data includes what was written after counting stopped, and so does its time.
+    // Both the synced bytes and the time include data written after counting stopped.
     let durable = window(writers(), until_durable);
     named.add(Metric::DurableThroughput, per_second(bytes, durable));
 }
@@ -111,7 +112,7 @@ fn flushes(stream: &Stream) -> bool {
         && (0..stream.workers.count).any(|worker| stream.direction.writes(worker))
 }
 
-/// Rate of each worker, and the differences between the workers.
+/// Adds the rate of each worker, and the differences between their start and end times.
 fn each(
     named: &mut PhaseSamples<'_>,
     result: &PhaseResult,
@@ -138,6 +139,6 @@ fn each(
 }
 
 fn per_second(amount: u64, time: Nanos) -> f64 {
-    // An interval of zero cannot be measured; the nanosecond of the clock bounds the rate.
+    // At least one nanosecond, because the rate would otherwise be infinite.
     float(amount) / Nanos(time.0.max(1)).seconds()
 }

@@ -8,11 +8,11 @@ use model::{
 
 use super::{PhaseSamples, float, mixed, nanos};
 
-/// Number of values required beyond a percentile (`docs/method/statistics.md`).
+/// Minimum number of values above a percentile (`docs/method/statistics.md`).
 const BEYOND: f64 = 10.0;
 
-/// Tolerance for the rounding of `1 - q` in a percentile with exactly the required number of
-/// values.
+/// Tolerance for the rounding of `1 - q`, so that exactly the required number of values is
+/// sufficient.
 const ROUNDING: f64 = 1e-6;
 
 const OPERATIONS: [(Metric, f64); 5] = [
@@ -93,7 +93,7 @@ pub(in crate::runner) fn histograms(phase: &str, result: &PhaseResult) -> Vec<Ph
         .into_iter()
         .zip(std::iter::once(&all).chain(apart.iter().map(|(_, histogram)| *histogram)));
     let kinds = latencies.by_kind.iter().map(|(op, histogram)| (HistogramKind::Op(*op), histogram));
-    // Reads and writes of a replay have histograms by type.
+    // A replay has a histogram for each type of operation instead of those for reads and writes.
     let halves = |kind: &HistogramKind| matches!(kind, HistogramKind::Read | HistogramKind::Write);
     let whole = latencies.by_kind.is_empty();
     let every = every.filter(|(kind, _)| whole || !halves(kind));

@@ -1,7 +1,8 @@
-//! Trial: a new filesystem, its phases, and its end.
+//! Execution of a trial: mkfs, mount, all phases, umount, and fsck.
 //!
-//! Input: a cell and the index of its repetition. Output: the record of the trial. [`Trials`]
-//! abstracts the source: a rig on this machine ([`LocalTrials`]), guests, or a test.
+//! Input: a cell and the index of its repetition. Output: the record of the trial. Implementations
+//! of [`Trials`] run trials on this machine ([`LocalTrials`]), in guests, or simulate them in
+//! tests.
 
 mod phases;
 mod verdict;
@@ -51,7 +52,7 @@ struct TrialData {
 enum Stop {
     Interrupted,
     Failed(String),
-    /// The filesystem does not support a phase; ends the phase, not the trial.
+    /// The filesystem does not support a phase. The trial continues with other phases.
     Unsupported(Warning),
 }
 
@@ -61,10 +62,10 @@ impl Stop {
     }
 }
 
-/// Trial that the runner will request, unless the run ends before.
+/// Trial that the runner will request unless the run ends first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UpcomingTrial<'a> {
-    /// Its cell.
+    /// Cell of the trial.
     pub(crate) cell: &'a Cell,
     /// Index of the cell in the run.
     pub(crate) index: usize,
@@ -87,8 +88,8 @@ pub(crate) trait Trials {
         let _one_by_one = next;
     }
 
-    /// Measures one trial of the cell with that index. `None` if a signal ended it; the machine is
-    /// then restored and nothing is stored.
+    /// Measures one trial of a cell; `index` is the index of the cell in the run. `None` if a
+    /// signal interrupted the trial, which must then not be stored.
     fn measure(&mut self, cell: &Cell, index: usize, repetition: u32) -> Option<TrialRecord>;
 
     /// Reports whether a reboot is required before the next trial.
@@ -97,7 +98,7 @@ pub(crate) trait Trials {
     /// Undoes all changes to the machine.
     ///
     /// # Errors
-    /// A change that could not be undone, with a hint.
+    /// The first change that could not be undone, with a hint.
     fn close(self) -> anyhow::Result<()>;
 }
 
@@ -108,7 +109,7 @@ pub(crate) struct Conditions {
     pub(crate) seed: u64,
     /// Unit of the clock.
     pub(crate) clock: Clock,
-    /// Check each filesystem after its trial.
+    /// True to check each filesystem with fsck after its trial.
     pub(crate) fsck: bool,
     /// True if the plan limits the memory of the workload.
     pub(crate) memory_limited: bool,
@@ -116,7 +117,7 @@ pub(crate) struct Conditions {
     pub(crate) reboots: Reboots,
     /// Isolation between trials.
     pub(crate) isolation: Isolation,
-    /// State for `fslab verify`, saved by the last measured phase that writes.
+    /// State for `fslab verify`, saved by each measured phase that writes; the last state is kept.
     pub(crate) crash_state: Option<Arc<CrashState>>,
     /// Command that starts a worker process.
     pub(crate) worker_command: Vec<OsString>,
@@ -128,7 +129,7 @@ pub(crate) struct LocalTrials<'a> {
     catalog: &'a Catalog,
     conditions: Conditions,
     observer: RunObserver<'a>,
-    /// Environment facts of the run; a trial stores only those that differ.
+    /// Environment facts of the run. A trial stores only facts with other values.
     environment: Environment,
     ceilings: GeneratorLimits,
     always: RunContext,
@@ -136,7 +137,7 @@ pub(crate) struct LocalTrials<'a> {
     external_directory: Option<PathBuf>,
     /// True if the device was not idle because of other I/O.
     other_io_seen: bool,
-    /// Boot of this session; true if a trial ran in it.
+    /// ID of the current boot. `boot_used` is true if a trial ran since this boot.
     boot: Option<String>,
     boot_used: bool,
 }
@@ -243,8 +244,8 @@ impl LocalTrials<'_> {
         let suite = suites::find(&cell.workload.suite)
             .ok_or_else(|| Stop::Failed(format!("unknown suite `{}`", cell.workload.suite)))?;
         let phases = (suite.phases)(&cell.workload, self.conditions.seed);
-        // Before the filesystem is created: the machine is as idle as possible, and no cache is
-        // warm.
+        // The load generator is measured before the filesystem is created, when the machine is idle
+        // and no cache is warm.
         let slower = slower(cell);
         let counts = self.conditions.clock == Clock::Instructions;
         let ceiling = |phase| match counts {
@@ -294,7 +295,7 @@ impl LocalTrials<'_> {
             entry.map_err(|error| Stop::failed("the catalog", &error))
         };
         let level = &cell.filesystem;
-        // The same tree in every trial and on every filesystem.
+        // The seed of the run creates the same files in every trial and on every filesystem.
         let (seed, interrupt) = (self.conditions.seed, self.observer.interrupt);
         let populate = |directory: &Path, files| {
             let written = engine::populate(directory, files, seed, interrupt);
@@ -328,8 +329,8 @@ impl LocalTrials<'_> {
     }
 }
 
-/// Ratio of the full CPU speed to that of a cell. The loop of the load generator is measured at
-/// full speed and is purely CPU-bound.
+/// Ratio of the full CPU speed to the CPU speed of a cell. The load generator overhead is measured
+/// at full speed and increases by this ratio, because the loop is CPU-bound.
 fn slower(cell: &Cell) -> f64 {
     let speed = cell.settings.get(&SystemSetting::CpuSpeed).map(ToString::to_string);
     let percent = speed.and_then(|text| parse_percent(&text).ok());
@@ -347,8 +348,8 @@ fn store_step(step: Step, clock: Clock, data: &mut TrialData) -> Result<(), Stop
     stands.map_err(|why| Stop::Failed(format!("{}: {why}", step.name)))
 }
 
-/// Checks the settings that are axes of the plan: results under another value would be mislabeled.
-/// Rounding by the kernel is accepted.
+/// Checks that the settings of the cell were applied, because its results would be mislabeled
+/// otherwise. Rounding by the kernel is accepted.
 fn check_settings(cell: &Cell, mounted: &MountedFilesystem) -> Result<(), Stop> {
     let of_the_plan = |setting: &str| {
         let named = |factor: &SystemSetting| setting.starts_with(factor.spec().name);
@@ -364,7 +365,7 @@ fn check_settings(cell: &Cell, mounted: &MountedFilesystem) -> Result<(), Stop> 
     }
 }
 
-/// Reports whether both are numbers of similar size.
+/// Reports whether two texts are numbers that differ by less than a factor of two.
 fn rounded(wanted: &str, found: &str) -> bool {
     match (wanted.trim().parse::<f64>(), found.trim().parse::<f64>()) {
         (Ok(wanted), Ok(found)) => found > wanted / 2.0 && found < wanted * 2.0,

@@ -19,7 +19,8 @@ use crate::runner::{
 /// Maximum time to wait for an idle device before a phase.
 const SETTLE_LIMIT: Nanos = Nanos(5_000_000_000);
 
-/// The same after a device was not idle because of other I/O, when longer waiting does not help.
+/// Maximum time to wait after a device was not idle because of other I/O: a longer wait does not
+/// help then.
 const RESTLESS_LIMIT: Nanos = Nanos(500_000_000);
 
 /// Phases of a trial with their context.
@@ -36,7 +37,7 @@ pub(super) struct Workload<'a> {
 }
 
 impl Workload<'_> {
-    /// Runs all phases and collects the results of the measured ones.
+    /// Runs all phases and collects the results of measured phases.
     pub(super) fn run(
         &self,
         mounted: &mut MountedFilesystem,
@@ -81,7 +82,7 @@ impl Workload<'_> {
             result?;
             writable(&phase.name, mounted.directory())?;
         }
-        // From here on one program runs after the other.
+        // The programs that run after the phases have one worker each.
         data.warnings.extend(mounted.expect_workers(1).map(|warning| (None, warning)));
         data.warnings.extend(samples::across(self.phases, &data.samples));
         Ok(())
@@ -110,7 +111,8 @@ impl Workload<'_> {
         (result.map(|_| ()), stands)
     }
 
-    /// Converts the result of a measured phase; `warnings` are those of its preparation.
+    /// Converts the result of a measured phase to samples. `warnings` are the warnings of its
+    /// preparation.
     fn keep(
         &self,
         phase: &Phase,
@@ -132,7 +134,7 @@ impl Workload<'_> {
         data.environment.merge(result.facts.clone());
         data.histograms.extend(samples::histograms(&phase.name, result));
         let series = Series::merged(result.workers.iter().map(|worker| &worker.series));
-        // Work over time is a rate.
+        // A series of work over time has no meaning on an instruction clock.
         if !series.ops.is_empty() && self.always.clock != Clock::Instructions {
             data.series.push((phase.name.clone(), series));
         }
@@ -165,19 +167,22 @@ impl Workload<'_> {
     }
 }
 
-/// File sets in an unexpected state, because the filesystem does not support an operation on them.
+/// File sets that are not in the expected state because the filesystem did not support an
+/// operation, with the warning about the operation.
 #[derive(Debug, Default)]
 struct Lacking(BTreeMap<String, Warning>);
 
 impl Lacking {
-    /// A phase was skipped: the next phases do not find the file set that they need.
+    /// Records that a phase did not run, so that later phases will not find the file set that they
+    /// need.
     fn note(&mut self, phase: &Phase, warning: &Warning) {
         if let Some(set) = set_of(phase) {
             self.0.insert(set.name.clone(), warning.clone());
         }
     }
 
-    /// Reason that prevents a phase, unless it creates its file set itself.
+    /// Reason to skip a phase; `None` if its file set is in the expected state, or if the phase
+    /// creates the set.
     fn keeps(&mut self, phase: &Phase) -> Option<Warning> {
         let set = set_of(phase)?;
         if makes(phase) {
@@ -196,7 +201,7 @@ fn set_of(phase: &Phase) -> Option<&Set> {
     }
 }
 
-/// Reports whether a phase needs no existing files of its set.
+/// Reports whether a phase creates the files of its set.
 fn makes(phase: &Phase) -> bool {
     let first = |tree: &Tree| tree.steps.iter().copied().find(|step| *step != TreeStep::MakeParent);
     match &phase.work {
@@ -225,8 +230,9 @@ fn leaves_a_state(phase: &Phase) -> bool {
     phase.role == Role::Measure && matches!(&phase.work, Work::Stream(stream) if writes(stream))
 }
 
-/// Brings the caches into the requested state and waits for an idle device. A warm phase follows
-/// phases that read or wrote its files, and is checked by its cache hit ratio.
+/// Drops the caches before a cold phase and waits for an idle device. A warm phase needs no
+/// preparation, because earlier phases read or wrote its files; its cache hit ratio is checked
+/// afterwards.
 fn ready(
     phase: &Phase,
     clock: Clock,
@@ -239,8 +245,8 @@ fn ready(
             mounted.drop_caches().map_err(|error| Stop::failed("dropping the caches", &error))?;
         warnings.extend(cold);
     }
-    // On an instruction clock waiting is free, but polling is not, and phases that only prepare
-    // have no result to disturb.
+    // On an instruction clock, waiting takes no instructions, but polling does. A phase that only
+    // prepares files has no result that other I/O could affect.
     if phase.role == Role::Prepare && clock == Clock::Instructions {
         return Ok(warnings);
     }

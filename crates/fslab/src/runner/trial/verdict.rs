@@ -1,4 +1,4 @@
-//! Validity of a trial: the kernel logged no error, and the filesystem is still writable.
+//! Checks after a phase: the kernel logged no error, and the filesystem is still writable.
 //!
 //! Input: log lines and mount flags. Output: the reason why the trial failed. This module does not
 //! access the machine.
@@ -21,11 +21,11 @@ pub(super) fn check_log(log: &[LogLine]) -> Result<(), String> {
     }
 }
 
-/// Checks that a filesystem is writable, using the flags of statvfs(3): the kernel remounts many
-/// filesystems read-only after an error.
+/// Checks the flags of statvfs(3), because the kernel remounts many filesystems read-only after an
+/// error.
 ///
 /// # Errors
-/// If it is read-only.
+/// If the filesystem is read-only.
 pub(super) fn still_writable(flags: StatVfsMountFlags) -> Result<(), String> {
     match flags.contains(StatVfsMountFlags::RDONLY) {
         false => Ok(()),

@@ -1,5 +1,6 @@
 //! Requirements of user-mode Linux: a memory filesystem from which programs can be mapped,
-//! permission to trace its own processes, and a CPU whose registers fit into its buffers.
+//! permission to trace its own processes, and a CPU whose registers fit into the buffers of the
+//! kernel.
 
 use std::{
     env,
@@ -24,16 +25,17 @@ const NAME: &str = "linux.uml";
 const OTHER_KIND: &str = "use another kind of guest";
 /// Magic number of a memory filesystem (`TMPFS_MAGIC` in linux/magic.h).
 const TMPFS_MAGIC: u64 = 0x0102_1994;
-/// Size of the register buffer of kernels before [`SIZED_BY_HOST`] on x86-64 (`HOST_FP_SIZE` in
-/// arch/x86/um/user-offsets.c): enough for AVX-512, not for AMX. The host transfers all registers
-/// or none (`xstateregs_set` in arch/x86/kernel/fpu/regset.c) and returns EFAULT.
+/// Size in bytes of the register buffer of kernels before [`SIZED_BY_HOST`] on x86-64
+/// (`HOST_FP_SIZE` in arch/x86/um/user-offsets.c). The buffer is large enough for AVX-512, but not
+/// for AMX. The host kernel rejects a buffer that is too small with EFAULT (`xstateregs_set` in
+/// arch/x86/kernel/fpu/regset.c).
 const REGISTERS: u32 = 2696;
-/// First version that reads the size from the host (`host_fp_size` in
+/// First version that reads the size of the registers from the host (`host_fp_size` in
 /// arch/x86/um/os-Linux/registers.c).
 const SIZED_BY_HOST: (u32, u32) = (6, 13);
 /// Time limit for the checks of user-mode Linux, which take about 0.1 s.
 const CHECK_LIMIT: Duration = Duration::from_secs(5);
-/// Last of the checks (`check_tmpexec` in arch/um/os-Linux/mem.c).
+/// Output of the last check (`check_tmpexec` in arch/um/os-Linux/mem.c).
 const LAST_CHECK: &str = "Checking PROT_EXEC mmap in";
 
 /// See [`Engine::preflight`].
@@ -63,13 +65,14 @@ pub(super) fn preflight(
     Ok(Ready { engine: Engine::Uml, program, version, memory: backing })
 }
 
-/// Filesystem space required for a guest with this memory: the memory plus a tenth for other users.
-/// The file grows as the guest uses its memory, and a guest without space is killed by SIGBUS.
+/// Filesystem space required for a guest with this memory: the memory plus a tenth, because other
+/// processes may use the filesystem. The file grows as the guest uses its memory. If the filesystem
+/// is full, the guest is killed by SIGBUS.
 pub(super) fn backing_size(memory: Bytes) -> Bytes {
     Bytes(memory.0.saturating_add(memory.0 / 10))
 }
 
-/// Selects the least expensive backing of the guest memory.
+/// Selects the first suitable backing of the guest memory.
 fn memory_backing(size: Bytes) -> Memory {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let places = [Some("/dev/shm".into()), runtime, Some("/tmp".into())];
@@ -80,8 +83,8 @@ fn memory_backing(size: Bytes) -> Memory {
     }
 }
 
-/// True if a directory is on a memory filesystem with this much space, is writable, and programs
-/// can be mapped from it.
+/// True if a directory is writable and is on a memory filesystem that has this much space and
+/// allows programs to be mapped.
 pub(in crate::machine) fn is_suitable(place: &Path, size: Bytes) -> bool {
     let memory = statfs(place).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(TMPFS_MAGIC));
     let suitable = statvfs(place).is_ok_and(|fs| {
@@ -93,10 +96,11 @@ pub(in crate::machine) fn is_suitable(place: &Path, size: Bytes) -> bool {
 }
 
 /// Checks that the registers of this CPU fit into a user-mode Linux kernel of that release; other
-/// engines pass.
+/// engines have no limit.
 ///
 /// # Errors
-/// [`GuestError::Unusable`] if they do not: the first program in the guest would crash at once.
+/// [`GuestError::Unusable`] if the registers do not fit, because the first program in the guest
+/// would crash at once.
 pub(in crate::machine) fn check_registers(engine: Engine, release: &str) -> Result<(), GuestError> {
     let bytes = registers();
     if engine != Engine::Uml || fits(release, bytes) {
@@ -113,8 +117,8 @@ pub(in crate::machine) fn check_registers(engine: Engine, release: &str) -> Resu
     ))
 }
 
-/// Register buffer size of a kernel before [`SIZED_BY_HOST`]. The release of a kernel that fslab
-/// built ends with a suffix if its buffers are larger.
+/// Register buffer size of a kernel before [`SIZED_BY_HOST`]. Kernels that fslab built with larger
+/// buffers have a release suffix.
 fn register_limit(release: &str) -> u32 {
     if release.ends_with(build::LARGE_REGISTERS_SUFFIX) { build::REGISTERS } else { REGISTERS }
 }
@@ -130,7 +134,7 @@ pub(in crate::machine) fn fits(release: &str, bytes: u32) -> bool {
     version >= SIZED_BY_HOST || bytes <= register_limit(release)
 }
 
-/// Bytes of the registers of this CPU that the kernel has enabled: leaf 0xD, sub-leaf 0, register
+/// Size in bytes of the CPU registers that the kernel has enabled: leaf 0xD, sub-leaf 0, register
 /// EBX (Intel SDM, volume 2, CPUID).
 #[cfg(target_arch = "x86_64")]
 fn registers() -> u32 {
@@ -139,14 +143,14 @@ fn registers() -> u32 {
     if __cpuid(0).eax < LEAF { 0 } else { __cpuid_count(LEAF, 0).ebx }
 }
 
-/// Other CPUs have no such limit.
+/// 0, because only kernels for x86-64 have a limit.
 #[cfg(not(target_arch = "x86_64"))]
 fn registers() -> u32 {
     0
 }
 
-/// Lets user-mode Linux run its own checks, of tracing and of its memory, which are the first and
-/// are printed, and then ends it.
+/// Starts user-mode Linux, waits for its own checks of tracing and memory, which it runs and prints
+/// first, and ends it.
 fn run_checks(program: &Path, backing: &Memory) -> Result<(), GuestError> {
     let at = match backing {
         Memory::Tmpfs(at) => unique_directory(at),

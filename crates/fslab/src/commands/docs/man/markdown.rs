@@ -2,11 +2,12 @@
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-/// Columns for code at a terminal width of 80, after the indentation of man(7).
+/// Maximum width of code: 80 columns less the indentation of man(7).
 const CODE_COLUMNS: usize = 72;
 
-/// Appends a page without its title. Each row of a table becomes an entry: the first cell is its
-/// name, and the others are sentences with the column as label, except the last.
+/// Appends a page without its title. Each row of a table becomes an entry, whose name is the first
+/// cell and whose text is the last cell. Between them, each other cell becomes a sentence that
+/// begins with the title of its column.
 pub(super) fn append(page: &mut Roff, text: &str) {
     let mut lines = text.lines().peekable();
     let mut paragraph = true;
@@ -38,7 +39,7 @@ pub(super) fn append(page: &mut Roff, text: &str) {
     }
 }
 
-/// Cells of a table row; `\|` is a character of a cell.
+/// Cells of a table row. `\|` is a literal `|` within a cell.
 fn cells(row: &str) -> Vec<String> {
     let row = row.replace("\\|", "\0");
     let row = row.trim().trim_start_matches('|').trim_end_matches('|');
@@ -88,8 +89,8 @@ fn inlines(text: &str) -> Vec<Inline> {
     inlines
 }
 
-/// Appends lines of code. Comments of SQL are wrapped, and precede the code if the line is too
-/// long.
+/// Appends lines of code. SQL comments are wrapped, and are moved before the code if the line is
+/// too long.
 fn code(page: &mut Roff, lines: &[&str]) {
     let mut comment = Comment::default();
     for line in lines {
@@ -111,7 +112,7 @@ fn code(page: &mut Roff, lines: &[&str]) {
     comment.end(page);
 }
 
-/// Comment of successive lines.
+/// Comment that consists of successive lines.
 #[derive(Default)]
 struct Comment {
     indent: String,

@@ -1,4 +1,4 @@
-//! Cache warnings: a phase did not find its data on the devices, or in memory, as intended.
+//! Cache warnings: the data of a phase was not on the devices or not in memory, as intended.
 
 use model::{
     Bytes, Metric, Phase, PhaseResult, Ratio, Sample, Warning,
@@ -54,8 +54,8 @@ fn not_cold(phase: &Phase, result: &PhaseResult, known: &PhaseContext) -> Option
         .then_some(Warning::CacheNotCold { requested, from_device })
 }
 
-/// Reports whether every operation reads its block. An update does too, before it writes the block
-/// back.
+/// Reports whether every operation reads its block. An update also reads a block, before it writes
+/// the block back.
 fn each_reads(stream: &Stream) -> bool {
     match stream.direction {
         Direction::Read | Direction::Update(_) => true,
@@ -66,14 +66,15 @@ fn each_reads(stream: &Stream) -> bool {
 }
 
 /// Lower bound of the distinct bytes that a phase read, as far as its access pattern determines it.
-/// A strided pass over a short file visits one block often, random patterns visit some blocks
-/// twice, and a loop limited by time or operations starts over.
+/// A strided pass over a short file visits one block many times, random patterns visit some blocks
+/// twice, and a loop limited by time or operations starts again.
 fn distinct(stream: &Stream, result: &PhaseResult) -> Bytes {
     let once = stream.bound == Bound::Once;
     let records = stream.size.0 / stream.block_size.0.max(1);
     match stream.access_pattern {
         AccessPattern::SameBlock => stream.block_size,
-        // Up to one stride all visits are to block 0; beyond it, two blocks are visited twice.
+        // In a file of at most one stride, all visits are to block 0. In a longer file, two blocks
+        // are visited twice.
         AccessPattern::Stride { blocks: stride } if records <= stride => stream.block_size,
         AccessPattern::Stride { .. } if once => result.bytes() - Bytes(2 * stream.block_size.0),
         AccessPattern::Sequential
@@ -81,8 +82,8 @@ fn distinct(stream: &Stream, result: &PhaseResult) -> Bytes {
         | AccessPattern::IozonePermutation
         | AccessPattern::Permutation
         | AccessPattern::Append => result.bytes().min(files(stream)),
-        // Random drawing with replacement repeats blocks: of n blocks, m draws visit n (1 - exp(-m
-        // / n)) different ones on average.
+        // Random drawing with replacement repeats blocks: of n blocks, m draws visit
+        // n (1 - exp(-m / n)) different blocks on average.
         AccessPattern::Random | AccessPattern::Tickets => {
             let (moved, all) = (float(result.bytes().0), float(files(stream).0.max(1)));
             Bytes(whole(-all * (-moved / all).exp_m1()))

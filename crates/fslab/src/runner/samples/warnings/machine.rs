@@ -40,8 +40,8 @@ pub(super) fn of(
     warnings
 }
 
-/// Workers or kernel threads that used all CPU time they can use. Warm phases are excluded, because
-/// they measure the CPU cost by design.
+/// Warning about workers or kernel threads that used all CPU time that they can use. Warm phases
+/// are excluded, because they measure the CPU cost by design.
 fn cpu_bound(phase: &Phase, result: &PhaseResult, activity: &SystemActivity) -> Option<Warning> {
     let moves = match &phase.work {
         Work::Stream(stream) => stream.moves(),
@@ -75,8 +75,8 @@ fn cpu_bound(phase: &Phase, result: &PhaseResult, activity: &SystemActivity) -> 
         .then(|| Warning::CpuBound { who: busiest.name.clone(), share: Ratio(share) })
 }
 
-/// Reports whether there are several threads of this kind, so that they can use more than one CPU:
-/// workers of queues, and per-CPU threads.
+/// Reports whether several kernel threads have this name, so that together they can use more than
+/// one CPU: workqueue workers, per-CPU threads, and per-node threads.
 fn pooled(name: &str) -> bool {
     ["kworker", "ksoftirqd", "kcompactd", "kswapd"].iter().any(|pool| name.starts_with(pool))
 }
@@ -99,10 +99,10 @@ fn other_cpu(activity: &SystemActivity, samples: &[Sample]) -> Option<Warning> {
     (share > OTHER_CPU).then_some(Warning::OtherCpuLoad { share, who })
 }
 
-/// Lower device with the most I/O beyond that of the devices above it.
+/// Warning about the lower device with the most I/O that the devices above it do not explain.
 ///
-/// All devices one level up count as above a device: a disk may contain several images, and is
-/// reported once.
+/// All devices at the next smaller depth count as devices above it, because a disk may store
+/// several images. Each device is evaluated once.
 fn other_io(activity: &SystemActivity) -> Option<Warning> {
     let mut known = BTreeSet::new();
     let devices: Vec<_> =
@@ -113,7 +113,8 @@ fn other_io(activity: &SystemActivity) -> Option<Warning> {
     let beyond = lower.filter_map(|lower| {
         let above = || devices.iter().filter(|device| device.depth + 1 == lower.depth);
         let explained: Bytes = above().map(|device| device.read + device.written).sum();
-        // Partitions have no flush counters here; those of the disk include all partitions.
+        // If a device above has no flush counter, as a partition, the flushes of the lower device
+        // are used.
         let flushes = above().map(|device| device.flushes).sum::<Option<u64>>();
         let flushes = flushes.or(lower.flushes).unwrap_or(0);
         let allowed = OTHER_IO.share * float(explained.0)
@@ -148,8 +149,8 @@ fn background(activity: &SystemActivity) -> Option<Warning> {
     (time > limit).then_some(Warning::DeferredWork { who, time })
 }
 
-/// Kernel messages more severe than a notice. An error of the filesystem or its devices fails the
-/// trial instead, see [`crate::runner::verdict`].
+/// Warning about kernel messages that are more severe than a notice. An error of the filesystem or
+/// its devices is not included, because it fails the trial (`runner::trial::verdict`).
 pub(in crate::runner::samples) fn logged(activity: &SystemActivity) -> Option<Warning> {
     let grave = || {
         let lines = activity.log.iter().filter(|line| !line.fatal && line.level <= LOG_LEVEL);
@@ -159,7 +160,7 @@ pub(in crate::runner::samples) fn logged(activity: &SystemActivity) -> Option<Wa
     Some(Warning::KernelMessage { line, lines: grave().count() as u64 })
 }
 
-/// Warning about idle time of the CPU during the phase.
+/// Warning about idle time of an icount guest during a phase.
 pub(super) fn idle(known: &PhaseContext) -> Option<Warning> {
     let (clock, activity) = (known.always.clock, &known.activity);
     let share = samples::share(samples::idle(clock, activity), activity.window);

@@ -19,7 +19,7 @@ use super::{
     until_durable, whole, window,
 };
 
-/// Warnings about the results of a measured phase; `samples` are those of the phase.
+/// Warnings about the results of a measured phase, whose samples are `samples`.
 pub(in crate::runner) fn warnings(
     phase: &Phase,
     result: &PhaseResult,

@@ -1,5 +1,5 @@
 //! Implausible results: faster than memory, direct reads that no device delivered, random reads
-//! faster than sequential ones.
+//! faster than sequential reads.
 
 use model::{
     Bytes, Metric, Phase, PhaseResult, Sample, Warning,
@@ -31,8 +31,9 @@ pub(super) fn of(
     memory.into_iter().chain(direct).map(|what| Warning::ImplausibleResult { what }).collect()
 }
 
-/// A CPU copies all data of the page cache or a mapping at least once. A copy inside the kernel may
-/// share blocks instead, and small files may fit in the CPU caches.
+/// Description of a throughput that exceeds the memory rate. A CPU copies all data of the page
+/// cache or a mapping at least once. Not evaluated: copies inside the kernel, which may share
+/// blocks, and small files, which may fit in the CPU caches.
 fn beyond_memory(
     phase: &Phase,
     stream: &Stream,
@@ -56,7 +57,7 @@ fn beyond_memory(
     })
 }
 
-/// Bytes visited before any of them is visited again, as far as the access pattern determines it.
+/// Bytes visited before any byte is visited again, as far as the access pattern determines it.
 /// Blocks that are visited often may stay in the CPU caches even if the file is large.
 fn visited(stream: &Stream) -> Bytes {
     match stream.access_pattern {
@@ -76,8 +77,8 @@ fn visited(stream: &Stream) -> Bytes {
     }
 }
 
-/// Direct reads come from the devices. Cold ones are covered by `cache-not-cold`, and compressed
-/// data legitimately needs fewer bytes.
+/// Description of direct reads that the devices did not deliver. Cold reads are covered by
+/// `cache-not-cold`, and compressible data may need fewer bytes.
 fn not_direct(
     phase: &Phase,
     stream: &Stream,
@@ -95,8 +96,8 @@ fn not_direct(
     })
 }
 
-/// Random reads that were faster than the sequential ones of the same trial although both came from
-/// the devices, each with its index in the list of phases.
+/// Warnings about random reads that were faster than the sequential reads of the same trial
+/// although both came from the devices. Each warning has the name of the phase with random reads.
 pub(in crate::runner) fn across(
     phases: &[Phase],
     samples: &[Sample],

@@ -84,8 +84,8 @@ fn still_dirty(known: &PhaseContext) -> Option<Bytes> {
     Some(Bytes(dirty + grown(&gauges.writeback).unwrap_or(0)))
 }
 
-/// Reports whether a phase overwrites bytes before they are synced, in which case the devices may
-/// write fewer bytes.
+/// Reports whether a phase overwrites bytes before they are synced. The devices may then write
+/// fewer bytes than the phase.
 fn overwrites(phase: &Phase) -> bool {
     // Replays overwrite and remove the same files repeatedly.
     let stream = match &phase.work {
