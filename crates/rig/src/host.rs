@@ -1,8 +1,9 @@
 //! Interface between the logic and the machine: all access to the machine is a method of [`Host`].
 //!
-//! [`RealHost`] is the machine. [`FakeHost`] is a simulated host for tests without root: a
-//! directory in place of `/`, a list of the operations, and scripted results. Methods neither
-//! decide nor journal anything; both are up to the callers.
+//! [`RealHost`] is the machine on which fslab runs. [`FakeHost`] is a simulated host for tests
+//! without root: it uses a directory in place of `/`, lists the operations, and returns scripted
+//! results. A method executes one operation. Its caller decides whether the operation is allowed
+//! and writes it to the undo journal.
 
 mod block;
 mod data;
@@ -36,10 +37,11 @@ pub use self::{
 pub use crate::medium::{Medium, Roots};
 use crate::mount::{MountEntry, MountRefusal, MountRequest};
 
-/// Boot ID, drawn by the kernel at each boot (random(4)).
+/// File with the boot ID, which the kernel generates at random at each boot (random(4)).
 pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Identity of a file. Compared before a change of the file is undone.
+/// Identity of a file, independent of its path. Before an undo, the identity shows whether the path
+/// still leads to the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// Device number of the filesystem (`st_dev`).
@@ -48,7 +50,7 @@ pub struct Identity {
     pub inode: u64,
 }
 
-/// Attributes of a path; a symbolic link at its end is not followed.
+/// Attributes of a file; for a symbolic link, those of the link itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Identity of the file.
@@ -61,14 +63,14 @@ pub struct Entry {
     pub allocated: Bytes,
 }
 
-/// File type, as far as it matters here.
+/// File type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
     File,
     /// A directory.
     Directory,
-    /// Any other type, symbolic links included.
+    /// Any other type, including symbolic links.
     Other,
 }
 
@@ -92,7 +94,8 @@ pub struct Output {
     pub stderr: String,
     /// Wall-clock time from start to exit.
     pub elapsed: Nanos,
-    /// CPU time of the program and of the children it waited for; `None` if not available.
+    /// CPU time of the program and of the child processes that the program waited for; `None` if
+    /// not available.
     pub cpu: Option<ProgramTime>,
 }
 
@@ -102,8 +105,9 @@ impl Output {
         self.status == Some(0)
     }
 
-    /// Exit status and last lines of the output, on one line: "exit 1: mkfs.xfs: size 1 is too
-    /// small". A usage text after the error message is omitted.
+    /// Exit status and the last three lines of standard error, on one line: "exit 1: mkfs.xfs: size
+    /// 1 is too small". If standard error is empty, standard output is used. A usage text after the
+    /// error message is omitted.
     pub fn verdict(&self) -> String {
         let status = match self.status {
             Some(status) => format!("exit {status}"),
@@ -115,7 +119,7 @@ impl Output {
         };
         let words = Some(lines(&self.stderr)).filter(|lines| !lines.is_empty());
         let words = words.unwrap_or_else(|| lines(&self.stdout));
-        // A usage text follows the actual error message.
+        // A usage text is printed after the error message.
         let is_usage = |line: &String| line.to_lowercase().starts_with("usage");
         let end = words.iter().position(is_usage).filter(|end| *end > 0).unwrap_or(words.len());
         let tail = words[end.saturating_sub(3)..end].join("; ");
@@ -130,17 +134,18 @@ pub struct Loop {
     pub path: PathBuf,
     /// True if I/O to the file is direct, as read back from the kernel.
     pub direct: bool,
-    /// Device number, if the device was created for this file and is to be removed with it.
+    /// Number of the loop device if the device was created for this image. Such a device is removed
+    /// after the image is detached.
     pub made: Option<u32>,
 }
 
-/// Method by which the old contents of a device were removed.
+/// Method by which the contents of a device were removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WipeMethod {
     /// The whole device was discarded.
     Discarded,
-    /// The device does not support discard. The first and last mebibytes, which hold the
-    /// signatures, were overwritten.
+    /// The discard failed, for example because the device does not support it. The first and the
+    /// last 2 MiB, which contain the signatures, were overwritten with zeros.
     Wiped,
 }
 
@@ -166,14 +171,15 @@ impl Statistics {
     }
 }
 
-/// Pages of a directory tree that are still cached after eviction.
+/// Result of [`Host::evict`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResidentPages {
-    /// Bytes still in the page cache.
+    /// Bytes of the checked files that are still in the page cache. Only a sample of the files is
+    /// checked.
     pub bytes: Bytes,
-    /// Files checked.
+    /// Number of regular files in the directory tree.
     pub files: u64,
-    /// Files that could not be opened or checked.
+    /// Number of files that could not be opened, evicted, or checked.
     pub unknown: u64,
 }
 
@@ -190,15 +196,16 @@ pub struct UnreadablePath {
 /// Resource usage of this process since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time of all threads, including those that ended.
+    /// CPU time of all threads, including ended threads.
     pub process: Nanos,
-    /// Part of it used by threads that hold a [`MonitorThread`](crate::MonitorThread).
+    /// Part of `process` used by threads that hold a [`MonitorThread`](crate::MonitorThread).
     pub monitoring: Nanos,
-    /// CPU time of child processes that ended and were waited for, and of their children.
+    /// CPU time of child processes for which this process has waited, and of the children for which
+    /// those had waited.
     pub children: Nanos,
-    /// Page faults without I/O, of the process and these children.
+    /// Page faults without I/O, of this process and of the child processes in `children`.
     pub minor_faults: u64,
-    /// Page faults with I/O, of the process and these children.
+    /// Page faults with I/O, of this process and of the child processes in `children`.
     pub major_faults: u64,
 }
 
@@ -207,13 +214,14 @@ pub struct Usage {
 pub struct Records {
     /// Lines of `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg), oldest first.
     pub lines: Vec<String>,
-    /// True if the kernel dropped records before they were read.
+    /// True if the kernel overwrote records before they were read.
     pub lost: bool,
 }
 
-/// Kernel log, from its end at the time of [`Host::kernel_log`].
+/// Reader of the kernel log. It starts at the end that the log had when [`Host::kernel_log`] was
+/// called.
 pub trait KernelLog: Send + fmt::Debug {
-    /// Returns the records added since the log was opened, or since the last call.
+    /// Returns the records added since the last call, or since the log was opened.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -233,32 +241,33 @@ pub trait Host: Send + Sync + fmt::Debug {
         let id = self.read(Path::new(BOOT_ID)).ok()?;
         Some(id.trim().to_owned()).filter(|id| !id.is_empty())
     }
-    /// Monotonic clock.
+    /// Time of a monotonic clock with an arbitrary start.
     fn now(&self) -> Nanos;
     /// Sleeps for this time.
     fn sleep(&self, time: Nanos);
 
-    /// Path of the program with this name or absolute path, if it may be run
-    /// ([`sys::program::find`]).
+    /// Path of a program, given its name or absolute path; `None` if there is no such program, or
+    /// if it may not be run ([`sys::program::find`]).
     fn find(&self, program: &str) -> Option<PathBuf>;
-    /// Runs a program until it exits: an argument vector without shell, without standard input, and
-    /// in a clean environment ([`sys::program::environment`]).
+    /// Runs a program and waits until it exits. `argv` contains the program and its arguments;
+    /// there is no shell, standard input is empty, and only fixed environment variables are set
+    /// ([`sys::program::environment`]).
     ///
     /// # Errors
-    /// If the program cannot be started or may not be run. Failure of the program itself is in
-    /// [`Output::status`].
+    /// If the program cannot be started or may not be run. A program that fails is not an error;
+    /// see [`Output::status`].
     fn run(&self, argv: &[String]) -> io::Result<Output>;
 
-    /// Same as [`Host::run`], with this text as standard input.
+    /// Runs a program as [`Host::run`] does, with `input` as its standard input.
     ///
     /// # Errors
     /// As [`Host::run`].
     fn run_with_input(&self, argv: &[String], input: &str) -> io::Result<Output>;
-    /// Bytes of the kernel's random number generator, suitable as a key (random(4)).
+    /// Random bytes from the kernel (random(4)), suitable as an encryption key.
     fn random(&self, length: usize) -> io::Result<Vec<u8>>;
 
-    /// CPU time of a process since its start, including ended threads. Exact sum of the scheduler,
-    /// not ticks.
+    /// CPU time of a process since its start, including ended threads. The time is the scheduler's
+    /// exact sum, not a number of ticks.
     ///
     /// # Errors
     /// If there is no such process.
@@ -277,7 +286,8 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn bytes(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// Reads a file as text; invalid UTF-8 is replaced.
     fn read(&self, path: &Path) -> io::Result<String>;
-    /// Writes a text to an existing file in one `write(2)`, as sysfs and cgroups require.
+    /// Writes a text to an existing file with a single write(2) call, as files of sysfs and control
+    /// groups require.
     fn write(&self, path: &Path, text: &str) -> io::Result<()>;
     /// Creates a file with this text; fails if it exists.
     fn create(&self, path: &Path, text: &str) -> io::Result<()>;
@@ -285,7 +295,7 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
     /// Resolves all symbolic links of a path.
     fn follow(&self, path: &Path) -> io::Result<PathBuf>;
-    /// Attributes of a path; a link at its end is not followed.
+    /// Attributes of the file at a path; for a symbolic link, those of the link itself.
     fn entry(&self, path: &Path) -> io::Result<Entry>;
     /// Creates one directory (mode 0700); fails if it exists.
     fn make_directory(&self, path: &Path) -> io::Result<()>;
@@ -293,9 +303,10 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory and all its contents; links are removed, not followed.
     fn remove_tree(&self, path: &Path) -> io::Result<()>;
-    /// Removes a directory tree created by fslab. Its marker file ([`MARKER`]) has to
-    /// contain `token`, and its identity has to match if it is known. Nothing outside the tree is
-    /// touched, even if the path is replaced by a link, and no mount point is crossed.
+    /// Removes a directory tree created by fslab. The marker file ([`MARKER`]) in the tree must
+    /// contain `token`. If `identity` is known, the top directory must have this identity. Nothing
+    /// outside of the tree is removed, even if the path was replaced by a symbolic link, and mount
+    /// points are not crossed.
     ///
     /// # Errors
     /// [`TreeRefusal`].
@@ -305,16 +316,16 @@ pub trait Host: Send + Sync + fmt::Debug {
         token: &str,
         identity: Option<Identity>,
     ) -> Result<(), TreeRefusal>;
-    /// Removes a file if the path leads to this identity. Returns true if the file was removed.
+    /// Removes the file at a path if it has this identity. Returns true if the file was removed.
     fn remove_same(&self, path: &Path, identity: Identity) -> io::Result<bool>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Creates an empty image file (mode 0600); fails if the name exists.
+    /// Creates an empty image file (mode 0600); fails if the path exists.
     fn create_image(&self, path: &Path) -> io::Result<Identity>;
-    /// Sets the size of an image and zeroes it. The space is allocated with
-    /// [`Allocation::Preallocated`]; with [`Allocation::Sparse`] no space is allocated. Fails if
-    /// the path leads to a file other than `identity`.
+    /// Sets the size of an image and sets all its bytes to zero. With [`Allocation::Preallocated`]
+    /// its space is allocated; with [`Allocation::Sparse`] all its space is released. Fails if the
+    /// path leads to a file other than `identity`.
     fn renew_image(
         &self,
         path: &Path,
@@ -327,15 +338,17 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn attach_loop(&self, image: &Path, identity: Identity) -> io::Result<Loop>;
     /// Loop devices to which a file is attached.
     fn loops_of(&self, identity: Identity) -> io::Result<Vec<PathBuf>>;
-    /// Detaches a loop device if its backing file is still the one with this identity.
+    /// Detaches a loop device if its backing file has this identity; a device that is already
+    /// detached is not an error.
     fn detach_loop(&self, device: &Path, identity: Identity) -> io::Result<()>;
     /// Removes a loop device without backing file; succeeds if the device does not exist.
     fn remove_loop(&self, number: u32) -> io::Result<()>;
 
-    /// Removes the contents of a whole block device. The device is opened exclusively, which fails
-    /// for a mounted device, and nothing is written unless it is the `expected` one.
+    /// Removes the contents of a block device. The device is opened exclusively, which fails for a
+    /// mounted device. Nothing is written unless the opened device is the `expected` one.
     fn erase_device(&self, device: &Path, expected: &Medium) -> io::Result<WipeMethod>;
-    /// Overwrites the start of a block device with zeros, under the same conditions.
+    /// Overwrites the first `length` bytes of a block device with zeros, under the conditions of
+    /// [`Host::erase_device`].
     fn zero(&self, device: &Path, expected: &Medium, length: Bytes) -> io::Result<()>;
     /// Writes back and drops the page cache of a block device.
     fn flush_device(&self, device: &Path) -> io::Result<()>;
@@ -347,15 +360,16 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`MountRefusal`] with the kernel's message.
     fn mount(&self, request: &MountRequest) -> Result<(), MountRefusal>;
-    /// Unmounts the topmost filesystem at a path; neither lazily nor by force.
+    /// Unmounts the topmost filesystem at a path. Lazy (`MNT_DETACH`) and forced unmounts are not
+    /// used.
     fn unmount(&self, target: &Path) -> io::Result<()>;
     /// Calls `statfs(2)`.
     fn statistics(&self, path: &Path) -> io::Result<Statistics>;
-    /// Creates a directory with its parents, and in it files of these sizes with incompressible
-    /// data. The same seed gives the same data.
+    /// Creates a directory with its parents, and in this directory files of the given sizes with
+    /// incompressible data. The same seed gives the same data.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Interrupted`] once `stop` is set, which is checked before each file.
+    /// [`io::ErrorKind::Interrupted`] if `stop` is set; the flag is checked before each file.
     fn make_files(
         &self,
         directory: &Path,
@@ -364,14 +378,16 @@ pub trait Host: Send + Sync + fmt::Debug {
         stop: &AtomicBool,
     ) -> io::Result<()>;
     /// Total size of all regular files in a directory tree; a file with several hard links counts
-    /// once. Links are not followed. Entries of the top directory named in `except` are omitted.
+    /// once. Symbolic links are not followed. Entries of the top directory whose names are in
+    /// `except` are omitted.
     fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, UnreadablePath>;
     /// Writes back the filesystem that contains a path (`syncfs(2)`).
     fn sync(&self, path: &Path) -> io::Result<()>;
     /// Number of cached bytes of a file or block device.
     fn resident(&self, path: &Path) -> io::Result<Bytes>;
-    /// Writes back and drops from the page cache every file in a directory tree, and the kernel
-    /// caches if permitted; then counts the pages that are still cached.
+    /// Writes back the filesystem of a directory tree, drops every file of the tree from the page
+    /// cache, and, as root, drops the kernel caches. Then counts the pages that are still cached,
+    /// for a sample of the files.
     fn evict(&self, directory: &Path) -> io::Result<ResidentPages>;
 }
 

@@ -1,5 +1,5 @@
-//! Removes the contents of a block device. The opened device is compared with the claimed one
-//! before the first write, because a path may lead to another device at any time.
+//! Removal of the contents of a block device. Before the first write, the opened device is compared
+//! with the claimed device, because the path may lead to another device by then.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,9 +14,9 @@ use rustix::fs::OFlags;
 use super::WipeMethod;
 use crate::medium::{Medium, Roots};
 
-/// Bytes overwritten at each end of a device without discard support. The range includes all
-/// superblocks at fixed offsets used by mkfs programs and blkid (btrfs has further copies, which
-/// its mkfs and a mount by device ignore).
+/// Bytes overwritten at each end of a device that cannot be discarded. The two ranges contain the
+/// superblocks that mkfs programs and blkid read at fixed offsets. btrfs has further copies, which
+/// mkfs.btrfs and a mount by device ignore.
 const WIPE_SIZE: u64 = 2 << 20;
 
 pub(super) fn erase(device: &Path, expected: &Medium) -> io::Result<WipeMethod> {
@@ -39,8 +39,9 @@ pub(super) fn zero(device: &Path, expected: &Medium, length: Bytes) -> io::Resul
     file.sync_all()
 }
 
-/// Opens a block device for writing. Fails with `EBUSY` while it is mounted or otherwise claimed,
-/// and with an error that describes both if it is not the expected device.
+/// Opens a block device exclusively, for reading and writing. Fails with `EBUSY` while the device
+/// is mounted or otherwise claimed. If the path leads to another device than the expected one, the
+/// error describes both devices.
 fn exclusive(device: &Path, expected: &Medium) -> io::Result<File> {
     let flags = (OFlags::EXCL | OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(device)?;

@@ -12,8 +12,8 @@ use model::Bytes;
 /// Bytes per write.
 const PIECE: usize = 1 << 20;
 
-/// Creates a directory with its parents, and in it files `000`, `001`, … of these sizes. The same
-/// seed gives the same data.
+/// Creates a directory with its parents, and in this directory the files `000`, `001`, … with the
+/// given sizes. The same seed gives the same data.
 pub(super) fn make_files(
     directory: &Path,
     sizes: &[Bytes],
@@ -57,7 +57,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Bytes that do not repeat within 2^64 calls of [`Random::draw`].
+    /// Fills a buffer with random bytes.
     fn fill(&mut self, piece: &mut [u8]) {
         for word in piece.chunks_mut(8) {
             let bytes = self.draw().to_le_bytes();

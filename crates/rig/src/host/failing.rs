@@ -1,4 +1,5 @@
-//! Simulated host with fault injection: the n-th call that can fail returns an error number, once.
+//! Simulated host with fault injection. Calls of the methods that can fail are counted, and the
+//! call with a given number returns a given error.
 
 use std::{
     io,
@@ -27,14 +28,14 @@ pub(crate) struct FailingHost {
 }
 
 impl FailingHost {
-    /// A host without faults.
+    /// Creates a host without a fault.
     pub(crate) fn new(inner: FakeHost) -> Self {
         let (calls, fails) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
         Self { inner, calls, fails, errno: AtomicI32::new(0) }
     }
 
-    /// Resets the call counter and sets the call that fails; `None`: no call. Returns the previous
-    /// count.
+    /// Resets the call counter and sets the number of the call that fails, from 0; `None` for no
+    /// fault. Returns the number of calls since the last reset.
     pub(crate) fn fail(&self, call: Option<u64>, errno: i32) -> u64 {
         self.errno.store(errno, Ordering::Relaxed);
         self.fails.store(call.unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -50,7 +51,8 @@ impl FailingHost {
     }
 }
 
-/// Methods that cannot fail, and those that can; `pass` returns the fault.
+/// Implements methods of [`Host`] by calling those of `inner`. The first form is for methods that
+/// cannot fail. In the second form, `pass` may return the fault instead.
 macro_rules! delegate {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
         $(fn $name(&self, $($argument: $kind),*) -> $answer {

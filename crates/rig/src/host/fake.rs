@@ -1,4 +1,4 @@
-//! Simulated host: a directory, scripted results, and a list of operations.
+//! Simulated host: a directory in place of `/`, scripted results, and a list of operations.
 
 mod refusals;
 mod rules;
@@ -29,9 +29,10 @@ use crate::{
 
 /// Simulated host for tests.
 ///
-/// Paths are below its root directory: `/sys/block` is `ROOT/sys/block`; a path already below it is
-/// unchanged. Files are real files of that directory; programs, mounts, loop devices, and the clock
-/// are simulated. All operations that would change a machine are listed by [`FakeHost::done`].
+/// All paths are below a root directory: `/sys/block` is `ROOT/sys/block`, and a path that is
+/// already below the root directory is unchanged. Files are real files in that directory. Programs,
+/// mounts, loop devices, and the clock are simulated. [`FakeHost::done`] lists the operations that
+/// would change a machine.
 #[derive(Debug)]
 pub struct FakeHost {
     root: PathBuf,
@@ -47,10 +48,10 @@ struct State {
     magics: BTreeMap<String, u64>,
     loops: BTreeMap<PathBuf, Identity>,
     busy: BTreeMap<PathBuf, u32>,
-    /// Space used by files since the last mkfs, and its limit.
+    /// Space used by files since the storage was last erased, and the limit of this space.
     taken: Bytes,
     space: Option<Bytes>,
-    /// Files that contain the current time, up to a limit.
+    /// Files that contain the current time until the given time, and the given time afterwards.
     working: BTreeMap<PathBuf, Nanos>,
     clock: Nanos,
     refusals: Refusals,
@@ -69,7 +70,7 @@ impl FakeHost {
         Self { root: root.into(), is_root: true, state: Mutex::default() }
     }
 
-    /// The same for an unprivileged user.
+    /// The same host with an unprivileged user.
     #[must_use]
     pub fn unprivileged(self) -> Self {
         Self { is_root: false, ..self }
@@ -88,21 +89,23 @@ impl FakeHost {
         self
     }
 
-    /// Adds a program with scripted results; the last one repeats.
+    /// Adds a program with scripted results, one per call. The last result repeats; without
+    /// results, each call succeeds with empty output.
     #[must_use]
     pub fn program(self, name: &str, answers: impl IntoIterator<Item = Output>) -> Self {
         self.lock().programs.insert(name.to_owned(), answers.into_iter().collect());
         self
     }
 
-    /// Sets the `statfs(2)` magic number of this filesystem type.
+    /// Sets the magic number (`f_type` of `statfs(2)`) of a filesystem type.
     #[must_use]
     pub fn magic(self, fstype: &str, magic: u64) -> Self {
         self.lock().magics.insert(fstype.to_owned(), magic);
         self
     }
 
-    /// Real path of a path of this host. It is inside the root, even for a path with `..`.
+    /// Real path of a path of this host. The result is below the root directory, even for a path
+    /// with `..`.
     pub fn at(&self, path: &Path) -> PathBuf {
         let inside = path.strip_prefix(&self.root).unwrap_or(path);
         let mut names = PathBuf::new();
@@ -129,7 +132,7 @@ impl FakeHost {
         self.lock().refusals.read(path)
     }
 
-    /// A change of the directory, recorded if it succeeds.
+    /// Lists an operation if it succeeded, and returns its result.
     fn change(&self, verb: &str, path: &Path, answer: io::Result<()>) -> io::Result<()> {
         if answer.is_ok() {
             self.note(format!("{verb} {}", path.display()));
@@ -176,7 +179,7 @@ impl Host for FakeHost {
         if !input.is_empty() {
             state.inputs.push(input.to_owned());
         }
-        // A program with scripted results uses them.
+        // Scripted results take precedence over the simulated device stack.
         let scripted = argv.first().and_then(|name| state.programs.get(name));
         if scripted.is_some_and(VecDeque::is_empty)
             && let Some(answer) = state.stack.run(&self.root, argv, input)?
@@ -243,7 +246,7 @@ impl Host for FakeHost {
         for (path, text) in rules::stored(&real, &before, text, &read)? {
             fs::write(path, text)?;
         }
-        // Undo resolves links first, and therefore passes a path of the real machine.
+        // Undo resolves symbolic links first and therefore passes a path below the root directory.
         let shown = path.strip_prefix(&self.root).map(|path| Path::new("/").join(path));
         let shown = shown.unwrap_or_else(|_| path.to_owned());
         self.note(format!("write {} = {text}", shown.display()));
@@ -268,7 +271,7 @@ impl Host for FakeHost {
 
     fn make_directory(&self, path: &Path) -> io::Result<()> {
         self.change("mkdir", path, fs::create_dir(self.at(path)))?;
-        // The kernel creates the files of a control group.
+        // Like the kernel, creates the files of a new control group.
         if path.starts_with("/sys/fs/cgroup") {
             let files = [
                 ("cgroup.procs", ""),

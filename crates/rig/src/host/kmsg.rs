@@ -1,7 +1,7 @@
 //! Reader of the kernel log, `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg).
 //!
-//! Each `read(2)` returns one record; callers interpret the records. The same code reads a regular
-//! file, which represents the log on a [`FakeHost`](super::FakeHost).
+//! Each `read(2)` returns one record; the records are not interpreted here. On a
+//! [`FakeHost`](super::FakeHost) the same code reads a regular file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,15 +14,16 @@ use rustix::{fs::OFlags, io::Errno};
 
 use super::{KernelLog, Records};
 
-/// The longest record with its dictionary: `PRINTKRB_RECORD_MAX` of kernel/printk/internal.h is 1
-/// KiB, `CONSOLE_EXT_LOG_MAX` of older kernels 8 KiB; a smaller buffer would be rejected.
+/// Maximum length of a record with its dictionary. `PRINTKRB_RECORD_MAX` (kernel/printk/internal.h)
+/// is 1 KiB, and `CONSOLE_EXT_LOG_MAX` of older kernels is 8 KiB. A read with a smaller buffer
+/// fails.
 const LONGEST: usize = 8192;
 
-/// Maximum number of records per call; otherwise, a log that grows faster than it is read would
-/// never end.
+/// Maximum number of records per call. Without a limit, the call would not return while the log
+/// grows faster than it is read.
 const MAX_RECORDS: usize = 100_000;
 
-/// Log after its end at the time of opening.
+/// Records that the kernel adds after the log was opened.
 #[derive(Debug)]
 pub(super) struct Kmsg(File);
 
@@ -30,7 +31,7 @@ impl Kmsg {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-        // `devkmsg_llseek`: the next record to be written.
+        // Position of the next record that the kernel writes (`devkmsg_llseek`).
         file.seek(SeekFrom::End(0))?;
         Ok(Self(file))
     }
@@ -54,7 +55,7 @@ impl KernelLog for Kmsg {
                 },
             }
         }
-        // Lines that begin with a blank belong to the dictionary of the preceding record.
+        // Lines that begin with a blank are the dictionary of the preceding record.
         let lines = text.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned);
         Ok(Records { lines: lines.collect(), lost })
     }

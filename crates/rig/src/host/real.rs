@@ -26,7 +26,7 @@ use crate::{
     mount::{self, MountEntry, MountRefusal, MountRequest},
 };
 
-/// Number of files kept open while their eviction is checked: a sample, because each needs a
+/// Maximum number of files whose eviction is checked. They are kept open, and each one needs a file
 /// descriptor.
 const SAMPLED: usize = 256;
 
@@ -66,8 +66,8 @@ impl Host for RealHost {
 
     fn run_with_input(&self, argv: &[String], input: &str) -> io::Result<Output> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        // Files in memory accept all output without a reader, so that this thread can wait for the
-        // program, and a child process left behind does not block.
+        // Output goes to files in memory, not to pipes: a full pipe would block the program, and a
+        // child process left behind would keep the pipe open.
         let (mut stdout, mut stderr) = (anonymous("stdout")?, anonymous("stderr")?);
         let mut command = sys::program::command(program)?;
         command.args(arguments).stdin(match input {
@@ -128,7 +128,7 @@ impl Host for RealHost {
     }
 
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
-        // A single write(2), because each is one command to sysfs; a missing file must not be
+        // A single write(2), because sysfs treats each write as a command. A missing file is not
         // created.
         let mut file = OpenOptions::new().write(true).open(path)?;
         let length = file.write(text.as_bytes())?;
@@ -138,7 +138,7 @@ impl Host for RealHost {
     fn create(&self, path: &Path, text: &str) -> io::Result<()> {
         let mut file = File::create_new(path)?;
         file.write_all(text.as_bytes())?;
-        // Undo depends on this text, so it must survive a crash.
+        // The text must survive a crash, because undo requires it.
         file.sync_all()
     }
 
@@ -190,9 +190,9 @@ impl Host for RealHost {
     fn create_image(&self, path: &Path) -> io::Result<Identity> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(path)?;
-        // Copy-on-write below an image doubles the writes and fragments the file. The flag exists
-        // on btrfs only and is effective only while the file is empty; on other filesystems the
-        // call fails without effect.
+        // Copy-on-write of the image by its filesystem would double the writes and fragment the
+        // file. btrfs honors this flag if the file is empty; on filesystems without the flag the
+        // call fails, which is not an error.
         let flags = rustix::fs::ioctl_getflags(&file);
         if let Ok(flags) = flags {
             let wanted = flags | rustix::fs::IFlags::NOCOW;
@@ -200,7 +200,7 @@ impl Host for RealHost {
                 tracing::debug!(%error, "NOCOW attribute not supported");
             }
         }
-        // The name must survive a crash together with the journal entry of its owner.
+        // The file must survive a crash if its entry in the undo journal does.
         file.sync_all()?;
         Ok(entry(&file.metadata()?).identity)
     }
@@ -221,8 +221,8 @@ impl Host for RealHost {
             }
             Allocation::Preallocated => {
                 if rustix::fs::fallocate(&file, FallocateFlags::ZERO_RANGE, 0, size.0).is_err() {
-                    // tmpfs and others do not support ZERO_RANGE: punching holes and allocating
-                    // space also yields zeros.
+                    // tmpfs and other filesystems do not support ZERO_RANGE. Punching a hole and
+                    // allocating the space again gives the same result.
                     rustix::fs::fallocate(&file, keep | FallocateFlags::PUNCH_HOLE, 0, size.0)?;
                     rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size.0)?;
                 }
@@ -247,8 +247,7 @@ impl Host for RealHost {
         if first.direct {
             return Ok(first);
         }
-        // With 512-byte blocks the backing file may not support direct I/O; with 4 KiB it often
-        // does.
+        // Some backing files support direct I/O with a block size of 4 KiB, but not with 512 bytes.
         match attach(4096) {
             Ok(second) if second.direct => {
                 release(&first)?;
@@ -306,20 +305,20 @@ impl Host for RealHost {
     }
 
     fn unmount(&self, target: &Path) -> io::Result<()> {
-        // NOFOLLOW: a link that replaced the mount point is not followed.
+        // NOFOLLOW: if a symbolic link has replaced the mount point, the link is not followed.
         Ok(rustix::mount::unmount(target, rustix::mount::UnmountFlags::NOFOLLOW)?)
     }
 
     fn statistics(&self, path: &Path) -> io::Result<Statistics> {
         let statistics = rustix::fs::statfs(path)?;
-        // f_frsize is the unit of the counts (statfs(2)); old filesystems set it to 0 and use
-        // f_bsize.
+        // f_frsize is the unit of the block counts (statfs(2)). If a filesystem sets it to 0, the
+        // unit is f_bsize.
         let unit = match u64::try_from(statistics.f_frsize).unwrap_or(0) {
             0 => u64::try_from(statistics.f_bsize).unwrap_or(0),
             unit => unit,
         };
         let bytes = |blocks: u64| Bytes(blocks.saturating_mul(unit));
-        // f_type is signed on some architectures; magic numbers have 32 bits.
+        // f_type is signed on some architectures, and magic numbers have 32 bits.
         #[expect(
             clippy::cast_sign_loss,
             reason = "the bit pattern of the magic number is intended"
@@ -372,8 +371,8 @@ impl Host for RealHost {
                 watched.push(file);
             }
         })?;
-        // Sampled files are already open, so that the check does not load dentries and inodes
-        // again; the second write drops what the open files pinned.
+        // The sampled files stay open until they are checked, because opening them again would load
+        // their dentries and inodes. The second drop frees the dentries and inodes of these files.
         let drop_caches = || match self.is_root() {
             true => self.write(Path::new("/proc/sys/vm/drop_caches"), "3"),
             false => Ok(()),
@@ -391,8 +390,8 @@ impl Host for RealHost {
     }
 }
 
-/// Detaches a device that was just attached. Its removal is tried once: a stray device without
-/// backing file is harmless.
+/// Detaches a loop device that was just attached, and removes the device if it was created for the
+/// image. A failed removal is not an error, because a loop device without backing file is harmless.
 fn release(device: &Loop) -> io::Result<()> {
     sys::loop_device::detach(File::open(&device.path)?)?;
     if let Some(Err(error)) = device.made.map(sys::loop_device::remove) {
@@ -415,7 +414,7 @@ fn entry(meta: &fs::Metadata) -> Entry {
     }
 }
 
-/// Opens a file for reading and writing if it is still the journaled one.
+/// Opens the file at a path for reading and writing; fails if the file does not have this identity.
 fn open_same(path: &Path, identity: Identity) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)

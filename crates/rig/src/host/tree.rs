@@ -1,9 +1,10 @@
-//! Removal of a directory tree created by fslab, possibly in a directory of another user.
+//! Removal of a directory tree that fslab created, possibly in a directory of another user.
 //!
-//! Input: a path, the identity of the directory created there, and the text of its marker. The
-//! directory is opened once, and all reads and removals are relative to that descriptor, so
-//! replacing a component of the path by a link has no effect. Links are removed, not followed. No
-//! mount point is crossed.
+//! Input: a path, the identity of the directory that fslab created there, and the text of its
+//! marker file. The directory is opened once, and all reads and removals are relative to this file
+//! descriptor. A component of the path that is replaced by a symbolic link during the removal
+//! therefore has no effect. Symbolic links in the tree are removed, not followed. Mount points are
+//! not crossed.
 
 use std::{
     ffi::{CStr, OsStr},
@@ -25,13 +26,13 @@ use super::Identity;
 /// File in a directory tree created by fslab that contains the ID of its run.
 pub const MARKER: &str = ".fslab-run";
 
-/// Maximum length of a marker; it contains a run ID.
+/// Maximum number of bytes read from a marker, which contains a run ID.
 const MARKER_LENGTH: u64 = 4096;
 
-/// A directory tree that is not removed, or only partly.
+/// Reason why a directory tree was not removed, or removed only partly.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeRefusal {
-    /// The path leads to something else.
+    /// The path does not lead to the directory created by fslab.
     #[error("it is not the directory created by fslab; find that one and remove it")]
     Replaced,
     /// The marker is missing or belongs to another run.
@@ -39,28 +40,28 @@ pub enum TreeRefusal {
         "it does not contain the marker of this run; check its contents and remove it manually"
     )]
     Marker,
-    /// A filesystem is mounted in it.
+    /// A filesystem is mounted in the tree.
     #[error("{} is a mount point; unmount it", .0.display())]
     Mounted(PathBuf),
-    /// A part of it cannot be read or removed.
+    /// A file or directory of the tree cannot be read or removed.
     #[error("{}: {source}; remove it yourself", .path.display())]
     Failed {
-        /// Path of the part.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Error of the system call.
         source: io::Error,
     },
 }
 
-/// Mount of a directory: its device number, and the mount ID (statx(2)) if the kernel provides it,
-/// which differs between bind mounts of one filesystem.
+/// Mount of a directory: the device number, and the mount ID (statx(2)) if the kernel provides it.
+/// Bind mounts of one filesystem have the same device number and different mount IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mount {
     device: u64,
     id: Option<u64>,
 }
 
-/// Removes the tree; succeeds if it does not exist.
+/// Removes a directory tree; succeeds if the tree does not exist.
 ///
 /// # Errors
 /// [`TreeRefusal`].
@@ -73,7 +74,7 @@ pub(super) fn remove(
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(TreeRefusal::Replaced);
     };
-    // Links in the parent path are followed: the identity check detects a wrong target.
+    // Symbolic links in the parent path are followed; the identity check detects a wrong directory.
     let of_path = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = match openat(CWD, parent, of_path, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
@@ -81,7 +82,7 @@ pub(super) fn remove(
     };
     let top = match openat(&parent, name, flags(), Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
-        // A link or a file.
+        // The path leads to a symbolic link or a file.
         Err(Errno::LOOP | Errno::NOTDIR) => return Err(TreeRefusal::Replaced),
         top => top.map_err(failed)?,
     };
@@ -98,8 +99,8 @@ pub(super) fn remove(
     }
     if names > 0 {
         let marker = if marked { marker(&top).map_err(failed)? } else { String::new() };
-        // Killed between the creation of the marker and its write; nothing else is created before
-        // that.
+        // A run that is killed right after creating the marker leaves an empty marker and no other
+        // file.
         let begun = marked && names == 1 && marker.is_empty();
         if !begun && marker.trim() != token {
             return Err(TreeRefusal::Marker);
@@ -116,8 +117,9 @@ pub(super) fn remove(
     unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(failed)
 }
 
-/// Removes a file if the path leads to this identity; returns true if it was removed. Its directory
-/// is opened once, so replacing it by a link has no effect.
+/// Removes the file at a path if it has this identity; returns true if the file was removed. The
+/// parent directory is opened once, so replacing it by a symbolic link during the call has no
+/// effect.
 pub(super) fn remove_same(path: &Path, identity: Identity) -> io::Result<bool> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -131,8 +133,8 @@ pub(super) fn remove_same(path: &Path, identity: Identity) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes the contents of an open directory; at the top, all except the marker. `path` is for
-/// messages.
+/// Removes the contents of an open directory; in the top directory, all except the marker. `path`
+/// is used in error messages only.
 fn empty(directory: &OwnedFd, path: &Path, mount: Mount, top: bool) -> Result<(), TreeRefusal> {
     let failed = |path: &Path, errno: Errno| TreeRefusal::Failed {
         path: path.to_owned(),
@@ -170,7 +172,7 @@ fn empty(directory: &OwnedFd, path: &Path, mount: Mount, top: bool) -> Result<()
     Ok(())
 }
 
-/// Text of the marker; empty if it is not a regular file.
+/// Text of the marker; empty if the marker is not a regular file.
 fn marker(top: &OwnedFd) -> Result<String, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(top, MARKER, flags, Mode::empty()) {

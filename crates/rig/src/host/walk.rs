@@ -1,4 +1,4 @@
-//! Walks of directory trees; links are not followed.
+//! Walks of directory trees; symbolic links are not followed.
 
 use std::{collections::HashSet, fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -49,7 +49,7 @@ pub(super) fn sizes(directory: &Path, except: &[&str]) -> Result<Bytes, Unreadab
     Ok(sum)
 }
 
-/// True if a file was not seen under another name.
+/// True unless the file was already counted under another hard link.
 fn is_first_link(meta: &fs::Metadata, linked: &mut HashSet<(u64, u64)>) -> bool {
     meta.nlink() < 2 || linked.insert((meta.dev(), meta.ino()))
 }

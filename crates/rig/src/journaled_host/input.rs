@@ -5,7 +5,7 @@
 pub(crate) struct Input<'a> {
     /// The whole text.
     pub(crate) text: &'a str,
-    /// Part that is not recorded, such as a key; empty for none.
+    /// Part of `text` that must not be recorded, such as a key; empty if there is none.
     pub(crate) secret: &'a str,
 }
 
@@ -13,12 +13,12 @@ impl<'a> Input<'a> {
     /// No input.
     pub(crate) const NONE: Self = Self { text: "", secret: "" };
 
-    /// Input without secret.
+    /// Input without a secret part.
     pub(crate) fn plain(text: &'a str) -> Self {
         Self { text, secret: "" }
     }
 
-    /// The text without the secret part.
+    /// `text` with the secret part replaced by `(key)`.
     pub(super) fn redacted(&self, text: &str) -> String {
         match self.secret {
             "" => text.to_owned(),

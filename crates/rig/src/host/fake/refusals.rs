@@ -1,7 +1,6 @@
-//! Scripted errors of files of a simulated host.
+//! Scripted errors of reads and writes on a simulated host.
 //!
-//! Input: paths, texts, and error numbers. Output: the result of a read or a write. The kernel's
-//! rules for settings are in [`super::rules`].
+//! The rules by which the kernel accepts and changes settings are in [`super::rules`].
 
 use std::{
     collections::BTreeMap,
@@ -14,22 +13,22 @@ use std::{
 pub(super) struct Refusals {
     reads: BTreeMap<PathBuf, i32>,
     once_written: BTreeMap<PathBuf, i32>,
-    /// Texts that a file rejects: the error number, and the remaining number of failures.
+    /// Error number and remaining number of failures, by file and text to write.
     texts: BTreeMap<(PathBuf, String), (i32, u32)>,
 }
 
 impl Refusals {
-    /// Makes reads of the file fail from now on.
+    /// Makes all further reads of a file fail with this error number.
     pub(super) fn fail_read(&mut self, path: PathBuf, error: i32) {
         self.reads.insert(path, error);
     }
 
-    /// Makes reads of the file fail after it was written.
+    /// Makes reads of a file fail with this error number after the next write of the file.
     pub(super) fn fail_read_after_write(&mut self, path: PathBuf, error: i32) {
         self.once_written.insert(path, error);
     }
 
-    /// Makes the next writes of this text to the file fail.
+    /// Makes the next `times` writes of this text to a file fail with this error number.
     pub(super) fn fail_write(&mut self, path: PathBuf, text: &str, error: i32, times: u32) {
         self.texts.insert((path, text.to_owned()), (error, times));
     }

@@ -1,18 +1,19 @@
-//! Kernel rules for writes to settings, as far as the tests need them.
+//! Rules of the kernel for writes to settings, as far as the tests need them.
 //!
-//! Input: the text of a file and the text written. Output: the resulting texts of files. Sources:
-//! Documentation/ABI/stable/sysfs-block, Documentation/admin-guide/sysctl/vm.rst,
-//! `block/elevator.c`, and `drivers/cpufreq/cpufreq.c`.
+//! Input: the text of a file before the write, and the text written. Output: the files that the
+//! write changes, with their new texts. Sources: Documentation/ABI/stable/sysfs-block,
+//! Documentation/admin-guide/sysctl/vm.rst, `block/elevator.c`, and `drivers/cpufreq/cpufreq.c`.
 
 use std::{
     io,
     path::{Path, PathBuf},
 };
 
-/// `EINVAL`, for a value that the kernel rejects.
+/// `EINVAL`, the error for a value that the kernel rejects.
 const INVALID: i32 = 22;
 
-/// Files that a write changes, with their new texts. `read` returns the text of other files.
+/// Files that a write to `path` changes, with their new texts. `read` returns the text of any other
+/// file.
 pub(super) fn stored(
     path: &Path,
     before: &str,

@@ -1,4 +1,5 @@
-//! Results of a simulated host that a test sets while it runs, and the list of operations.
+//! Methods by which a test scripts the results of a simulated host and reads the list of
+//! operations.
 
 use std::path::Path;
 
@@ -7,22 +8,22 @@ use model::{Bytes, Nanos};
 use super::{FakeHost, Usage};
 
 impl FakeHost {
-    /// Makes reads of this file fail from now on.
+    /// Makes all further reads of a file fail with this error number.
     pub fn fail_read(&self, path: &Path, error: i32) {
         self.lock().refusals.fail_read(self.at(path), error);
     }
 
-    /// Makes reads of this file fail after it was written.
+    /// Makes reads of a file fail with this error number after the next write of the file.
     pub fn fail_read_after_write(&self, path: &Path, error: i32) {
         self.lock().refusals.fail_read_after_write(self.at(path), error);
     }
 
-    /// Makes the next `times` writes of this text to the file fail.
+    /// Makes the next `times` writes of this text to a file fail with this error number.
     pub fn fail_write(&self, path: &Path, text: &str, error: i32, times: u32) {
         self.lock().refusals.fail_write(self.at(path), text, error, times);
     }
 
-    /// Sets the CPU time of a process; `None` ends it.
+    /// Sets the CPU time of a process; `None` removes the process.
     pub fn set_process_time(&self, process: u32, time: Option<Nanos>) {
         let times = &mut self.lock().times;
         match time {
@@ -48,20 +49,21 @@ impl FakeHost {
         self
     }
 
-    /// Adds a file that contains the current time, like the CPU time of a thread that works until
-    /// then.
+    /// Adds a file whose content is the current time until `until`, and constant afterwards: the
+    /// `schedstat` file of a thread that uses CPU time until then.
     #[must_use]
     pub fn working(self, path: &str, until: Nanos) -> Self {
         self.lock().working.insert(path.into(), until);
         self
     }
 
-    /// Operations so far that would have changed a machine, in order; empties the list.
+    /// Takes the list of the operations that would have changed a machine, in order. The list is
+    /// empty afterwards.
     pub fn done(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().done)
     }
 
-    /// Standard input of the programs so far; empties the list.
+    /// Takes the list of the standard inputs of programs. The list is empty afterwards.
     pub fn inputs(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().inputs)
     }

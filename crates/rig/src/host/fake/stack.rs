@@ -1,5 +1,5 @@
-//! Arrays and mapped devices of a simulated host: effects of `mdadm` and `dmsetup` on its
-//! directory.
+//! Arrays and mapped devices of a simulated host: the effects of `mdadm` and `dmsetup` on the files
+//! of the host.
 
 use std::{
     collections::BTreeMap,
@@ -10,16 +10,16 @@ use std::{
 
 use crate::host::Output;
 
-/// Sectors of every array, regardless of its members.
+/// Number of sectors of every array, regardless of its members.
 const ARRAY: &str = "131072\n";
 
 /// Stacked devices, by kernel name.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     devices: BTreeMap<String, Stacked>,
-    /// UUIDs in superblocks, by member.
+    /// UUID in the superblock of each member of an array, by device node.
     superblocks: BTreeMap<String, String>,
-    /// Tables loaded but not active yet, by name.
+    /// Tables that are loaded but not active yet, by device-mapper name.
     loaded: BTreeMap<String, String>,
 }
 
@@ -31,8 +31,8 @@ struct Stacked {
 }
 
 impl Stack {
-    /// Effect of a command on the directory, and its result; `None` for commands with scripted
-    /// results.
+    /// Executes a command on the files of the host and returns its result; `None` for a command
+    /// that is not simulated here.
     pub(super) fn run(
         &mut self,
         root: &Path,
@@ -57,7 +57,8 @@ impl Stack {
                 String::new()
             }
             ["dmsetup", "resume", .., name] => match self.loaded.remove(*name) {
-                // A target that is never down.
+                // A `flakey` table that ends with `1 0` has no down interval, so the device does
+                // not fail.
                 Some(table) => fail(root, name, !table.ends_with(" 1 0"))?,
                 None => String::new(),
             },
@@ -151,7 +152,8 @@ impl Stack {
     }
 }
 
-/// Creates or removes a file in the directory `/failing` for a failing device.
+/// Creates the file `/failing/NAME` for a device that starts to fail, and removes it when the
+/// faults are disabled.
 fn fail(root: &Path, name: &str, fails: bool) -> io::Result<String> {
     let faults = root.join("failing");
     fs::create_dir_all(&faults)?;
