@@ -1,4 +1,4 @@
-//! Part of a run's storage that its instances use.
+//! Storage of a run, as far as the filesystem instances of the run need it.
 
 use std::{
     path::PathBuf,
@@ -12,25 +12,26 @@ use crate::{
     journaled_host::JournaledHost,
 };
 
-/// Options of a run, in addition to its storage.
+/// Options of a run that are not part of its storage description.
 #[derive(Clone, Debug)]
 pub struct RigOptions {
-    /// Directory of journal and mount point; `None` for [`crate::undo::default_state_directory`].
+    /// Directory that contains the undo journal and the mount point; `None` for
+    /// [`crate::undo::default_state_directory`].
     pub state_directory: Option<PathBuf>,
     /// Unique name of the run: lower-case letters, digits, and dashes.
     pub run_id: String,
     /// Devices whose data may be overwritten; see [`crate::guard::Permission::overwrite`].
     pub overwrite: Vec<String>,
-    /// Run file; never on the filesystem under test.
+    /// Run file. A run file on the filesystem under test is refused.
     pub store_file: PathBuf,
-    /// Directory for images if the plan has no `image_directory`; created if missing.
+    /// Directory for images if the plan has no `image_directory`. A missing directory is created.
     pub default_image_directory: PathBuf,
-    /// Set by the caller, from any thread or signal handler, to interrupt the filling of a
-    /// filesystem.
+    /// Flag that interrupts `setup` and the filling of a filesystem. The caller may set it from any
+    /// thread or signal handler.
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// State shared by the rig and its instance.
+/// State shared by the rig and the current filesystem instance.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) host: Arc<dyn Host>,
@@ -48,7 +49,7 @@ impl Shared {
     }
 }
 
-/// Storage of a run, claimed and created.
+/// Storage of a run, after the devices were claimed and the images were created.
 #[derive(Debug)]
 pub(crate) struct Base {
     /// State shared with the instance.

@@ -1,4 +1,4 @@
-//! Errors between a plan and a mounted filesystem.
+//! Errors of creating, mounting, and removing a filesystem.
 
 use std::{io, path::PathBuf};
 
@@ -12,11 +12,12 @@ use crate::{catalog::CatalogError, guard::Refusal, mount::MountRefusal};
 pub struct NotUndone {
     /// Description of the change.
     pub what: String,
-    /// Reason, and a hint unless nothing needs to be done.
+    /// Reason, followed by a hint if the user has to do something.
     pub why: String,
 }
 
-/// The level requires another number of devices than the storage has.
+/// Mismatch between the number of devices of the storage and the number that an entry of
+/// `filesystem` in the plan requires.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{why}; {hint}")]
 pub struct DeviceMismatch {
@@ -104,7 +105,7 @@ pub enum RigError {
         /// Cause.
         source: io::Error,
     },
-    /// The loop device of an image has another backing file now, or none.
+    /// The loop device of an image has been detached, or attached to another file.
     #[error(
         "{device} is no longer attached to the image {image}, so it is not formatted; find out \
          which process detached it, and start again"
@@ -148,10 +149,10 @@ pub enum RigError {
         filesystem: String,
         /// Description of the storage.
         storage: String,
-        /// Storage that can be used instead.
+        /// Change of the plan that resolves the problem.
         hint: &'static str,
     },
-    /// The filesystem level requires another number of devices.
+    /// The filesystem entry of the plan requires another number of devices than the storage has.
     #[error(transparent)]
     DeviceMismatch(#[from] DeviceMismatch),
     /// A device layer cannot be created.
@@ -244,7 +245,8 @@ pub enum RigError {
         /// Cause.
         source: io::Error,
     },
-    /// The external directory does not exist, or is not on another filesystem.
+    /// The external directory of the plan shares a filesystem or a disk with the storage under
+    /// test.
     #[error(
         "cannot use {path} as the external directory: {why}; set `external_directory` to another \
          path"
@@ -263,7 +265,7 @@ pub enum RigError {
         /// Cause.
         source: io::Error,
     },
-    /// The filesystem was unmounted to drop the caches, and could not be mounted again.
+    /// The filesystem was unmounted to drop the caches, and the second mount failed.
     #[error("nothing is mounted on {target} anymore; finish the trial")]
     NotMounted {
         /// Mount point.

@@ -1,20 +1,21 @@
 //! Storage and system access: devices, filesystems, mounts, caches, system settings, and their
 //! restoration.
 //!
-//! A run opens one [`Rig`] over its [`model::Storage`]. Each trial takes a [`MountedFilesystem`]
-//! from it, a newly created filesystem, and returns it with [`MountedFilesystem::finish`]. The
-//! [`Catalog`] defines the filesystem types; [`Catalog::availability`] reports which of them this
-//! machine can create.
+//! A run opens one [`Rig`] for its [`model::Storage`]. For each trial, [`Rig::instance`] creates
+//! and mounts a new filesystem ([`MountedFilesystem`]), and [`MountedFilesystem::finish`] unmounts
+//! it. The [`Catalog`] defines the filesystem types; [`Catalog::availability`] reports whether this
+//! machine can create a given type.
 //!
-//! An [`ActivityMonitor`] records the system activity during a step.
+//! An [`ActivityMonitor`] records the system activity during a phase or a lifecycle step: device
+//! I/O, CPU time, pressure stall information, and kernel log messages.
 //!
 //! All access to the machine goes through the trait [`Host`], so that the logic can be tested on a
-//! [`FakeHost`]. Every change is written to the undo journal ([`undo`]) before it is made;
-//! [`undo::clean`] undoes the changes of a killed run. [`guard`] decides which devices and files
-//! may be formatted.
+//! [`FakeHost`]. Every change of the machine is written to the undo journal ([`undo`]) before the
+//! change is made; [`undo::clean`] undoes the changes of a killed run. [`guard`] decides which
+//! devices and files may be formatted.
 //!
-//! Outside of this crate: measurement (`engine`), the order of trials (the runner), signal handling
-//! (the caller drops the rig), and all `unsafe` code (`sys`).
+//! Not in this crate: measurement (`engine`), the order of trials (the runner), signal handling
+//! (after a signal, the caller drops the rig), and all `unsafe` code (`sys`).
 #![forbid(unsafe_code)]
 
 mod activity;

@@ -1,16 +1,16 @@
 //! Signatures on a device or an image: filesystems, volume and RAID members, swap, partition
 //! tables.
 //!
-//! Input: a file and its size. Output: a list of all [`Signature`]s found, because a device may
-//! have several (for example, an old filesystem below a new partition table), and each indicates
-//! that data may be present. The names are those of blkid(8), and a test compares the results with
-//! blkid on real filesystems. In doubt, this module reports a signature: a false positive costs the
-//! user one option, a false negative costs the data.
+//! Input: a file and its size. Output: a list of all [`Signature`]s found. A device may have
+//! several signatures, for example of an old filesystem and of a newer partition table, and each
+//! one indicates that data may be present. The names are those of blkid(8). A test compares the
+//! results with blkid on real filesystems. Doubtful matches are reported: after a false positive
+//! the user has to give one more option, after a false negative the data is lost.
 //!
-//! Data without a known signature is detected by sampling ([`in_use`]), and a partition reserved
-//! for a boot loader by its partition type ([`reserved`]).
+//! [`in_use`] samples blocks to detect data without a known signature. [`reserved`] detects a
+//! partition reserved for a boot loader by its partition type.
 //!
-//! Not checked: checksums, versions, and the integrity of a filesystem.
+//! Not checked: checksums and the integrity of a filesystem.
 //!
 //! Sources of offsets and magic numbers: the on-disk format documents of the filesystems, the
 //! headers in `include/uapi/linux/magic.h`, `fs/*/`, and `drivers/md/` of the kernel, and the
@@ -32,11 +32,12 @@ pub use self::{data::in_use, table::reserved};
 /// Signature found on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Name, as `TYPE` or `PTTYPE` of blkid(8) if blkid knows it.
+    /// Name: the `TYPE` or `PTTYPE` of blkid(8) if blkid detects this signature.
     pub kind: &'static str,
-    /// Label, if there is one that is cheap to read.
+    /// Label; `None` if there is none, or if this module does not read labels of this kind.
     pub label: Option<String>,
-    /// UUID or serial number in the format of the filesystem's tools, if cheap to read.
+    /// UUID or serial number in the format of the filesystem's tools; `None` if there is none, or
+    /// if this module does not read it.
     pub uuid: Option<String>,
     /// Offset of the magic number from the start of the device.
     pub offset: Bytes,
@@ -56,11 +57,10 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Finds all known signatures in the first `size` bytes of `file`, in no particular order. Each
-/// kind is reported once, regardless of the number of copies.
+/// Finds all known signatures in the first `size` bytes of `file`, in no particular order. A kind
+/// with several copies is reported once.
 ///
-/// Reads less than 4 MiB, regardless of the locations of the copies; the position of `file` is
-/// unchanged.
+/// Reads less than 4 MiB in total. The file offset of `file` does not change.
 ///
 /// # Errors
 /// Those of `pread(2)`. A file shorter than `size` is searched up to its end.
@@ -68,7 +68,7 @@ pub fn probe(file: &File, size: Bytes) -> io::Result<Vec<Signature>> {
     let window = Window::read(file, size)?;
     let mut found = magic::find(&window);
     found.extend(layout::find(&window));
-    // Several rules may match the same signature, at several copies of it.
+    // Several rules may match copies of the same signature.
     let mut kinds = std::collections::HashSet::new();
     found.retain(|signature| kinds.insert(signature.kind));
     Ok(found)
