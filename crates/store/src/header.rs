@@ -9,7 +9,8 @@ use crate::{APPLICATION_ID, SCHEMA, StoreError};
 /// Checks that a connection is open to a run file of this schema version.
 ///
 /// # Errors
-/// [`StoreError`] if it is not.
+/// [`StoreError::Schema`] for another version, [`StoreError::NotARun`] for another application, or
+/// the error of SQLite.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let schema = version(connection);
     let schema =
@@ -28,7 +29,7 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<Option<i32>> 
     }
 }
 
-/// Checks a schema version.
+/// Checks a schema version, as returned by [`version`].
 pub(crate) fn check_version(schema: Option<i32>, path: &Path) -> Result<(), StoreError> {
     match schema {
         Some(SCHEMA) => Ok(()),

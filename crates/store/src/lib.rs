@@ -1,21 +1,24 @@
 //! Run files: one SQLite file per run, one transaction per trial.
 //!
-//! [`Store`] writes the run, its cells, and each trial; [`read`] returns the file as one
-//! [`model::RunRecord`]. The file holds raw values only; nothing is derived or computed here. The
-//! tables can also be used with `sqlite3`, DuckDB, or pandas: base units, units in the column
-//! names, and one view (`result`) that joins the most used columns. `schema.sql` documents the
-//! tables.
+//! [`Store`] writes the run, its cells, and each trial. A cell is one combination of the values
+//! that the plan varies; a trial is one execution of a cell. [`read`] returns the file as one
+//! [`model::RunRecord`]. The file contains raw values only; results are computed by other crates.
+//! The tables can also be read with `sqlite3`, DuckDB, or pandas: values have base units, the names
+//! of columns contain the unit, and the view `result` joins the most used columns. `schema.sql`
+//! documents the tables.
 //!
 //! # Crash safety
 //!
 //! The database uses a write-ahead log with `synchronous = FULL`. When [`Store::trial`] returns,
-//! the trial is on disk; a trial in progress leaves no rows. A completed run is converted back to a
-//! single file without a log. Do not call this crate during a measured phase.
+//! the trial is on disk. A crash before that leaves no rows of the trial. At the end of a run, the
+//! log is written back and removed, so that the run is a single file. Do not call this crate during
+//! a measured phase.
 //!
 //! # Trust
 //!
-//! A run file is untrusted input. Reading does not write ([`crate::open`]). Writing requires that
-//! every table, index, and view of the file equals, byte for byte, the one that this version
+//! A run file is untrusted input. Reading does not change the file, except for the rollback of an
+//! interrupted write ([`crate::open`]). Before writing to an existing file, the SQL definition of
+//! every table, index, and view is compared, byte for byte, with the definition that this version
 //! creates ([`crate::own`]).
 #![forbid(unsafe_code)]
 
@@ -40,17 +43,17 @@ use rustix::fs::OFlags;
 use thiserror::Error;
 pub use write::Store;
 
-/// Marks an SQLite file as a run of fslab ("fsla" in ASCII); see
-/// sqlite.org/pragma.html#pragma_application_id.
+/// Application ID of a run file ("fsla" in ASCII). It distinguishes run files from other SQLite
+/// files; see sqlite.org/pragma.html#pragma_application_id.
 const APPLICATION_ID: i32 = 0x6673_6c61;
 
 /// Version of `schema.sql`. Files with another version are refused.
 const SCHEMA: i32 = 6;
 
-/// Error of creating, reading, or writing a run file.
+/// Error when a run file is created, read, or written.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The file of a new run exists.
+    /// The path of a new run file exists already.
     #[error("{} exists; use another path with -o, or resume the run: fslab run --resume {}", .0.display(), .0.display())]
     Exists(PathBuf),
     /// The file cannot be opened or created.
@@ -61,7 +64,7 @@ pub enum StoreError {
         /// Cause.
         source: std::io::Error,
     },
-    /// The file is not a run file; with its actual type.
+    /// The file is not a run file. The text describes what the file is.
     #[error("{} is not a run file: {}; use a file written by `fslab run`", .0.display(), .1)]
     NotARun(PathBuf, &'static str),
     /// The file has another schema version.
@@ -72,8 +75,8 @@ pub enum StoreError {
         /// Schema version of the file.
         found: i32,
     },
-    /// The tables differ from those that this version creates, so writing could do more than add
-    /// rows.
+    /// The schema of the file differs from the schema that this version creates. Writing to the
+    /// file could then have unexpected effects, for example through a trigger.
     #[error("cannot resume {}: {what}; remove the additions with sqlite3(1), or start a new run", path.display())]
     Altered {
         /// Run file.
@@ -81,14 +84,14 @@ pub enum StoreError {
         /// First difference.
         what: String,
     },
-    /// An unrelated file has a name that SQLite uses for this run.
+    /// Another file has a name that SQLite uses for the files next to this run file.
     #[error("SQLite would read {} as part of the run file {}: {why}; move it to another directory", side.display(), path.display())]
     Side {
         /// Run file.
         path: PathBuf,
-        /// Unrelated file.
+        /// The other file.
         side: PathBuf,
-        /// Reason why it is not part of the run.
+        /// Reason why the other file is not part of the run.
         why: &'static str,
     },
     /// Another process writes this run.
@@ -123,7 +126,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Error of SQLite. Errors caused by the content of the file become [`Self::Damaged`].
+    /// Converts an error of SQLite. Errors caused by the content of the file become
+    /// [`Self::Damaged`].
     fn database(step: &'static str, path: &Path, source: rusqlite::Error) -> Self {
         use rusqlite::Error as Sqlite;
         let damage = match source.sqlite_error_code() {
@@ -132,7 +136,7 @@ impl StoreError {
                 ErrorCode::DatabaseCorrupt
                     | ErrorCode::NotADatabase
                     | ErrorCode::TooBig
-                    // Missing table or column.
+                    // Reported for a missing table or column, among others.
                     | ErrorCode::Unknown
             ),
             None => matches!(
@@ -151,7 +155,7 @@ impl StoreError {
     }
 }
 
-/// Commented schema of a run file; the reference page shows it.
+/// SQL schema of a run file, with comments. The reference page of the run file includes this text.
 pub const SCHEMA_SQL: &str = include_str!("schema.sql");
 
 /// Version of the bundled SQLite.
@@ -159,18 +163,19 @@ pub fn sqlite_version() -> &'static str {
     rusqlite::version()
 }
 
-/// Symbolic links are not followed, and opening a FIFO does not block.
+/// Flags of open(2): symbolic links are not followed, and opening a FIFO does not block.
 const FLAGS: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()).cast_signed();
 
-/// Lock of a run that is being written, held until dropped.
+/// Lock of a run file that is open for writing; released when dropped.
 ///
-/// It is a flock(2) lock, independent of SQLite's fcntl(2) locks. The file must be closed after the
-/// connection, because closing any descriptor of a file releases the fcntl locks of the process.
+/// The lock is a flock(2) lock and independent of the fcntl(2) locks of SQLite. Drop the lock after
+/// the SQLite connection: closing any descriptor of a file releases all fcntl locks that the
+/// process has on the file.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
-    /// Locks the run file at a path; a symbolic link is not followed.
+    /// Locks the run file at a path. The path must not be a symbolic link.
     ///
     /// # Errors
     /// [`StoreError::Busy`] if another process holds the lock or has replaced the file.
@@ -181,7 +186,7 @@ impl Lock {
         let lock = Self::of(options.open(path).map_err(open)?, path)?;
         match sys::whole::is(path, &lock.0) {
             true => Ok(lock),
-            // The process that held the lock has moved or removed this file.
+            // Another process moved or replaced the file between the open and the lock.
             false => Err(StoreError::Busy(path.into())),
         }
     }

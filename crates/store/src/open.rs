@@ -1,7 +1,8 @@
-//! Opens a run file for reading, without changing anything.
+//! Opens a run file for reading, without changing any file.
 //!
 //! A connection is returned only if the file is a run file of this schema version. Nothing is
-//! written to the file, to its log, or to their directory, regardless of the state of the run:
+//! written to the file, to its log, or to their directory. The method depends on the files next to
+//! the run file:
 //!
 //! | next to the file | meaning | opened |
 //! |---|---|---|
@@ -9,14 +10,15 @@
 //! | a log and its index | it is being written, or was killed | read-only, including the index |
 //! | a log alone | a copy of a killed run | with an index in memory |
 //!
-//! The log is SQLite's write-ahead log (`-wal`), the index its shared memory (`-shm`); see
-//! sqlite.org/wal.html, "Read-Only Databases". A writable connection would write back and delete
-//! the log of a killed run. Even a read-only connection creates both files if the header of the
-//! file requests a write-ahead log.
+//! The log is the write-ahead log of SQLite (`-wal`), and the index is the shared memory of the log
+//! (`-shm`); see sqlite.org/wal.html, "Read-Only Databases". A writable connection would write back
+//! and delete the log of a killed run. If the header of the run file requests a write-ahead log,
+//! even a read-only connection would create both files, unless one of the methods below is used
+//! ([`OpenAttempt`]).
 //!
-//! There is one exception: a run that was killed during its last step leaves a rollback journal of
-//! SQLite. The file is consistent only after the rollback, so the rollback is done if the journal
-//! can be one of fslab ([`crate::own::journal`]).
+//! There is one exception. A run that is killed while it removes its log leaves a rollback journal
+//! of SQLite, and the run file is consistent only after the rollback. The rollback is done if the
+//! journal passes the checks of [`crate::own::journal`].
 
 use std::{
     fs::{self, File},
@@ -39,8 +41,8 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Offset of the read version in the header: 2 if the file uses a write-ahead log.
 const READ_VERSION: usize = 19;
 
-/// True if the path is a regular file that begins as an SQLite database. Whether it is a run of
-/// this schema version is checked by [`crate::read`].
+/// True if the path is a regular file that begins as an SQLite database. [`crate::read`] checks
+/// that the database is a run of this schema version.
 pub fn is_database(path: &Path) -> bool {
     let mut first = [0; MAGIC.len()];
     let regular = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
@@ -54,7 +56,7 @@ pub fn is_database(path: &Path) -> bool {
 /// [`StoreError`] if the file does not exist or is not a run of this schema version.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let failed = |source| StoreError::Open { path: path.into(), source };
-    // SQLite uses the log next to the target of a symbolic link.
+    // SQLite searches for the log next to the target of a symbolic link.
     let file = fs::canonicalize(path).map_err(failed)?;
     let metadata = fs::metadata(&file).map_err(failed)?;
     let other = |what| StoreError::NotARun(path.into(), what);
@@ -87,26 +89,30 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
 }
 
-/// Method of opening a file.
+/// Method of opening a run file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenAttempt {
-    /// With SQLite's locks. Creates no other file unless the header requests a log.
+    /// Read-only, with the locks of SQLite. No other file is created unless the header requests a
+    /// log.
     Locked,
-    /// With SQLite's locks and the existing index of the log. If no writer has the file open,
-    /// SQLite builds an index in memory instead.
+    /// Read-only, with the locks of SQLite and the existing index of the log. If no writer has the
+    /// run file open, SQLite builds an index in memory instead.
     ExistingIndex,
-    /// Without log and locks, for a file that no process writes.
+    /// Read-only, without log and locks, for a run file that no process is writing.
     Immutable,
-    /// With an index in memory, for a file that no process writes and whose log has no index.
+    /// Read-only, with an index in memory, for a run file that no process is writing and whose log
+    /// has no index.
     IndexInMemory,
-    /// With the rollback journal of a run that was killed during its last step.
+    /// Writable, so that SQLite rolls back the journal of a run that was killed while it removed
+    /// its log.
     Rollback,
 }
 
-/// Methods of opening a file, in the order they are tried, depending on the files next to it.
+/// Methods of opening a run file, in the order in which they are tried. They depend on the files
+/// next to the run file.
 ///
-/// The file itself may be read only if it has no log: this process may be writing it, and closing
-/// any descriptor of a file releases the locks of the process (fcntl(2)).
+/// The header of the run file is read only if there is no log. With a log, this process itself may
+/// be writing the file, and closing the descriptor would release its locks (fcntl(2)).
 fn attempts(file: &Path, path: &Path) -> Result<&'static [OpenAttempt], StoreError> {
     let log = beside(file, "-wal");
     let logged = fs::metadata(&log).map(|log| log.len());
@@ -150,11 +156,12 @@ impl OpenAttempt {
             ),
         }?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        // The schema of an untrusted file must not call unsafe functions: sqlite.org/security.html.
+        // The schema of an untrusted file must not call unsafe functions
+        // (sqlite.org/security.html).
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         if self == Self::IndexInMemory {
-            // Set before the first access, so that no shared memory is created.
+            // With this setting before the first access, SQLite creates no shared memory.
             connection.pragma_update(None, "locking_mode", "exclusive")?;
         }
         Ok(connection)

@@ -1,9 +1,11 @@
-//! Checks that a run file was created by fslab before it is written to.
+//! Checks before a run file is written to: the file and the files next to it must be as fslab
+//! creates them.
 //!
-//! A run file is untrusted input, and SQLite executes definitions in the file: triggers change
-//! writes, views and generated columns change reads, and files with certain names next to it are
-//! read as parts of it (sqlite.org/security.html, sqlite.org/howtocorrupt.html). The checks return
-//! the first unexpected object as an error.
+//! A run file is untrusted input, and SQLite executes definitions that the file contains: triggers
+//! change writes, and views and generated columns change reads. SQLite also reads files with
+//! certain names next to the run file as parts of it (sqlite.org/security.html,
+//! sqlite.org/howtocorrupt.html). Each check returns the first unexpected object or file as an
+//! error.
 
 use std::{
     fs::File,
@@ -21,8 +23,7 @@ use crate::{
 /// Suffixes of the files that SQLite creates next to a database: log, index, rollback journal.
 const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Disables execution of definitions in the file: triggers, views, functions in the schema, and
-/// writes to the schema itself.
+/// Disables triggers, views, unsafe functions in the schema, and direct writes to the schema.
 ///
 /// # Errors
 /// If SQLite rejects a setting.
@@ -48,7 +49,7 @@ fn objects(connection: &Connection) -> rusqlite::Result<Vec<Object>> {
     rows.collect()
 }
 
-/// Checks version, schema, and pages of a file before writing to it.
+/// Checks the version, the schema, and the pages of a run file.
 ///
 /// # Errors
 /// [`StoreError::Schema`], [`StoreError::Altered`], or [`StoreError::Damaged`].
@@ -76,7 +77,7 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     }
 }
 
-/// Refuses a path if SQLite would read an existing file as part of the new run.
+/// Refuses the path of a new run if SQLite would read an existing file as a part of this run.
 ///
 /// # Errors
 /// [`StoreError::Side`].
@@ -90,8 +91,9 @@ pub(crate) fn no_sides(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks that the files next to a run file can belong to it: regular files with one link and the
-/// owner of the run file, and a valid [`journal`], if any.
+/// Checks that the files next to a run file can belong to the run. They must be regular files with
+/// one hard link and with the owner of the run file. A rollback journal must pass the checks of
+/// [`journal`].
 ///
 /// # Errors
 /// [`StoreError::Side`].
@@ -114,13 +116,13 @@ pub(crate) fn sides(path: &Path, lock: &Lock) -> Result<(), StoreError> {
     journal(path)
 }
 
-/// First bytes of a rollback journal, and last bytes of one that names a super-journal
-/// (sqlite.org/fileformat2.html, section 3; `readSuperJournal` in pager.c).
+/// First bytes of a rollback journal. A journal that names a super-journal also ends with these
+/// bytes (sqlite.org/fileformat2.html, section 3; `readSuperJournal` in pager.c).
 pub(crate) const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// Refuses a rollback journal of another user or with a super-journal. SQLite removes the file
-/// that a journal names as super-journal, which may be any file; journals of fslab name none,
-/// because a run is a single file.
+/// Refuses a rollback journal of another user, and one that names a super-journal. SQLite removes
+/// the file that is named as the super-journal, and a forged journal could name any file. Journals
+/// of fslab do not name a super-journal, because a run uses a single database file.
 ///
 /// # Errors
 /// [`StoreError::Side`].

@@ -14,15 +14,15 @@ use serde::de::DeserializeOwned;
 
 use crate::{StoreError, open::open};
 
-/// Reads a run. If another process is writing the file, all complete trials are returned. Neither
-/// the file nor its directory is written to; see [`crate::open`].
+/// Reads a run. If another process is writing the file, the trials stored so far are returned.
+/// Files are not changed, except for the rollback of an interrupted write; see [`crate::open`].
 ///
 /// # Errors
 /// [`StoreError`] if the file does not exist, is not a run of this schema version, or is damaged.
 pub fn read(path: &Path) -> Result<RunRecord, StoreError> {
     let reader = Reader { connection: open(path)?, path };
-    // One transaction for all tables: a trial stored during the reading is either returned
-    // completely or not at all.
+    // All tables are read in one transaction: a trial that is stored during the read is returned
+    // either completely or not at all.
     let snapshot = reader.connection.unchecked_transaction();
     let _snapshot =
         snapshot.map_err(|source| reader.failed("starting a read transaction", source))?;
@@ -30,7 +30,8 @@ pub fn read(path: &Path) -> Result<RunRecord, StoreError> {
     reader.record()
 }
 
-/// Returns a run as the bytes of one file, including the content of its log. Nothing is written.
+/// Returns a run as the bytes of one database file that includes the content of the log. Files are
+/// not changed, with the same exception as for [`read`].
 ///
 /// # Errors
 /// The same as [`read`].
@@ -64,7 +65,7 @@ impl Reader<'_> {
     }
 }
 
-/// Tables that every run file has.
+/// Names of the tables of a run file.
 const TABLES: [&str; 11] = [
     "run",
     "cell",
@@ -104,11 +105,11 @@ impl Reader<'_> {
         StoreError::database(step, self.path, source)
     }
 
-    /// Refuses a file with inconsistent pages. Otherwise, a page tree with shared children could
-    /// return endless rows, and a lost page could hide half of a run.
+    /// Refuses a file with inconsistent pages. Without this check, a page that is linked twice
+    /// could cause an endless number of rows, and a missing page could hide a part of the run.
     ///
-    /// Every table must be an ordinary table, because a view or a virtual table could compute
-    /// arbitrary values.
+    /// Also refuses a file in which one of [`TABLES`] is not an ordinary table, because a view or a
+    /// virtual table could compute arbitrary values.
     fn sound(&self) -> Result<(), StoreError> {
         let verdict = self
             .rows("checking the pages", "PRAGMA quick_check(1)", |row| row.get::<_, String>(0))?;

@@ -17,16 +17,16 @@ use sys::whole::Fresh;
 
 use crate::{APPLICATION_ID, Lock, SCHEMA, SCHEMA_SQL, StoreError, own, read};
 
-/// Step that creates a new file.
+/// Name in errors of the step that creates a new file.
 const CREATING: &str = "creating the tables";
 
-/// Time that the end of a run waits for other processes with the file open.
+/// Time for which the end of a run waits until other processes have closed the file.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Run file opened for writing. One process at a time can hold it.
+/// Run file opened for writing. Only one process at a time can open a run file for writing.
 #[derive(Debug)]
 pub struct Store {
-    // Dropped before the lock: see `Lock`.
+    // Fields are dropped in order: the connection before the lock (see `Lock`).
     connection: Connection,
     path: PathBuf,
     _lock: Lock,
@@ -36,7 +36,8 @@ impl Store {
     /// Creates a run file with the run, its cells, the environment of the host, and warnings.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] if the file exists; otherwise the error of the write.
+    /// [`StoreError::Exists`] if the file exists, [`StoreError::Side`] if a file next to it would
+    /// be read as a part of the run; otherwise the error of the write.
     pub fn create(
         path: &Path,
         info: &RunInfo,
@@ -51,7 +52,8 @@ impl Store {
         own::no_sides(path)?;
         let image = image(info, cells, environment, warnings);
         let image = image.map_err(|error| StoreError::database(CREATING, path, error))?;
-        // The file is written under another name, so a kill leaves no run file or a complete one.
+        // The file is written under another name and renamed when it is complete. After a kill
+        // there is either no run file or a complete one.
         let fresh = Fresh::beside(path, 0o644).map_err(open)?;
         fresh.file().write_all(&image).map_err(|source| full(CREATING, path, source))?;
         let file = fresh.place_new().map_err(|source| {
@@ -66,8 +68,9 @@ impl Store {
     /// Resumes an interrupted run.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if another process writes it, [`StoreError::Altered`] if its tables are
-    /// not those of this version; otherwise the errors of [`read`].
+    /// [`StoreError::Busy`] if another process is writing the file, [`StoreError::Altered`] if its
+    /// schema is not the schema of this version, [`StoreError::Side`] if a file next to it cannot
+    /// belong to the run; otherwise the errors of [`read`].
     pub fn resume(path: &Path) -> Result<(Self, RunRecord), StoreError> {
         let file = std::fs::canonicalize(path);
         let file = file.map_err(|source| StoreError::Open { path: path.into(), source })?;
@@ -79,7 +82,8 @@ impl Store {
 
     /// Connects to a locked run file and checks it before anything is written.
     fn open(path: &Path, lock: Lock) -> Result<Self, StoreError> {
-        // The path has no links by now, and a link created since is not followed.
+        // The path is resolved below. With NOFOLLOW, a symbolic link created after that is not
+        // followed.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -94,7 +98,8 @@ impl Store {
             .and_then(|()| set("synchronous", "full"))
             .and_then(|()| set("foreign_keys", "on"))
             .map_err(opened)?;
-        // SQLite has opened or created its files by now: they must not be those of another process.
+        // SQLite has opened or created the files next to the run file. Another process may have
+        // placed them there.
         own::sides(path, &lock)?;
         Ok(Self { connection, path: path.into(), _lock: lock })
     }
@@ -104,7 +109,8 @@ impl Store {
         &self.path
     }
 
-    /// Stores a trial, and the state of its cell if it changes, in one durable transaction.
+    /// Stores a trial in one transaction, which is on disk when this returns. `state` is the new
+    /// state of the cell of the trial; `None`: unchanged.
     ///
     /// # Errors
     /// If the file cannot be written, or if this attempt of the repetition is already stored.
@@ -127,8 +133,9 @@ impl Store {
         self.write("setting the state of a cell", |transaction| put_state(transaction, cell, state))
     }
 
-    /// Closes a cell with warnings by phase. The warnings are stored with the last measured trial
-    /// and dropped if there is none.
+    /// Sets the final state of a cell and stores warnings, each with the name of its phase. The
+    /// warnings are stored with the last measured trial of the cell; if there is no measured trial,
+    /// they are not stored.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -163,7 +170,7 @@ impl Store {
     }
 
     /// Ends the run: stores the end time and removes the log. If another process has the file open,
-    /// the log remains; the last process to close the file writes it back.
+    /// the log remains, and the last process that closes the file writes the log back.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -235,7 +242,8 @@ fn full(step: &'static str, path: &Path, source: std::io::Error) -> StoreError {
     }
 }
 
-/// Name of the state, and its stopping rule or cause.
+/// Values of the columns `state` and `reason`. The reason is the stopping rule of a completed cell,
+/// or the cause of a skipped or failed one.
 fn state_columns(state: &CellState) -> (&'static str, &str) {
     match state {
         CellState::Open => ("open", ""),
@@ -401,7 +409,7 @@ fn json(value: &impl serde::Serialize) -> rusqlite::Result<serde_json::Value> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-/// SQLite integers are signed; 2^63 ns are 292 years.
+/// Nanoseconds as an integer of SQLite, which is signed. The maximum, 2^63 ns, is 292 years.
 fn nanoseconds(nanos: Nanos) -> i64 {
     i64::try_from(nanos.0).unwrap_or(i64::MAX)
 }
