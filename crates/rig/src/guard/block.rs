@@ -11,7 +11,8 @@ use std::{
 
 use super::{Number, Refusal, Roots, open::Node};
 
-/// Properties that identify a device across reboots, as far as the kernel provides them.
+/// Properties that identify a device across reboots; `None` for those that the kernel does not
+/// provide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) model: Option<String>,
@@ -22,7 +23,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// All names, the most specific first.
+    /// All names, starting with the most specific one.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         [&self.serial, &self.wwid, &self.backing_file, &self.mapper_name, &self.model]
             .into_iter()
@@ -34,7 +35,7 @@ impl Identity {
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) number: Number,
-    /// Its directory below [`Roots::sys`], with all links resolved.
+    /// Directory of the device below [`Roots::sys`], with all symbolic links resolved.
     directory: PathBuf,
 }
 
@@ -45,7 +46,8 @@ impl Block {
         Ok(Self { number, directory })
     }
 
-    /// Device of a sysfs directory, or of a link to one; `None` if it is not a device.
+    /// Device with this sysfs directory, which may be a symbolic link; `None` if it is not the
+    /// directory of a device.
     fn in_directory(path: &Path) -> Option<Self> {
         let directory = path.canonicalize().ok()?;
         let number = Number::parse(&fs::read_to_string(directory.join("dev")).ok()?)?;
@@ -55,7 +57,7 @@ impl Block {
     /// Kernel name, such as `sda1`, usable as a path below `/dev`.
     pub(super) fn name(&self) -> String {
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
-        // sysfs file names cannot contain a slash; the kernel replaces it by `!`.
+        // A name in sysfs cannot contain a slash; the kernel replaces each slash by `!`.
         name.replace('!', "/")
     }
 
@@ -67,30 +69,30 @@ impl Block {
         self.directory.parent().and_then(Self::in_directory)
     }
 
-    /// Partitions currently known to the kernel.
+    /// Partitions that the kernel currently lists.
     pub(super) fn partitions(&self) -> Vec<Self> {
         let mut all = children(&self.directory);
         all.retain(|block| block.directory.join("partition").exists());
         all
     }
 
-    /// Registered devices on top of it: device mapper, md, bcache.
+    /// Devices on top of this device, as registered by device mapper, md, or bcache.
     pub(super) fn holders(&self) -> Vec<Self> {
         children(&self.directory.join("holders"))
     }
 
-    /// Devices it is built from.
+    /// Devices below this device, from which it is composed.
     pub(super) fn slaves(&self) -> Vec<Self> {
         children(&self.directory.join("slaves"))
     }
 
-    /// Backing file or device of a loop device, as a path from the kernel.
+    /// Path of the backing file or device of a loop device, as reported by the kernel.
     pub(super) fn backing_file(&self) -> Option<String> {
         self.fact("loop/backing_file")
     }
 
-    /// Character devices that access the same disk bypassing the block layer, with their names:
-    /// `sgN`, `ngXnY`, and those of bsg (`drivers/scsi/sg.c`, `drivers/nvme/host/core.c`,
+    /// Character devices that access the same disk without the block layer, with their names:
+    /// `sgN`, `ngXnY`, and the devices of bsg (`drivers/scsi/sg.c`, `drivers/nvme/host/core.c`,
     /// `block/bsg.c`).
     pub(super) fn generic(&self) -> Vec<(String, Number)> {
         let device = self.directory.join("device");
@@ -120,9 +122,9 @@ impl Block {
 
     /// Block device to which a loop device is attached; `None` if it is attached to a file.
     ///
-    /// The kernel reports a path of the mount namespace that attached it. If the path does not
-    /// exist here, its last component is compared with the names of all devices, because `/dev` is
-    /// the same everywhere.
+    /// The kernel reports a path in the mount namespace of the process that attached the loop
+    /// device. If the path does not exist in this namespace, a block device with the name of the
+    /// last component is used, because device nodes have the same names in all namespaces.
     pub(super) fn backing_device(&self, roots: &Roots) -> Option<Number> {
         let path = roots.resolve(Path::new(&self.backing_file()?));
         if path.exists() {
@@ -132,7 +134,8 @@ impl Block {
         Self::in_directory(&roots.sys.join("class/block").join(name)).map(|block| block.number)
     }
 
-    /// Regular file to which a loop device is attached; `None` if its path does not exist here.
+    /// Regular file to which a loop device is attached; `None` if the reported path does not lead
+    /// to a regular file in this mount namespace.
     pub(super) fn backing_identity(&self, roots: &Roots) -> Option<Node> {
         let file = fs::metadata(roots.resolve(Path::new(&self.backing_file()?))).ok()?;
         let (device, inode) = (file.dev(), file.ino());
@@ -147,7 +150,7 @@ impl Block {
         }
     }
 
-    /// Identification of the disk; for a partition, that of its disk.
+    /// Identity of a disk; for a partition, that of its disk.
     pub(super) fn identity(&self) -> Identity {
         let disk = self.disk();
         let disk = disk.as_ref().unwrap_or(self);
@@ -170,7 +173,7 @@ impl Block {
         text(&String::from_utf8_lossy(page.get(4..)?))
     }
 
-    /// Attribute, trimmed; `None` if it is missing or empty.
+    /// Trimmed text of a sysfs attribute; `None` if the attribute is missing or empty.
     fn fact(&self, name: &str) -> Option<String> {
         text(&fs::read_to_string(self.directory.join(name)).ok()?)
     }
@@ -181,8 +184,8 @@ fn text(raw: &str) -> Option<String> {
     (!trimmed.is_empty()).then(|| trimmed.to_owned())
 }
 
-/// Devices whose directories, or links to them, are in `directory`, by name; empty if it does not
-/// exist.
+/// Devices whose sysfs directories are in `directory`, or whose directories are linked there,
+/// sorted by name. Empty if `directory` does not exist.
 fn children(directory: &Path) -> Vec<Block> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -190,7 +193,8 @@ fn children(directory: &Path) -> Vec<Block> {
     paths.iter().filter_map(|path| Block::in_directory(path)).collect()
 }
 
-/// Device with this number, or the refusal that its state is unknown.
+/// Device with this number; an error if sysfs does not list the device, because its use cannot be
+/// checked then.
 pub(super) fn known(number: Number, subject: &str, roots: &Roots) -> Result<Block, Refusal> {
     let link = roots.sys.join("dev/block").join(number.to_string());
     Block::find(number, roots).map_err(Refusal::unreadable(subject, link))

@@ -1,4 +1,4 @@
-//! Contents of a device and of its partitions, as far as they can be recognized.
+//! Contents of a device and of its partitions: signatures, unrecognized data, and partition types.
 
 use std::{fmt, fs::File, io};
 
@@ -11,15 +11,15 @@ use super::{
 };
 use crate::signature::{self, Signature};
 
-/// Contents of a device or of a partition of it.
+/// Contents of a device or of one of its partitions.
 #[derive(Debug)]
 pub(super) struct Contents {
     name: String,
     size: Bytes,
     signatures: Vec<Signature>,
-    /// Offset of data, if there is no signature.
+    /// Offset of the first unrecognized data; searched only if there is no signature.
     data: Option<Bytes>,
-    /// Use that the partition table reserves it for.
+    /// Use for which the partition table reserves the partition.
     reserved: Option<&'static str>,
 }
 
@@ -33,7 +33,7 @@ impl Contents {
         Ok(Self { name, size, signatures, data, reserved: None })
     }
 
-    /// True if nothing was found that a user may want to keep.
+    /// True if there are neither signatures nor data, and the partition is not reserved.
     pub(super) fn is_empty(&self) -> bool {
         self.signatures.is_empty() && self.data.is_none() && self.reserved.is_none()
     }
@@ -69,7 +69,8 @@ pub(super) fn contents(
     for part in block.partitions() {
         match open(&roots.dev.join(part.name()), false, roots) {
             Ok((file, medium)) => contents.push(on(&file, part.name(), medium.size)?),
-            // Without udev a partition may lack its node. Its disk was read above.
+            // Without udev, a partition may have no device node. Only the contents of its disk are
+            // read then.
             Err(Refusal::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             Err(other) => return Err(other),
         }
@@ -77,13 +78,13 @@ pub(super) fn contents(
     Ok(contents)
 }
 
-/// Use that the table of `disk` reserves the partition at `start` for.
+/// Use for which the partition table of `disk` reserves the partition that begins at `start`.
 fn reserved(disk: &Block, start: Bytes, roots: &Roots) -> Result<Option<&'static str>, Refusal> {
     let node = roots.dev.join(disk.name());
     match open(&node, false, roots) {
         Ok((file, medium)) => signature::reserved(&file, medium.size, start)
             .map_err(Refusal::unreadable(&disk.name(), node)),
-        // A container may have the node of a partition only.
+        // In a container, there may be a device node of the partition but not of its disk.
         Err(Refusal::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(other) => Err(other),
     }

@@ -20,10 +20,11 @@ use super::{
     usage::{check_free, persistent},
 };
 
-/// Block device that passed all checks when it was claimed.
+/// Block device that passed all checks of the guard and is locked.
 ///
-/// It is kept open for reading, not exclusively, so that mkfs can claim it, and its disk is kept
-/// locked. Its contents are read once, at the claim; later contents are those of the run.
+/// The device is kept open for reading. The open is not exclusive, so that mkfs can open the device
+/// exclusively. The disk is locked until the claim is dropped. The contents are read once, at the
+/// time of the claim, because later contents are written by the run itself.
 #[derive(Debug)]
 pub struct ClaimedDevice {
     given: PathBuf,
@@ -36,18 +37,18 @@ pub struct ClaimedDevice {
     contents: Vec<Contents>,
     roots: Roots,
     lock: Arc<DiskLock>,
-    /// Pins the device: its number is not reused while this is open.
+    /// Keeps the device open, so that the kernel does not reuse its number.
     _file: File,
 }
 
 /// Checks that the block device at `path` may be overwritten, and claims it.
 ///
-/// A symbolic link is resolved at the claim. A partition may be claimed while other
-/// partitions are in use. The whole disk is locked; devices of the same disk already claimed by
-/// this run, in `held`, share the lock.
+/// A symbolic link is resolved at the time of the claim. A partition may be claimed while other
+/// partitions of the disk are in use. The whole disk is locked. `held` are the devices that this
+/// run has already claimed; devices of the same disk share one lock.
 ///
 /// # Errors
-/// Any [`Refusal`] except those that apply only to images.
+/// Any [`Refusal`] that applies to devices.
 pub fn claim_device(
     path: &Path,
     permission: &Permission,
@@ -103,12 +104,12 @@ impl ClaimedDevice {
         &self.name
     }
 
-    /// Size of the device at the claim.
+    /// Size of the device at the time of the claim.
     pub fn size(&self) -> Bytes {
         self.medium.size
     }
 
-    /// Identity, for destructive operations.
+    /// Identity of the device, which destructive operations compare with the opened device.
     pub(crate) fn medium(&self) -> &Medium {
         &self.medium
     }
@@ -118,7 +119,7 @@ impl ClaimedDevice {
         &self.lock
     }
 
-    /// True if both are the same device, or one is a partition of the other.
+    /// True if both are the same device, or if one of them is a partition of the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         let part_of = |part: &Self, whole: &Self| {
             part.medium.number == whole.medium.number || part.disk == Some(whole.medium.number)
@@ -126,9 +127,9 @@ impl ClaimedDevice {
         part_of(self, other) || part_of(other, self)
     }
 
-    /// Description of the data that would be lost: one line with name, model, serial number, and
-    /// size, and one line with the contents of the device and of each partition. No trailing
-    /// newline.
+    /// Description of the data that would be lost. The first line contains the name, the identity,
+    /// and the size of the device. One more line each describes the contents of the device and of
+    /// each partition. There is no trailing newline.
     pub fn describe(&self) -> String {
         let mut text = self.name.clone();
         let identity = &self.identity;
@@ -152,10 +153,11 @@ impl ClaimedDevice {
     }
 
     /// Checks right before a destructive operation that the path still leads to the same device
-    /// with the same medium, and that no process uses it.
+    /// with the same medium, and that the device is not in use.
     ///
     /// # Errors
-    /// [`Refusal::Changed`], or the use that started since the claim.
+    /// [`Refusal::Changed`], [`Refusal::ReadOnly`], or the refusal for a use that started since the
+    /// claim.
     pub fn recheck(&self) -> Result<(), Refusal> {
         for path in [&self.given, &self.path] {
             let (file, medium) = open(path, false, &self.roots)?;
@@ -171,15 +173,16 @@ impl ClaimedDevice {
                 return Err(Refusal::ReadOnly { device: self.name.clone() });
             }
         }
-        // The sysfs directory is looked up again, because a device that was removed and added again
-        // has another one.
+        // The sysfs directory is searched again, because a device that was removed and added again
+        // may have another one.
         let block = known(self.medium.number, &self.name, &self.roots)?;
         check_free(&block, &self.roots)?;
         self.probe_exclusive()
     }
 
-    /// Opens the device exclusively and closes it again. This detects every exclusive holder in the
-    /// kernel, also in other mount namespaces (open(2), `O_EXCL` without `O_CREAT`).
+    /// Opens the device exclusively and closes it again. The open fails if anything else has
+    /// claimed the device, such as a mount in another mount namespace (open(2), `O_EXCL` without
+    /// `O_CREAT`).
     fn probe_exclusive(&self) -> Result<(), Refusal> {
         let busy = Errno::BUSY.raw_os_error();
         match persistent(|| open(&self.path, true, &self.roots).err()) {
@@ -193,7 +196,7 @@ impl ClaimedDevice {
 
     fn check_permission(&self, permission: &Permission) -> Result<(), Refusal> {
         let number = self.medium.number.to_string();
-        // A name shared by several disks could refer to another one.
+        // A name that several disks have could mean another disk.
         let whole = self.lock.number;
         let mut others = Block::disks(&self.roots);
         others.retain(|other| other.number != whole);
@@ -215,12 +218,13 @@ impl ClaimedDevice {
     }
 }
 
-/// Opens a block device for reading, and reads its identity; with `exclusive` only if the kernel
-/// has no other exclusive user.
+/// Opens a block device for reading, and reads its identity. With `exclusive`, fails if anything
+/// else has claimed the device.
 pub(super) fn open(path: &Path, exclusive: bool, roots: &Roots) -> Result<(File, Medium), Refusal> {
     let refused = |source| Refusal::Open { path: path.into(), source };
     let other = || Refusal::NotBlockDevice { path: path.into() };
-    // Also checked before the open, because opening a pipe would block.
+    // The file type is checked before the open, because opening a character device may have side
+    // effects.
     if !fs::metadata(path).map_err(refused)?.file_type().is_block_device() {
         return Err(other());
     }
@@ -231,9 +235,9 @@ pub(super) fn open(path: &Path, exclusive: bool, roots: &Roots) -> Result<(File,
     Ok((file, medium))
 }
 
-/// Path of the device node: the kernel name below [`Roots::dev`] if it leads to this device,
-/// otherwise the given path with symbolic links resolved. Fails if that path now leads to another
-/// device.
+/// Path of the device node: the kernel name below [`Roots::dev`] if that path leads to this device,
+/// otherwise the given path with symbolic links resolved. Fails if the resolved path now leads to
+/// another device.
 fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBuf, Refusal> {
     let usual = roots.dev.join(name);
     if Number::at(&usual) == Some(number) {
@@ -252,8 +256,8 @@ fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBu
     }
 }
 
-/// Size in decimal units, rounded down to one decimal place, followed by the exact size. Below 1 MB
-/// only the exact size.
+/// Size in decimal units, rounded down to one decimal place and followed by the exact size. Below 1
+/// MB, only the exact size is shown.
 pub(super) fn decimal(size: Bytes) -> String {
     let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
     let Some((unit, one)) = units.into_iter().find(|(_, one)| size.0 >= *one) else {

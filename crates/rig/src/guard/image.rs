@@ -1,4 +1,4 @@
-//! Claim of an image file: checks that the file may be created or overwritten.
+//! Claims of image files: checks that a file may be created or overwritten.
 
 use std::{
     fmt,
@@ -25,28 +25,28 @@ use crate::{
     signature::{self, Signature},
 };
 
-/// Smallest unit of an image size: a multiple of every sector size of loop devices, so that no tail
-/// is lost.
+/// Unit of image sizes. It is a multiple of every sector size of loop devices, so that a loop
+/// device includes the end of the image.
 const IMAGE_UNIT: u64 = 4096;
 
-/// Bytes read at once in the search for data.
+/// Bytes per read in the search for data.
 const READ_CHUNK: usize = 1 << 20;
 
-/// Image path that may be used, and its current state.
+/// Claim of an image path, with the current state of the file.
 #[derive(Debug)]
 pub enum ClaimedImage {
-    /// No file exists; its creation should check that again (`O_EXCL`).
+    /// No file exists at the path. The caller must create the file with `O_EXCL`.
     New,
     /// A regular file of zeros.
     Blank {
-        /// Identity of the checked file: only this one may be overwritten.
+        /// Identity of the checked file. Only a file with this identity may be overwritten.
         identity: Identity,
     },
-    /// An image with contents that may be overwritten.
+    /// An image with data that the user allowed to be overwritten.
     Replace {
         /// Signatures found.
         found: Vec<Signature>,
-        /// Identity of the checked file: only this one may be overwritten.
+        /// Identity of the checked file. Only a file with this identity may be overwritten.
         identity: Identity,
     },
 }
@@ -62,12 +62,13 @@ impl fmt::Display for ClaimedImage {
     }
 }
 
-/// Checks that an image of `size` may be created at `path`, or may replace an existing file.
+/// Checks that an image of `size` may be created at `path`, or may replace the existing file.
 ///
-/// An existing file with a known signature counts as an image and requires `--overwrite-device
-/// PATH`. A file of zeros is free to use. A file with any other data counts as a document and is
-/// always rejected. The check reads an unused file up to its first non-zero byte, without holes; if
-/// all bytes are zero, the time is proportional to its allocated size.
+/// An existing file with a known signature is an image, and overwriting it requires
+/// `--overwrite-device PATH`. A file that contains only zeros may always be overwritten. A file
+/// with any other data is always rejected, because it may be a document. Without a signature, the
+/// file is read up to its first non-zero byte, except for holes. If all bytes are zero, the time is
+/// proportional to the allocated size.
 ///
 /// # Errors
 /// [`Refusal::ImageSize`], [`Refusal::StoreIsTarget`], [`Refusal::Open`],
@@ -99,7 +100,8 @@ pub fn claim_image(
         return Err(Refusal::ImageInUse { path: path.into(), by });
     }
     let file = File::open(&canonical).map_err(refused)?;
-    // Of the open file: its name may lead to another file at any time.
+    // The attributes of the open file are checked again, because the path may lead to another file
+    // by now.
     let metadata = file.metadata().map_err(refused)?;
     if !metadata.is_file() {
         return Err(Refusal::NotRegularFile { path: path.into() });
@@ -126,21 +128,23 @@ pub fn claim_image(
     Err(Refusal::ImageOccupied { path: path.into(), found: list(&found) })
 }
 
-/// True if another process has locked a file, by either kind of lock (fcntl(2), flock(2)), as
-/// virtual machines lock their disks.
+/// True if another process has locked a file with flock(2) or fcntl(2), as virtual machines do with
+/// their disks.
 fn is_locked(file: &File) -> bool {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => return true,
-        // Closing the file alone would not release it while a process is being started.
+        // Closing the file would not release the lock while a process between fork and exec shares
+        // the open file.
         Ok(()) => drop(flock(file, FlockOperation::Unlock)),
-        // Some network filesystems lock only what is open for writing.
+        // Some network filesystems can lock only files that are open for writing.
         Err(_) => {}
     }
-    // A filesystem without such locks has none.
+    // On a filesystem that does not support fcntl(2) locks, the file is not locked.
     sys::lock::is_locked(file).unwrap_or(false)
 }
 
-/// A path that does not exist: its directory must exist, and it must not be a dangling link.
+/// Claims a path at which no file exists. The directory must exist, and the path must not be a
+/// dangling symbolic link.
 fn claim_new(path: &Path) -> Result<ClaimedImage, Refusal> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(Refusal::NotRegularFile { path: path.into() });
@@ -154,8 +158,8 @@ fn claim_new(path: &Path) -> Result<ClaimedImage, Refusal> {
     }
 }
 
-/// True if every byte of a file is zero. Holes are not read (lseek(2), `SEEK_DATA`; without support
-/// of the filesystem, everything counts as data).
+/// True if every byte of a file is zero. Holes are not read (lseek(2), `SEEK_DATA`). On filesystems
+/// without holes, the whole file is data.
 fn is_blank(file: &File) -> io::Result<bool> {
     let mut buffer = vec![0; READ_CHUNK];
     let mut position = 0;

@@ -1,10 +1,10 @@
-//! The lock that keeps other runs, formatting programs, and udev off a disk while it is claimed.
+//! Locks of a claimed disk, which prevent its use by other runs, formatting programs, and udev.
 //!
-//! Two flock(2) locks are taken, each for a different kind of program. The node of the whole disk
-//! is locked by the rule of systemd (Locking Block Device Access), which udev, sfdisk, and others
-//! follow. Since some mkfs programs lock the device themselves, that lock is released while a
-//! program runs ([`DiskLock::lend`]). The directory of the disk in sysfs is locked by fslab alone
-//! and stays locked, so that another run cannot claim the disk in that time.
+//! There are two flock(2) locks for each disk. The lock of the device node of the whole disk is the
+//! one defined by systemd (Locking Block Device Access), which udev, sfdisk, and other programs
+//! check. Some mkfs programs take this lock themselves, so fslab releases it while a program runs
+//! ([`DiskLock::lend`]). The lock of the sysfs directory of the disk is used by fslab only. It is
+//! held until the end of the run, so that another run cannot claim the disk while a program runs.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -21,17 +21,19 @@ use rustix::{
 
 use super::{Number, Refusal, Roots, block::Block};
 
-/// Pause between two attempts.
+/// Pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Attempts at the lock of other runs, which hold it to their end.
+/// Number of attempts for the lock of the sysfs directory. Few, because another run holds this lock
+/// until it ends.
 const RUN: u32 = 3;
-/// Attempts at the lock of the node, three seconds together: udev holds it while it probes a disk.
+/// Number of attempts for the lock of the device node, 3 s in total, because udev holds this lock
+/// while it probes a disk.
 const CLAIM: u32 = 60;
-/// Attempts after a program has ended. udev then probes what was written, which takes long on a
-/// slow disk with many partitions.
+/// Number of attempts for the lock of the device node after a program has ended, 30 s in total.
+/// udev then probes the written data, which takes long on a slow disk with many partitions.
 const RETURN: u32 = 600;
 
-/// The locks of a whole disk; released when the value is dropped.
+/// Locks of a whole disk; released when dropped.
 #[derive(Debug)]
 pub(crate) struct DiskLock {
     /// The disk.
@@ -43,8 +45,8 @@ pub(crate) struct DiskLock {
 }
 
 impl DiskLock {
-    /// Locks the disk that `block` is or is a partition of. If the disk has no node, as in some
-    /// containers, the node of the claimed device is locked, `claimed`.
+    /// Locks the whole disk of `block`. If the disk has no device node, as in some containers, the
+    /// node `claimed` of the claimed device is locked instead.
     pub(super) fn take(block: &Block, claimed: &Path, roots: &Roots) -> Result<Self, Refusal> {
         let disk = block.disk().unwrap_or_else(|| block.clone());
         let usual = roots.dev.join(disk.name());
@@ -65,15 +67,17 @@ impl DiskLock {
         Ok(lock)
     }
 
-    /// Releases the lock of the node, for a program that may take it itself.
+    /// Releases the lock of the device node, so that a program can take this lock.
     pub(crate) fn lend(&self) {
         if let Err(error) = flock(&self.node, FlockOperation::Unlock) {
             tracing::debug!(disk = self.name, %error, "not unlocked");
         }
     }
 
-    /// Takes the lock of the node again.
+    /// Takes the lock of the device node again, after a program has ended.
     ///
+    /// # Errors
+    /// [`Refusal::Locked`] if another process holds the lock for 30 s.
     pub(crate) fn take_back(&self) -> Result<(), Refusal> {
         self.wait_for(&self.node, RETURN)
     }
@@ -96,7 +100,8 @@ impl DiskLock {
 }
 
 impl Drop for DiskLock {
-    /// Closing alone releases nothing while a process that is being started shares the files.
+    /// Unlocks explicitly. Closing the files would not release the locks while a process between
+    /// fork and exec shares the open files.
     fn drop(&mut self) {
         for file in [&self.node, &self.run] {
             if let Err(error) = flock(file, FlockOperation::Unlock) {
@@ -112,9 +117,10 @@ fn open(path: PathBuf) -> Result<File, Refusal> {
     file.map_err(|source| Refusal::Open { path, source })
 }
 
-/// Name of the process that took a lock of an open file, by `/proc/locks` (proc(5)). The kernel
-/// hides processes of other PID namespaces there, and those of locks by open file description; a
-/// process may also have ended and left the lock to another one.
+/// Name and ID of the process that took a lock of an open file, from `/proc/locks` (proc(5)).
+/// "another process" if it is unknown: the kernel shows neither processes of other PID namespaces
+/// nor the owners of open file description locks, and a process may have ended after passing the
+/// lock to another process.
 pub(super) fn holder(file: &File, roots: &Roots) -> String {
     let text = fs::read_to_string(roots.proc.join("locks")).unwrap_or_default();
     let inode = file.metadata().map_or(0, |file| file.ino());

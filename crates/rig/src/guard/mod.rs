@@ -1,17 +1,18 @@
-//! Protection against overwriting data by mistake: decides which devices and images may be
-//! overwritten, and checks the location of the run file.
+//! Protection against overwriting data by mistake. The guard decides which devices and image files
+//! may be overwritten, and checks the location of the run file.
 //!
-//! The input is the path of a device or an image and the user's permission ([`Permission`]). The
-//! output is a claim ([`ClaimedDevice`], [`ClaimedImage`]) or a [`Refusal`] with reason and hint. A
-//! device in use (mounted anywhere, swap, below another device, open for writing, locked) and the
-//! device of `/` are rejected regardless of the permission. A device or image that contains data is
-//! rejected unless it is identified by a property of the hardware (serial number, WWID, model,
-//! backing file), not by a `/dev` path, which may be another disk after a reboot.
+//! Input: the path of a device or an image, and the user's permission ([`Permission`]). Output: a
+//! claim ([`ClaimedDevice`], [`ClaimedImage`]) or a [`Refusal`] with reason and hint. No permission
+//! allows a device that is in use (mounted anywhere, swap, below another device, open for writing,
+//! locked) or that contains the root filesystem. A device with data is rejected unless
+//! `--overwrite-device` names one of its properties (serial number, WWID, model, backing file). A
+//! `/dev` path is not accepted, because it may lead to another disk after a reboot. An image with
+//! data is rejected unless `--overwrite-device` names its path.
 //!
-//! The guard only reads and locks; it never writes, unmounts, detaches, or wipes. A lock stops only
-//! programs that check it; therefore [`ClaimedDevice::recheck`] runs before each destructive
-//! operation and not only at the start of a run, and the destructive methods of the host compare
-//! the [`Medium`] they have opened.
+//! The guard only reads and locks; it never writes, unmounts, detaches, or wipes. A lock has no
+//! effect on programs that do not check it. Therefore [`ClaimedDevice::recheck`] runs before each
+//! destructive operation, and the destructive methods of the host compare the opened device with
+//! the claimed [`Medium`].
 
 mod block;
 mod contents;
@@ -39,21 +40,21 @@ pub use self::{
 };
 pub use crate::medium::{Medium, Roots};
 
-/// Parses a mount table of any bytes.
+/// Parses any bytes as a mount table.
 #[cfg(any(test, feature = "simulated"))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     let _mounts = mounts::parse(bytes, None);
 }
 
-/// Permissions given by the user, and the file to protect besides the system.
+/// Permissions given by the user, and the run file, which must not be overwritten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
-    /// Names given with `--overwrite-device`: devices and images whose data may be overwritten. A
-    /// device is identified by its serial number, WWID, model, device-mapper name, or backing file,
-    /// and by `MAJOR:MINOR` only if none of these is unique; an image file is identified by its
-    /// path.
+    /// Names given with `--overwrite-device`, each of a device or an image whose data may be
+    /// overwritten. The name of a device is its serial number, WWID, model, device-mapper name, or
+    /// backing file, if no other disk has the same one. If none of these is unique, the name is
+    /// `MAJOR:MINOR`. The name of an image is its path.
     pub overwrite: Vec<String>,
-    /// Run file; it need not exist yet.
+    /// Path of the run file, which may not exist yet.
     pub store_file: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Mounted devices, their mount points, and the devices of `/`.
+//! Mounted devices, their mount points, and the devices below the root filesystem.
 //!
 //! Sources: proc(5) (`/proc/PID/mountinfo`), `fs/btrfs/sysfs.c` and `fs/bcachefs/sysfs.c` of the
 //! kernel for members of filesystems with several devices.
@@ -15,22 +15,23 @@ use super::{Number, Roots, block::Block};
 /// Line of a mountinfo file.
 #[derive(Clone, Debug)]
 pub(super) struct Mount {
-    /// Mount ID, unique in the machine while it exists.
+    /// Mount ID, unique on the machine while the mount exists.
     pub(super) id: u64,
-    /// Number of the filesystem: that of its device, or anonymous.
+    /// Device number of the filesystem: the number of its block device, or an anonymous number.
     pub(super) number: Number,
-    /// Mount point as seen by the process.
+    /// Mount point in the mount namespace of `process`.
     pub(super) point: PathBuf,
     /// Mount source in the format of the filesystem.
     source: PathBuf,
-    /// Process in whose mount namespace it was found; `None` for that of this process.
+    /// Process in whose mount namespace the mount was found; `None` for the namespace of this
+    /// process.
     process: Option<u32>,
 }
 
-/// All visible mounts.
+/// Mounts of all readable mount namespaces.
 pub(super) struct Mounts {
     mounts: Vec<Mount>,
-    /// Members of each mounted filesystem with several devices, with its name.
+    /// Name and member devices of each mounted filesystem with several devices.
     groups: Vec<(String, Vec<Number>)>,
     roots: Roots,
 }
@@ -40,7 +41,7 @@ pub(super) struct Mounts {
 pub(super) enum MountUse {
     /// Mount point in the mount namespace of this process.
     Local(PathBuf),
-    /// Description of any other mount.
+    /// Description of a mount in another namespace, or of a filesystem with several devices.
     Other(String),
 }
 
@@ -49,8 +50,9 @@ impl Mounts {
     /// members of mounted filesystems with several devices.
     ///
     /// # Errors
-    /// If the mountinfo of this process cannot be read. Other processes may be hidden or exit
-    /// during the check; an exclusive open detects the mounts missed there.
+    /// If the mountinfo of this process cannot be read. Mounts of other processes may be missed,
+    /// because a process may be hidden or exit during the check. A later exclusive open of the
+    /// device detects these mounts.
     pub(super) fn read(roots: &Roots) -> io::Result<Self> {
         let mut mounts = own(roots)?;
         let mut seen: HashSet<_> = namespace(&roots.proc.join("self")).into_iter().collect();
@@ -63,7 +65,7 @@ impl Mounts {
         Ok(Self { mounts, groups: groups(roots), roots: roots.clone() })
     }
 
-    /// Mount of `number`; a mount point in the namespace of this process is preferred.
+    /// Mount of the device `number`. Mounts in the namespace of this process are searched first.
     pub(super) fn use_of(&self, number: Number) -> Option<MountUse> {
         let mount = self.mounts.iter().find(|mount| self.devices_of(mount).contains(&number));
         match mount {
@@ -79,12 +81,13 @@ impl Mounts {
         }
     }
 
-    /// All devices that `/` depends on: those mounted there in the namespaces of this process and
-    /// of process 1, and all devices below. A whole disk is not included because of one of its
-    /// partitions.
+    /// All devices on which the root filesystem depends: the devices mounted at `/` in the mount
+    /// namespaces of this process and of process 1, and all devices below them. If `/` is on a
+    /// partition, its whole disk is not included.
     pub(super) fn under_root(&self) -> HashSet<Number> {
         let ours = self.mounts.iter().rfind(|mount| mount.process.is_none() && mount.is_root());
-        // The namespace of process 1 was skipped above if it is that of this process.
+        // [`Mounts::read`] skips process 1 if it has the mount namespace of this process, so its
+        // table is read again.
         let first = parse(&fs::read(self.roots.proc.join("1/mountinfo")).unwrap_or_default(), None);
         let first = first.iter().rfind(|mount| mount.is_root());
         let mut todo: Vec<_> =
@@ -98,11 +101,12 @@ impl Mounts {
         set
     }
 
-    /// Devices directly below one: its slaves, or the device with the backing file of a loop
-    /// device.
+    /// Devices directly below a device: its slaves, and, for a loop device, the backing device or
+    /// the device of the filesystem that contains the backing file.
     fn below(&self, number: Number) -> Vec<Number> {
         let Ok(block) = Block::find(number, &self.roots) else { return Vec::new() };
-        // sysfs lists the slaves of a mapped partition at its disk.
+        // For a partition, sysfs lists the slaves and the backing file in the directory of its
+        // disk.
         let disk = block.disk();
         let top = disk.as_ref().unwrap_or(&block);
         let mut below: Vec<_> = top.slaves().iter().map(|slave| slave.number).collect();
@@ -114,11 +118,11 @@ impl Mounts {
         below
     }
 
-    /// Devices of a mount: one, or all members of a filesystem with several devices.
+    /// Devices of a mount: one device, or all members of a filesystem with several devices.
     fn devices_of(&self, mount: &Mount) -> Vec<Number> {
         let mut devices = vec![mount.number];
         if mount.number.is_anonymous() {
-            // bcachefs joins all members in the source, separated by colons.
+            // The source of a bcachefs mount lists all members, separated by colons.
             let source = mount.source.to_string_lossy();
             let parts = source.split(':').filter(|part| part.starts_with('/'));
             devices
@@ -139,7 +143,7 @@ impl Mount {
     }
 }
 
-/// Mounts of the namespace of this process, in mount order.
+/// Mounts in the mount namespace of this process, in mount order.
 pub(super) fn own(roots: &Roots) -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read(roots.proc.join("self/mountinfo"))?, None))
 }
@@ -184,7 +188,7 @@ pub(super) fn parse(text: &[u8], process: Option<u32>) -> Vec<Mount> {
         .collect()
 }
 
-/// Mount namespace of a process: the text of its link.
+/// Mount namespace of a process, as the text of the link `ns/mnt`.
 fn namespace(process: &Path) -> Option<PathBuf> {
     fs::read_link(process.join("ns/mnt")).ok()
 }
@@ -196,7 +200,8 @@ fn groups(roots: &Roots) -> Vec<(String, Vec<Number>)> {
         let directories = fs::read_dir(roots.sys.join("fs").join(filesystem)).into_iter().flatten();
         for directory in directories.flatten() {
             let links = fs::read_dir(directory.path().join("devices")).into_iter().flatten();
-            // bcachefs has a directory `dev-N` per member, which contains the link `block`.
+            // For bcachefs there is a directory `dev-N` per member, with the link `block` to the
+            // device.
             let members = fs::read_dir(directory.path()).into_iter().flatten();
             let links = links.flatten().map(|link| link.path());
             let members = members.flatten().map(|member| member.path().join("block"));

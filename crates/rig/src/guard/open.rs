@@ -17,7 +17,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// File to which a link of `/proc/PID/fd` leads. Cached attributes are used, because a network
+    /// File to which a link in `/proc/PID/fd` leads. Cached attributes are used, because a network
     /// server may not respond.
     fn of_link(link: &Path) -> Option<Self> {
         let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
@@ -39,8 +39,8 @@ impl Node {
     }
 }
 
-/// First file of `wanted` that another process has open for writing, with a description of the
-/// process. Unreadable processes are skipped.
+/// Index of a file in `wanted` that another process has open for writing, and a description of the
+/// process; `None` if there is none. Processes that cannot be read are skipped.
 pub(super) fn writer(wanted: &[Node], roots: &Roots) -> Option<(usize, String)> {
     let others = processes(roots).into_iter().filter(|(id, _)| *id != std::process::id());
     for (id, directory) in others {
@@ -58,8 +58,8 @@ pub(super) fn writer(wanted: &[Node], roots: &Roots) -> Option<(usize, String)> 
     None
 }
 
-/// True if an open file may be written, from its `flags:` line (octal; the low two bits are the
-/// access mode of open(2), 0 meaning read only).
+/// True if a file is open for writing, according to the `flags:` line of its fdinfo file. The flags
+/// are octal; the two lowest bits are the access mode of open(2), and 0 means read-only.
 fn is_writable(fdinfo: &Path) -> bool {
     let text = fs::read_to_string(fdinfo).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));

@@ -1,12 +1,13 @@
-//! Reasons of the guard for rejecting a device, an image, or a path, one variant each, with a hint.
+//! Reasons for which the guard rejects a device, an image, or a path.
 
 use std::{io, path::PathBuf};
 
 use model::Bytes;
 use thiserror::Error;
 
-/// Reason for a rejection. `device` is a kernel name such as `sda`; `through` is the device in use,
-/// which may be `device` itself, a partition of it, or a device on top of it.
+/// Reason for a rejection, with a hint in the message. `device` is the kernel name of the rejected
+/// device, such as `sda`. `through` is the device that is in use: `device` itself, one of its
+/// partitions, its whole disk, or a device above or below it.
 #[derive(Debug, Error)]
 pub enum Refusal {
     /// The path cannot be opened or read.
@@ -27,7 +28,7 @@ pub enum Refusal {
         /// Path as given.
         path: PathBuf,
     },
-    /// The path leads to another device, or another medium, than when it was claimed.
+    /// The path leads to another device or another medium than at the time of the claim.
     #[error(
         "{} no longer leads to the device that was checked (was {device}, {was}; is {is}); \
          find out what changed it, and start again", .path.display()
@@ -57,7 +58,7 @@ pub enum Refusal {
         /// Kernel name.
         device: String,
     },
-    /// The root filesystem of this system is on it; no permission overrides this.
+    /// The root filesystem of this system is on the device. No permission overrides this.
     #[error(
         "{device} contains the root filesystem of this system (through {through}) and is never \
          overwritten; use another disk, or an image file (image_size = \"4GiB\")"
@@ -89,7 +90,7 @@ pub enum Refusal {
         device: String,
         /// Mounted device.
         through: String,
-        /// Mount namespace or filesystem.
+        /// Description of the mount, or name of the filesystem with several devices.
         by: String,
     },
     /// The device is used as swap.
@@ -100,7 +101,7 @@ pub enum Refusal {
         /// Swap device.
         through: String,
     },
-    /// A device-mapper, md, or bcache device is on top of it.
+    /// A device-mapper, md, or bcache device is on top of the device.
     #[error(
         "{device} is part of {holder} (through {through}); remove that first (vgchange -an, \
          cryptsetup close, mdadm --stop, dmsetup remove)"
@@ -110,10 +111,10 @@ pub enum Refusal {
         device: String,
         /// Device below the holder.
         through: String,
-        /// Device on top, with its device-mapper name if it has one.
+        /// Device on top, followed by its device-mapper name if there is one.
         holder: String,
     },
-    /// A loop device is attached to it.
+    /// A loop device is attached to the device.
     #[error(
         "{device} is the backing store of {loop_device} (through {through}); \
          detach that first: losetup -d /dev/{loop_device}"
@@ -126,7 +127,7 @@ pub enum Refusal {
         /// Loop device.
         loop_device: String,
     },
-    /// Another process may be writing to it.
+    /// Another process has the device open for writing.
     #[error(
         "{device} is open for writing (through {through}) in {program}; stop that program first"
     )]
@@ -138,7 +139,7 @@ pub enum Refusal {
         /// Name and ID of the process.
         program: String,
     },
-    /// Another process has locked its disk.
+    /// Another process has locked the disk of the device.
     #[error(
         "{device} is locked by {by}: another fslab run is using the disk, or a program formats or \
          partitions it; wait until it exits (see `lslocks` and `fuser -v /dev/{device}`)"
@@ -146,7 +147,7 @@ pub enum Refusal {
     Locked {
         /// Kernel name of the whole disk.
         device: String,
-        /// Name and ID of the process, if the kernel shows it.
+        /// Name and ID of the process, or "another process" if the kernel does not show it.
         by: String,
     },
     /// The kernel denies exclusive use, for a reason that no other check found.
@@ -173,16 +174,16 @@ to allow this, identify \
         device: String,
         /// Result of [`ClaimedDevice::describe`](super::ClaimedDevice::describe).
         description: String,
-        /// Name that allows it.
+        /// Name that allows overwriting the device if given with `--overwrite-device`.
         name: String,
     },
-    /// The state of the machine cannot be read, so its use cannot be ruled out.
+    /// The state of the machine cannot be read, so the device or file may be in use.
     #[error(
         "cannot check whether {subject} is in use, because {} cannot be read; \
          check that /proc, /sys, and /dev are mounted, and run as root", .path.display()
     )]
     Unreadable {
-        /// Subject of the check.
+        /// Checked device or file.
         subject: String,
         /// Unreadable file.
         path: PathBuf,
@@ -190,7 +191,7 @@ to allow this, identify \
         #[source]
         source: io::Error,
     },
-    /// The image path leads to a directory, a device, or a pipe.
+    /// The image path leads to a directory, a device, a pipe, or a dangling symbolic link.
     #[error(
         "{} exists and is not a regular file; use another name for the image, \
          or device = for a block device", .path.display()
@@ -199,8 +200,8 @@ to allow this, identify \
         /// Path as given.
         path: PathBuf,
     },
-    /// The existing file contains data but no filesystem. It is not an image, so it is never
-    /// overwritten.
+    /// The existing file contains data without a known signature. Such a file is not treated as an
+    /// image and is never overwritten.
     #[error(
         "{} exists and is not a disk image (it contains data, but no known signature); \
          use another file name, or delete it manually", .path.display()
@@ -217,7 +218,8 @@ to allow this, identify \
         /// Description of the use.
         by: String,
     },
-    /// The existing image has several names, under which another program may use it.
+    /// The existing image has several hard links. Another program may use the image by another
+    /// name.
     #[error(
         "the image {} has {links} names (hard links), and all of them would be overwritten; \
          use another file name, or remove the others (`find / -samefile {}`)",
@@ -226,7 +228,7 @@ to allow this, identify \
     ImageLinks {
         /// Path as given.
         path: PathBuf,
-        /// Number of names.
+        /// Number of hard links.
         links: u64,
     },
     /// The existing image contains data, and overwriting it was not allowed.
@@ -240,13 +242,13 @@ to allow this, identify \
         /// Signatures found.
         found: String,
     },
-    /// No loop device supports this size.
+    /// The image size is zero or not a multiple of 4 KiB.
     #[error("an image of {size} is not supported; use a multiple of 4KiB, greater than zero")]
     ImageSize {
         /// Size as given.
         size: Bytes,
     },
-    /// The filesystem below the images has too little free space.
+    /// The filesystem that contains the images has too little free space.
     #[error(
         "{} has {free} free, but the images need {needed}; free some space, use smaller images, \
          or use another directory", .directory.display()
@@ -256,10 +258,10 @@ to allow this, identify \
         directory: PathBuf,
         /// Free space.
         free: Bytes,
-        /// Required space, with reserve.
+        /// Required space, including the reserve.
         needed: Bytes,
     },
-    /// The images would be kept in memory, which is too small.
+    /// The images would be kept in memory, and too little memory is available.
     #[error(
         "{} is in memory: the images need {needed}, but {available} is available; \
          use a directory on a disk", .directory.display()
@@ -269,10 +271,10 @@ to allow this, identify \
         directory: PathBuf,
         /// Memory available without swapping.
         available: Bytes,
-        /// Required memory, with reserve.
+        /// Required memory, including the reserve.
         needed: Bytes,
     },
-    /// The images would be kept in memory, of which the run may use less than they need.
+    /// The images would be kept in memory, and the memory limit of the run is too low for them.
     #[error(
         "{} is in memory: the images need {needed}, which counts towards the limit of {limit} \
          (`storage.memory_limit`), and the kernel would kill the run; use a directory on a disk \
@@ -281,7 +283,7 @@ to allow this, identify \
     MemoryLimit {
         /// Directory for the images.
         directory: PathBuf,
-        /// Minimum amount of data written to them.
+        /// Estimate of the data written to the images before any workload.
         needed: Bytes,
         /// Memory limit of the run.
         limit: Bytes,
@@ -309,7 +311,7 @@ to allow this, identify \
 }
 
 impl Refusal {
-    /// For `map_err`: the state of the machine could not be read from `path`.
+    /// Returns a function for `map_err` that converts the error of reading `path`.
     pub(super) fn unreadable(
         subject: &str,
         path: impl Into<PathBuf>,

@@ -10,24 +10,26 @@ use super::{Refusal, Roots, store::nearest_existing};
 /// Filesystems in memory: tmpfs (with devtmpfs) and ramfs, by `f_type` (statfs(2)).
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Reserve for the metadata of the filesystem and for other users: this fraction of the image size.
+/// Reciprocal of the reserve, as a fraction of the image size. The reserve is for the metadata of
+/// the filesystem that contains the image, and for other users.
 const RESERVE_DIVISOR: u64 = 32;
 
-/// Estimate of the data that mkfs and mount write to a sparse image: this fraction of its size, at
-/// least [`SPARSE_MIN`], at most all of it. Inode tables of ext2 use 1/64, and journals have fixed
-/// minimum sizes, of which that of xfs is the largest (64 MiB, mkfs.xfs(8)).
+/// Reciprocal of the fraction of a sparse image that mkfs and mount are estimated to write. The
+/// estimate is at least [`SPARSE_MIN`] and at most the size of the image. Inode tables of ext2 use
+/// 1/64 of the size. Journals have fixed minimum sizes; the largest is that of xfs (64 MiB,
+/// mkfs.xfs(8)).
 const SPARSE_DIVISOR: u64 = 16;
-/// See [`SPARSE_DIVISOR`].
+/// Minimum estimate of the data that mkfs and mount write to a sparse image.
 const SPARSE_MIN: Bytes = Bytes::mib(128);
 
-/// Checks that `directory` (or its nearest existing parent) has space for images of `total` bytes
-/// together.
+/// Checks that `directory`, or its nearest existing parent, has space for images with a total size
+/// of `total`.
 ///
-/// Preallocated images need their size and a reserve of 1/32. Sparse images need the reserve and
-/// the data written by mkfs, estimated as a sixteenth of their size; the data of the workloads is
-/// checked by the estimate for the plan. The previous space `had` of an image counts as available.
-/// In memory, both the memory available without swapping (`MemAvailable`, proc(5)) and the limit of
-/// the mount apply.
+/// Preallocated images need their size and a reserve of 1/32 of the size. Sparse images need the
+/// reserve and space for the data that mkfs and mount write, estimated as 1/16 of the size. The
+/// data of the workloads is not included; it is part of the estimate for the plan. `had` is the
+/// space that an existing image uses already, which is not needed again. If the directory is in
+/// memory, the memory available without swapping (`MemAvailable`, proc(5)) must also be sufficient.
 ///
 /// # Errors
 /// [`Refusal::Space`], [`Refusal::Memory`]; [`Refusal::Open`] or [`Refusal::Unreadable`] if the
@@ -47,7 +49,7 @@ pub fn allocated(file: &Path) -> Bytes {
     Bytes(fs::metadata(file).map_or(0, |file| file.blocks().saturating_mul(512)))
 }
 
-/// As [`space_for_images`], with the memory of the given machine.
+/// Checks the space as [`space_for_images`] does, with the available memory read below `roots`.
 pub(super) fn space_within(
     directory: &Path,
     total: Bytes,
@@ -63,7 +65,7 @@ pub(super) fn space_within(
     let unit = u64::try_from(facts.f_frsize).unwrap_or(0);
     let unit = if unit == 0 { u64::try_from(facts.f_bsize).unwrap_or(0) } else { unit };
     let free = Bytes(facts.f_bavail.saturating_mul(unit));
-    // A mount without size limit (ramfs, tmpfs with size=0) reports no size.
+    // A mount without a size limit (ramfs, tmpfs with size=0) reports a size of 0.
     if facts.f_blocks > 0 && free < needed {
         return Err(Refusal::Space { directory: directory.into(), free, needed });
     }
@@ -76,7 +78,7 @@ pub(super) fn space_within(
     Ok(())
 }
 
-/// Estimate of the data written to images of `total` bytes together before any workload.
+/// Estimate of the data written before any workload to images with a total size of `total`.
 fn written(total: Bytes, allocation: Allocation) -> Bytes {
     match allocation {
         Allocation::Preallocated => total,
@@ -84,11 +86,12 @@ fn written(total: Bytes, allocation: Allocation) -> Bytes {
     }
 }
 
-/// Checks that images of `total` bytes together do not exceed the memory `limit` of the run if they
-/// are in memory. Pages of a file in memory are charged to the group that first touches them
-/// ("Shared Page Accounting", Documentation/admin-guide/cgroup-v1/memory.rst), which is the run,
-/// because each new filesystem gets a newly allocated image. They cannot be written back, so the
-/// kernel would kill the run.
+/// Checks that images in memory with a total size of `total` need less memory than the `limit` of
+/// the run; images on a disk always pass. Pages of a file in memory are charged to the control
+/// group that first touches them ("Shared Page Accounting",
+/// Documentation/admin-guide/cgroup-v1/memory.rst). This is the group of the run, because the space
+/// of an image is allocated again for each new filesystem. Such pages cannot be written back, so at
+/// the limit the kernel would kill the run.
 ///
 /// # Errors
 /// [`Refusal::MemoryLimit`]; [`Refusal::Open`] if the values are not available.
@@ -109,12 +112,12 @@ pub fn images_within_limit(
 
 /// True if a filesystem keeps its files in memory.
 fn in_memory(facts: &StatFs) -> bool {
-    // The sign of `f_type` differs between machines; the magic numbers are 32 bits wide.
+    // `f_type` is signed on some architectures, and magic numbers have 32 bits.
     let kind = u64::try_from(i128::from(facts.f_type) & 0xffff_ffff).unwrap_or(0);
     IN_MEMORY.contains(&kind)
 }
 
-/// Memory available without swapping.
+/// Memory available without swapping (`MemAvailable` of /proc/meminfo).
 fn available_memory(directory: &Path, roots: &Roots) -> Result<Bytes, Refusal> {
     let path = roots.proc.join("meminfo");
     let text = fs::read_to_string(&path)
@@ -122,6 +125,6 @@ fn available_memory(directory: &Path, roots: &Roots) -> Result<Bytes, Refusal> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     // The unit is always `kB` and always means KiB.
     let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok());
-    // Kernels before 3.14 have no such line; the memory then counts as sufficient.
+    // Kernels before 3.14 have no such line; the check of the memory then always passes.
     Ok(Bytes(kib.map_or(u64::MAX, |kib: u64| kib.saturating_mul(1024))))
 }

@@ -1,5 +1,5 @@
-//! Location of the run file: never on a device that the run overwrites, nor on the filesystem under
-//! test.
+//! Checks of the location of the run file, which must not be on a device that the run overwrites,
+//! nor on the filesystem under test.
 
 use std::{
     fs, io,
@@ -14,14 +14,16 @@ use super::{
     mounts::{self, Mount},
 };
 
-/// Checks that the run file is not on the filesystem mounted at `target_mount`, regardless of the
-/// mount or subvolume through which it is reached.
+/// Checks that the run file is not on the filesystem mounted at `target_mount`. Other mounts and
+/// subvolumes of this filesystem are also rejected.
 ///
-/// If the file does not exist yet, its directory counts. Filesystems are compared by the number in
-/// mountinfo, because `stat(2)` returns a separate number for each btrfs subvolume.
+/// If the file does not exist yet, its nearest existing parent is checked. Filesystems are compared
+/// by the device number in mountinfo, because `stat(2)` returns another number for each btrfs
+/// subvolume.
 ///
 /// # Errors
-/// [`Refusal::StoreOnTarget`]; [`Refusal::Open`] if one of the two cannot be read.
+/// [`Refusal::StoreOnTarget`]; [`Refusal::Open`] or [`Refusal::Unreadable`] if a path or the mount
+/// table cannot be read.
 pub fn store_outside(store_file: &Path, target_mount: &Path) -> Result<(), Refusal> {
     let roots = Roots::default();
     let table = roots.proc.join("self/mountinfo");
@@ -39,8 +41,9 @@ pub fn store_outside(store_file: &Path, target_mount: &Path) -> Result<(), Refus
     Ok(())
 }
 
-/// Number of the filesystem of `path`. Requires `STATX_MNT_ID` (Linux 5.8); without it, or if the
-/// mount is not visible, the number from `stat(2)`.
+/// Device number of the filesystem that contains `path`, from mountinfo. If the kernel has no
+/// `STATX_MNT_ID` (before Linux 5.8), or if the mount is not in the table, the number is from
+/// `stat(2)`.
 fn filesystem(path: &Path, mounts: &[Mount]) -> io::Result<Number> {
     let facts = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
     let known = facts.stx_mask & StatxFlags::MNT_ID.bits() != 0;
@@ -51,18 +54,18 @@ fn filesystem(path: &Path, mounts: &[Mount]) -> io::Result<Number> {
     }
 }
 
-/// The path itself, or its nearest existing parent.
+/// The path itself if it exists, otherwise its nearest existing parent.
 pub(super) fn nearest_existing(path: &Path) -> PathBuf {
     let exists = path.ancestors().find(|ancestor| ancestor.exists());
     exists.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")).into()
 }
 
-/// True if `store_file` is the node of this device.
+/// True if `store_file` is a device node of this device.
 pub(super) fn is_device(store_file: &Path, device: Number) -> bool {
     Number::at(store_file) == Some(device)
 }
 
-/// True if both paths lead to the same file, or will when it is created.
+/// True if both paths lead to the same file, or would lead to the same file if it existed.
 pub(super) fn is_same_file(store_file: &Path, other: &Path) -> bool {
     let resolved = |path: &Path| {
         let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());

@@ -1,6 +1,7 @@
-//! Detection of current use of a block device or a file: mounts, swap, devices on top, processes.
+//! Detection of the current use of a block device or a file: mounts, swap, devices on top, and
+//! processes that write.
 //!
-//! Each check reads the kernel's tables again and caches nothing. Source: proc(5) for
+//! Each check reads the tables of the kernel again; nothing is cached. Source: proc(5) for
 //! `/proc/swaps`.
 
 use std::{
@@ -18,28 +19,28 @@ use super::{
     open::{Node, writer},
 };
 
-/// Relation of a device to the one below it.
+/// Relation of a device to the device below it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Link {
     Holder,
     Loop,
-    /// A partition of a device on top.
+    /// A partition of a device that is on top of the checked device.
     Partition,
 }
 
-/// Device on top of the checked one.
+/// Device on top of the checked device or of one of the devices in its [`footprint`].
 struct Upper {
-    /// Part of the checked device below it.
+    /// Name of the device in the [`footprint`] on which this device depends.
     base: String,
     block: Block,
     link: Link,
 }
 
-/// Checks that no process uses `block`, nor anything that would be overwritten with it
-/// ([`footprint`]).
+/// Checks that neither `block` nor a device that would be overwritten together with it
+/// ([`footprint`]) is in use.
 ///
 /// # Errors
-/// The first use found, the most severe first.
+/// The first use found. The checks are ordered by severity, starting with the root filesystem.
 pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
     let device = block.name();
     let mounts = Mounts::read(roots)
@@ -86,11 +87,12 @@ pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Devices that are overwritten together with `block`, which is the first of them.
+/// Devices that are overwritten together with `block`. The first one is `block` itself.
 ///
-/// For a whole disk, these are its partitions; for a partition, its whole disk (a filesystem or a
-/// loop device may span it), but not the other partitions. For a loop device, these are its backing
-/// device or file and all other loop devices attached to the same: the kernel does not claim them.
+/// For a whole disk, the others are its partitions. For a partition, the other is its whole disk,
+/// which a filesystem or a loop device may use as a whole; the other partitions are not included.
+/// For a loop device, the others are its backing device and all loop devices attached to the same
+/// backing file, because the kernel does not claim them.
 fn footprint(block: &Block, roots: &Roots) -> Vec<Block> {
     let loops = Block::attached_loops(roots);
     let mut found: Vec<Block> = Vec::new();
@@ -112,18 +114,19 @@ fn footprint(block: &Block, roots: &Roots) -> Vec<Block> {
     found
 }
 
-/// Files through which a process may write to a device, with names: the device, the character
-/// devices of its disk, and the backing file of a loop device.
+/// Files through which a process may write to a device, with names for messages: the device node,
+/// the character devices of its disk, and the backing file of a loop device.
 fn nodes(part: &Block, roots: &Roots) -> Vec<(String, Node)> {
     let generic = part.generic().into_iter().map(|(name, number)| (name, Node::Char(number)));
     let file = part.backing_identity(roots).map(|file| (part.name(), file));
     [(part.name(), Node::Block(part.number))].into_iter().chain(generic).chain(file).collect()
 }
 
-/// Description of the use of a regular file as storage; `None` if it is not used.
+/// Description of the current use of a regular file: attached to a loop device, used as swap, or
+/// open for writing in another process. `None` if the file is not in use.
 ///
 /// # Errors
-/// If the kernel's tables cannot be read.
+/// [`Refusal::Unreadable`] if the file or `/proc/swaps` cannot be read.
 pub(super) fn user_of_file(path: &Path, roots: &Roots) -> Result<Option<String>, Refusal> {
     let subject = path.display().to_string();
     let wanted = fs::metadata(path).map_err(Refusal::unreadable(&subject, path))?;
@@ -146,11 +149,11 @@ pub(super) fn user_of_file(path: &Path, roots: &Roots) -> Result<Option<String>,
     Ok(program.map(|(_, program)| format!("open in {program}")))
 }
 
-/// Result of `check`, unless it changes within half a second.
+/// Last result of `check` if ten calls within half a second all returned a use; `None` as soon as
+/// one call returns `None`.
 ///
-/// Programs that search for a device open others briefly: losetup(8) opens loop devices for writing
-/// and claims them until it finds a free one. A use found ten times within half a second is
-/// permanent.
+/// Some programs use other devices briefly while they search for one. For example, losetup(8) opens
+/// loop devices for writing and claims them until it finds a free one. Such uses are ignored.
 pub(super) fn persistent<T>(mut check: impl FnMut() -> Option<T>) -> Option<T> {
     const CHECKS: u32 = 10;
     const PAUSE: Duration = Duration::from_millis(50);
@@ -191,14 +194,15 @@ fn above(footprint: &[Block], roots: &Roots) -> Vec<Upper> {
     found
 }
 
-/// Swap files and devices; the list is the same in all namespaces.
+/// Swap files and devices. The kernel shows the same list in all namespaces.
 fn swaps(roots: &Roots) -> io::Result<Vec<PathBuf>> {
     let text = fs::read_to_string(roots.proc.join("swaps"))?;
     let names = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     Ok(names.map(|name| roots.resolve(&unescape(name))).collect())
 }
 
-/// True if `path` is the node of `block`; compared by name if the path does not exist here.
+/// True if `path` is a device node of `block`. If there is no block device at `path`, its name is
+/// compared with the name of `block`.
 fn is_node_of(path: &Path, block: &Block, roots: &Roots) -> bool {
     match Number::at(path) {
         Some(number) => number == block.number,
