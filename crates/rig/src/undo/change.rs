@@ -1,6 +1,6 @@
 //! Changes to a machine, with the data required to undo them.
 //!
-//! These types are the format of the journal. The undo itself is in [`super::revert`].
+//! These types are the format of the journal. The undo is in [`super::revert`].
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::host::{Host, Identity};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum Change {
-    /// A directory was created. Undone if it is empty and the path leads to this directory.
+    /// A directory was created. Undo removes the directory if it is empty and the path leads to it.
     Directory {
         /// Path.
         path: PathBuf,
@@ -20,8 +20,8 @@ pub enum Change {
         #[serde(default)]
         identity: Option<Identity>,
     },
-    /// A directory was created and filled by a workload. Undone only if it contains the marker and
-    /// the path leads to this directory.
+    /// A directory was created, which a workload may fill. Undo removes the directory tree if it
+    /// contains the marker and the path leads to it.
     Tree {
         /// Path; the name begins with [`PREFIX`].
         path: PathBuf,
@@ -31,34 +31,35 @@ pub enum Change {
         #[serde(default)]
         identity: Option<Identity>,
     },
-    /// An image file was created. Undone if the path leads to this file.
+    /// An image file was created. Undo removes the file if the path leads to it.
     Image {
         /// Path; the name begins with [`PREFIX`].
         path: PathBuf,
         /// Identity; `None` until it is created.
         identity: Option<Identity>,
     },
-    /// A file was attached to loop devices. Undone for every device with this backing file.
+    /// A file was attached to a loop device. Undo detaches every loop device with this backing
+    /// file.
     Loops {
         /// Path of the file.
         image: PathBuf,
         /// Identity of the file.
         identity: Identity,
-        /// Number of a loop device created for it; `None` until known.
+        /// Number of the loop device if the device was created for this file; `None` until known.
         made: Option<u32>,
     },
-    /// A filesystem was mounted on a mount point of fslab.
+    /// A filesystem was mounted on a mount point of fslab. Undo unmounts it.
     Mount {
         /// Mount point.
         target: PathBuf,
         /// Name in `/proc/filesystems`.
         fstype: String,
-        /// Device number in mountinfo; `None` until it is mounted, and in journals of older
-        /// versions.
+        /// Device number in mountinfo; `None` until the filesystem is mounted, and in journals of
+        /// older versions.
         #[serde(default)]
         device: Option<String>,
     },
-    /// A device was created on top of others: an array or a mapped device. Undone for the device
+    /// An array or a mapped device was created on top of other devices. Undo removes the device
     /// with this UUID.
     Layer {
         /// Kind of device.
@@ -67,49 +68,52 @@ pub enum Change {
         name: String,
         /// Generated UUID of the array or the mapped device.
         uuid: String,
-        /// Members of an array; their superblocks would allow it to be assembled again.
+        /// Members of an array. Undo wipes their superblocks, so that the array is not assembled
+        /// again.
         members: Vec<PathBuf>,
     },
-    /// Faults of a mapped device were enabled. Undone by disabling them, for the device with this
+    /// Faults of a mapped device were enabled. Undo disables the faults of the device with this
     /// UUID.
     Fault {
         /// Name; begins with [`PREFIX`].
         name: String,
         /// Generated UUID.
         uuid: String,
-        /// Table without faults; `None` for a `dust` device, which is disabled by a message.
+        /// Device-mapper table without faults; `None` for a `dust` device, whose faults are
+        /// disabled by a message.
         sound: Option<String>,
     },
-    /// A setting was changed. Undone unless another process has changed it since, which is
-    /// detectable if the kernel does not change it by itself.
+    /// A setting was changed. Undo restores the old value, unless another process has changed the
+    /// setting since.
     Setting {
         /// File of the setting.
         path: PathBuf,
-        /// Text that restores it.
+        /// Text that restores the setting.
         before: String,
         /// Value read back after the change; `None` until known.
         after: Option<String>,
-        /// True if the kernel may change it by itself, so that a value other than `after` does not
-        /// indicate a change by another process.
+        /// True if the kernel may change the setting by itself. A value other than `after` then
+        /// does not mean that another process changed the setting, and undo always restores it.
         #[serde(default)]
         moves: bool,
         /// Undone only if this setting has this value; `None`: always.
         #[serde(default)]
         basis: Option<ParentSetting>,
     },
-    /// Settings that another change may disturb. Undone by restoring those that differ.
+    /// Settings that a later change may alter. Undo restores those that have another value.
     Kept {
-        /// Files and their values.
+        /// Files of the settings, and their values before the later change.
         values: Vec<(PathBuf, String)>,
         /// Undone only if this setting has this value; `None`: always.
         #[serde(default)]
         basis: Option<ParentSetting>,
     },
-    /// A control group was created and processes were moved into it. Undone by moving them back.
+    /// A control group was created and processes were moved into it. Undo moves the processes back
+    /// and removes the group.
     Group {
         /// Directory.
         path: PathBuf,
-        /// Directory of the group they came from.
+        /// Directory of the group from which the processes were moved.
         home: PathBuf,
         /// Identity; `None` until it is created, and in journals of older versions.
         #[serde(default)]
@@ -117,13 +121,13 @@ pub enum Change {
     },
 }
 
-/// Setting on which other settings depend, as `nr_requests` depends on the scheduler: their values
-/// are meaningful only while it is unchanged.
+/// Setting on which other settings depend, as `nr_requests` depends on `scheduler`. The dependent
+/// settings are restored only if this setting has the recorded value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentSetting {
     /// File of the setting.
     pub path: PathBuf,
-    /// Required value.
+    /// Value that the setting must have.
     pub value: String,
 }
 
@@ -138,7 +142,8 @@ pub enum Built {
 }
 
 impl Change {
-    /// The change of a setting with an updated value, and its file; `None` for other changes.
+    /// The change of a setting with `now` as its value after the change, and the file of the
+    /// setting; `None` for other kinds of changes.
     pub(crate) fn with_value_read(self, now: Option<String>) -> Option<(PathBuf, Self)> {
         match self {
             Self::Setting { path, before, after: _, moves, basis } => {
@@ -157,7 +162,7 @@ impl Change {
         }
     }
 
-    /// Description of the change.
+    /// Short description of the change, for messages.
     pub fn describe(&self) -> String {
         match self {
             Self::Directory { path, .. } => format!("directory {}", path.display()),
@@ -177,7 +182,8 @@ impl Change {
         }
     }
 
-    /// True if it can be undone only while that setting is in effect.
+    /// True if `other` is a change of the setting on which this change depends. This change must
+    /// then be undone before `other`.
     pub(super) fn depends_on(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -188,7 +194,8 @@ impl Change {
         }
     }
 
-    /// True if a mount may depend on it, so that it has to stay while mounted.
+    /// True if a mounted filesystem may depend on the change. Such a change is not undone while a
+    /// mount, a loop device, or a layer could not be removed.
     pub(super) fn may_be_mounted(&self) -> bool {
         match self {
             Self::Directory { .. }
@@ -204,8 +211,8 @@ impl Change {
         }
     }
 
-    /// Updates device numbers, which may change with a reboot. A file or directory with the same
-    /// inode number and a name generated for this run is the same one.
+    /// Updates the device number in the recorded identity, which may change with a reboot. The file
+    /// at the path is the recorded one if it has the same inode number.
     pub(super) fn renumber(&mut self, host: &dyn Host) {
         if let Self::Image { path, identity: Some(identity) }
         | Self::Directory { path, identity: Some(identity) }
@@ -217,8 +224,8 @@ impl Change {
         }
     }
 
-    /// True if a reboot undoes it. The superblocks of an array remain, and udev may have assembled
-    /// it again.
+    /// True if a reboot undoes the change. An array is not undone by a reboot: its superblocks
+    /// remain, and udev may have assembled it again.
     pub(super) fn undone_by_reboot(&self) -> bool {
         match self {
             Self::Directory { .. }

@@ -1,5 +1,5 @@
-//! Undo of arrays and mapped devices. A device is identified by the UUID generated for it,
-//! regardless of its current name; devices with other UUIDs are skipped.
+//! Undo of arrays and mapped devices. Devices are identified by the UUID that fslab generated for
+//! them, not by name. Devices with other UUIDs are not changed.
 
 use std::{
     io,
@@ -27,10 +27,10 @@ pub(super) fn mapped(host: &dyn Host, uuid: &str) -> Result<(), String> {
     Err(format!("{failure}; stop the processes that use it, then run `fslab clean`"))
 }
 
-/// Disables the faults of the mapped device with this UUID: with the given table or, for a `dust`
-/// device, by a message.
+/// Disables the faults of the mapped device with this UUID. `table` is the table without faults;
+/// `None` for a `dust` device, whose faults are disabled by a message.
 ///
-/// The filesystem is not frozen (`--nolockfs`), because after an error the freeze may hang.
+/// The filesystem is not frozen (`--nolockfs`), because the freeze may hang after an I/O error.
 pub(super) fn sound(host: &dyn Host, uuid: &str, table: Option<&str>) -> Result<(), String> {
     let Some(name) = device_name(host, uuid)? else { return Ok(()) };
     let commands: &[(&[&str], &str)] = match table {
@@ -57,12 +57,12 @@ pub(super) fn sound(host: &dyn Host, uuid: &str, table: Option<&str>) -> Result<
 
 /// Name of the mapped device with this UUID; `None` if there is none.
 fn device_name(host: &dyn Host, uuid: &str) -> Result<Option<String>, String> {
-    // Without the driver there cannot be mapped devices.
+    // Without the device mapper there are no mapped devices.
     let drivers = if_exists(host.read(Path::new("/proc/misc")), "/proc/misc")?.unwrap_or_default();
     if !drivers.lines().any(|line| line.split_whitespace().next_back() == Some("device-mapper")) {
         return Ok(None);
     }
-    // dmsetup is used, because sysfs does not list a device whose table was never loaded.
+    // dmsetup(8) is used because sysfs does not show a device whose table was never loaded.
     let list = ["dmsetup", "info", "--columns", "--noheadings", "--options", "name,uuid"];
     let list = run(host, &list)?;
     let ours = |line: &str| {
@@ -75,10 +75,11 @@ fn device_name(host: &dyn Host, uuid: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Stops the array with this UUID and wipes its superblocks, so that it is not assembled again.
+/// Stops the array with this UUID and wipes the superblocks of its members, so that the array is
+/// not assembled again.
 ///
-/// udev probes every member that was written to and may assemble the array again in between;
-/// therefore arrays are listed again after each attempt.
+/// udev probes every member after a write and may assemble the array again. Therefore each attempt
+/// lists the arrays again.
 pub(super) fn array(host: &dyn Host, uuid: &str, members: &[PathBuf]) -> Result<(), String> {
     let arrays = || -> Result<Vec<String>, String> {
         let names = if_exists(host.list(Path::new(CLASS)), CLASS)?.unwrap_or_default();
@@ -103,7 +104,7 @@ pub(super) fn array(host: &dyn Host, uuid: &str, members: &[PathBuf]) -> Result<
             if !has_uuid(host, "--detail", &node, uuid)? {
                 continue;
             }
-            // After a reboot the members may have other names.
+            // The current members are added, because their names may have changed with a reboot.
             let slaves = Path::new(CLASS).join(&name).join("slaves");
             for below in if_exists(host.list(&slaves), &name)?.unwrap_or_default() {
                 let member = format!("/dev/{below}");
@@ -135,15 +136,15 @@ pub(super) fn array(host: &dyn Host, uuid: &str, members: &[PathBuf]) -> Result<
     Err(format!("{failure}; stop the processes that use it, then run `fslab clean`"))
 }
 
-/// True if an array, or the superblock of a member, has this UUID (mdadm(8), `--export`). False for
-/// other devices and for those that no longer exist.
+/// True if an array (`--detail`) or the superblock of a member (`--examine`) has this UUID
+/// (mdadm(8), `--export`). False for any other device, and for one that no longer exists.
 fn has_uuid(host: &dyn Host, query: &str, node: &str, uuid: &str) -> Result<bool, String> {
     let output = run(host, &["mdadm", query, "--export", node])?;
     Ok(output.stdout.lines().any(|line| line.trim().strip_prefix("MD_UUID=") == Some(uuid)))
 }
 
-/// Result for something that may not exist. Other errors are not treated as absence, because the
-/// undo would then be incomplete.
+/// Result of an operation on a file that may not exist; `None` if it does not exist. Any other
+/// error is returned, because ignoring it could leave the undo incomplete.
 fn if_exists<T>(answer: io::Result<T>, what: &str) -> Result<Option<T>, String> {
     match answer {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -1,5 +1,5 @@
-//! Other runs on this machine: active ones, and dead ones that left settings changed. System
-//! settings affect all processes of the machine.
+//! Other runs on this machine that may affect results: active runs, and dead runs that left system
+//! settings changed.
 
 use std::{fs, io, path::Path};
 
@@ -17,8 +17,8 @@ pub struct OtherRun {
     pub settings: Vec<String>,
 }
 
-/// Lists other runs that are active or left system settings changed. Unreadable journals are
-/// skipped; `fslab clean` reports them.
+/// Lists runs that are active or that left system settings changed. Journals that cannot be read
+/// are skipped; `fslab clean` reports them.
 pub fn others(host: &dyn Host, state: &Path) -> Vec<OtherRun> {
     let Ok(entries) = fs::read_dir(state.join(JOURNALS)) else { return Vec::new() };
     let mut others: Vec<OtherRun> = entries
@@ -35,7 +35,7 @@ pub fn others(host: &dyn Host, state: &Path) -> Vec<OtherRun> {
     others
 }
 
-/// Returns whether the run of a journal is active, and the text of the journal.
+/// Returns the text of a journal, and true if its run is active.
 fn inspect(path: &Path) -> io::Result<(bool, String)> {
     let file = fs::File::open(path)?;
     let alive = match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared) {
@@ -48,7 +48,7 @@ fn inspect(path: &Path) -> io::Result<(bool, String)> {
     Ok((alive, String::from_utf8_lossy(&fs::read(path)?).into_owned()))
 }
 
-/// System settings that are changed according to a journal.
+/// Descriptions of the changes of system settings that are open according to a journal.
 fn settings(host: &dyn Host, text: &str) -> Vec<String> {
     let mut open: Vec<(Step, Change)> = Vec::new();
     for line in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {

@@ -1,7 +1,7 @@
 //! Directory of the journals: default path, ownership check, and creation.
 //!
-//! Undo executes the lines of a journal, so a journal writable by another user would grant that
-//! user the rights of this one.
+//! Undo executes the lines of a journal. If another user could write a journal, this user would
+//! gain the rights of the user who runs fslab.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -30,9 +30,9 @@ pub fn default_state_directory(host: &dyn Host) -> Result<PathBuf, RigError> {
     state.map(|state| state.join("fslab")).ok_or(RigError::NoHome)
 }
 
-/// Checks that the state directory belongs to the effective user and, for root, that no other user
-/// can write to it or replace it, for example as the owner of a parent directory. A directory that
-/// does not exist passes if it can be created under these conditions.
+/// Checks that the state directory belongs to the effective user. For root, also checks that no
+/// other user can write to the directory or replace it, for example as the owner of a parent
+/// directory. A directory that does not exist passes if its existing parents meet these conditions.
 ///
 /// # Errors
 /// [`RigError::State`] with the reason.
@@ -62,10 +62,11 @@ pub fn check_state_directory(state: &Path) -> Result<(), RigError> {
     }
 }
 
-/// Checks the state directory and creates it if missing, so that it survives a power loss.
+/// Checks the state directory. A missing directory is created and synced.
 ///
 /// # Errors
-/// [`RigError::State`], and [`RigError::Journal`] if it cannot be created.
+/// [`RigError::State`] if the check fails, and [`RigError::Journal`] if the directory cannot be
+/// created.
 pub fn make_state_directory(state: &Path) -> Result<(), RigError> {
     check_state_directory(state)?;
     make_durable(state, &mut sync)
@@ -77,8 +78,8 @@ pub(super) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Creates a directory and its parents, closed to other users. Each new directory is synced, and so
-/// is its parent, which contains its name.
+/// Creates a directory and its parents with mode 0700. Each new directory is synced, and then its
+/// parent, which contains the name of the directory.
 pub(super) fn make_durable(
     path: &Path,
     sync: &mut dyn FnMut(&Path) -> io::Result<()>,
@@ -87,7 +88,7 @@ pub(super) fn make_durable(
     let missing: Vec<&Path> = path.ancestors().take_while(|above| !above.exists()).collect();
     for directory in missing.into_iter().rev() {
         match DirBuilder::new().mode(0o700).create(directory) {
-            // Another run created it in the meantime.
+            // Another run has created the directory since the check.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }

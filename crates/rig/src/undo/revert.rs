@@ -1,4 +1,4 @@
-//! Undo of each kind of change: idempotent, and only if the target is still the same.
+//! Undo of each kind of change. Undo is idempotent, and a target that was replaced is not changed.
 
 use std::{
     io,
@@ -14,12 +14,12 @@ use crate::{
     sysfs::selected,
 };
 
-/// Number and interval of retries for something that is busy: 5 s in total, for files that udev, a
-/// shell, or an exiting process holds open briefly.
+/// Number of attempts for a target that is busy. With [`PAUSE`], they take 5 s, because udev, a
+/// shell, or an exiting process may keep a file open briefly.
 pub(crate) const TRIES: u32 = 50;
 pub(crate) const PAUSE: Nanos = Nanos(100_000_000);
 
-/// Directories with files of settings, besides control groups.
+/// Directories that contain the files of settings, except those of control groups.
 const SETTINGS: [&str; 2] = ["/sys", "/proc/sys"];
 /// Filesystem types of control groups (cgroups(7)).
 const GROUPS: [&str; 2] = ["cgroup", "cgroup2"];
@@ -29,11 +29,11 @@ const GROUPS: [&str; 2] = ["cgroup", "cgroup2"];
 pub(crate) enum Outcome {
     /// The change is undone, was never made, or its target no longer exists.
     Undone,
-    /// The change is skipped permanently, with the reason.
+    /// The change was not undone and is not retried. Contains the reason.
     Skipped(String),
 }
 
-/// Undoes a change. A target that no longer exists, or was replaced, counts as undone.
+/// Undoes a change. If the target no longer exists or was replaced, the change counts as undone.
 ///
 /// # Errors
 /// The reason and a hint.
@@ -70,14 +70,14 @@ fn gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
 }
 
-/// True if the path leads to another file or directory than the one created.
+/// True if the path leads to another file or directory than the created one.
 fn replaced(host: &dyn Host, path: &Path, identity: Option<Identity>) -> bool {
     let is_other = |made| host.entry(path).is_ok_and(|entry| entry.identity != made);
     identity.is_some_and(is_other)
 }
 
-/// Removes a directory if it is empty. If its name was reused, the directory created by fslab no
-/// longer exists.
+/// Removes a directory if it is empty. If the path leads to another directory, the one created by
+/// fslab no longer exists.
 fn directory(host: &dyn Host, path: &Path, identity: Option<Identity>) -> Result<(), String> {
     if replaced(host, path, identity) {
         return Ok(());
@@ -111,7 +111,7 @@ fn image(host: &dyn Host, path: &Path, identity: Option<Identity>) -> Result<(),
     };
     let ours = match identity {
         Some(identity) => entry.identity == identity,
-        // Killed between its creation and the record of its identity: the file is empty, with a
+        // If the run was killed before it recorded the identity, the file is empty and has a
         // generated name.
         None => entry.kind == EntryKind::File && entry.size.0 == 0,
     };
@@ -121,7 +121,8 @@ fn image(host: &dyn Host, path: &Path, identity: Option<Identity>) -> Result<(),
     if !ours || !generated(path) {
         return Err("it is not certain that fslab created it; if so, remove it manually".into());
     }
-    // A file that reused the name since then is not removed.
+    // The identity is compared again, so that a file that has replaced the image since is not
+    // removed.
     host.remove_same(path, entry.identity).map(drop).map_err(|error| error.to_string())
 }
 
@@ -140,7 +141,8 @@ fn detach(host: &dyn Host, image: &Path, identity: Identity) -> Result<(), Strin
             return Ok(());
         }
         for device in ours {
-            // A device that is open is detached when its last user closes it, so check again.
+            // The kernel detaches an open device when its last user closes it, so the device is
+            // checked again.
             match host.detach_loop(device, identity) {
                 Ok(()) => failure = format!("{} is still in use", device.display()),
                 Err(error) => failure = format!("{}: {error}", device.display()),
@@ -154,7 +156,7 @@ fn detach(host: &dyn Host, image: &Path, identity: Identity) -> Result<(), Strin
     Err(format!("{failure}; stop the processes that use it, then run `fslab clean`"))
 }
 
-/// Removes a loop device created for an image, unless another process uses it now.
+/// Removes a loop device created for an image, unless it is attached to another file now.
 fn remove(host: &dyn Host, number: u32) -> Result<(), String> {
     let node = format!("/sys/block/loop{number}/loop/backing_file");
     for _ in 0..TRIES {
@@ -173,15 +175,17 @@ fn remove(host: &dyn Host, number: u32) -> Result<(), String> {
     ))
 }
 
-/// True if sysfs shows the image as backing file of a loop device. Used if the image no longer
-/// exists at its path, because its inode number may have been reused.
+/// True if sysfs shows the path of the image as the backing file of a loop device, or shows no
+/// backing file. Checked if the image no longer exists at its path, because its inode number may
+/// have been reused then.
 fn is_backed_by(host: &dyn Host, device: &Path, image: &Path) -> bool {
     let name = device.file_name().unwrap_or_default().to_string_lossy();
     let backing = host.read(&Path::new("/sys/block").join(&*name).join("loop/backing_file"));
     backing.map_or(true, |text| text.trim_end().starts_with(&*image.to_string_lossy()))
 }
 
-/// Unmounts the topmost filesystem at the target while it is the one mounted by fslab.
+/// Unmounts the filesystem that fslab mounted at the target. If another filesystem is mounted on
+/// top of it, nothing is unmounted.
 fn mount(host: &dyn Host, target: &Path, fstype: &str, device: Option<&str>) -> Result<(), String> {
     let mut tries = 0;
     loop {
@@ -212,11 +216,12 @@ fn mount(host: &dyn Host, target: &Path, fstype: &str, device: Option<&str>) -> 
     }
 }
 
-/// Resolved path of a kernel file: below `/sys`, `/proc/sys`, or a mount of control groups. `None`
-/// if it does not exist.
+/// Resolved path of a kernel file below `/sys`, `/proc/sys`, or a mount of control groups; `None`
+/// if the file does not exist.
 ///
 /// # Errors
-/// If it is at any other path, to which fslab must not write because of a journal.
+/// If the file is at any other path. A modified journal must not cause fslab to write to arbitrary
+/// files.
 fn kernel_file(host: &dyn Host, path: &Path) -> Result<Option<PathBuf>, String> {
     let real = match host.follow(path) {
         Err(error) if gone(&error) => return Ok(None),
@@ -236,7 +241,8 @@ fn kernel_file(host: &dyn Host, path: &Path) -> Result<Option<PathBuf>, String> 
     }
 }
 
-/// File of a setting and its current value; `None` if its device no longer exists.
+/// Resolved path and current value of a setting; `None` if the file no longer exists, for example
+/// because its device was removed.
 fn current_value(host: &dyn Host, path: &Path) -> Result<Option<(PathBuf, String)>, String> {
     let Some(real) = kernel_file(host, path)? else { return Ok(None) };
     match host.read(&real) {
@@ -247,8 +253,8 @@ fn current_value(host: &dyn Host, path: &Path) -> Result<Option<(PathBuf, String
     }
 }
 
-/// Undoes a change that depends on another setting, unless another process has changed that
-/// setting.
+/// Calls `undo` if the setting on which the change depends has its recorded value, or if there is
+/// no such setting. Otherwise the change is skipped.
 fn if_parent_unchanged(
     host: &dyn Host,
     basis: Option<&ParentSetting>,
@@ -273,7 +279,8 @@ fn setting(
     moves: bool,
 ) -> Result<Outcome, String> {
     let Some((real, now)) = current_value(host, path)? else { return Ok(Outcome::Undone) };
-    // A value set by the kernel may be temporary, so the requested value is written in any case.
+    // If the kernel may change the setting by itself, the current value may be temporary, so the
+    // old value is written even if it is equal.
     if now == before && !moves {
         return Ok(Outcome::Undone);
     }
@@ -289,7 +296,7 @@ fn setting(
     }
 }
 
-/// Restores all values; returns the first error at the end.
+/// Restores all values. Continues after an error and returns the first one.
 fn restore(host: &dyn Host, values: &[(PathBuf, String)]) -> Result<Outcome, String> {
     let mut answer = Ok(Outcome::Undone);
     for (path, before) in values {
