@@ -1,9 +1,9 @@
 //! Control groups: the group in which a controller accounts this process, and the group below which
-//! another can be created.
+//! a new group can be created.
 //!
-//! Version 1 (Documentation/admin-guide/cgroup-v1/cgroups.rst) has a hierarchy per controller or
-//! per set of controllers; version 2 (cgroup-v2.rst) has one for all. If both are mounted, a
-//! controller belongs to only one of them. This module sets no limits.
+//! Version 1 (Documentation/admin-guide/cgroup-v1/cgroups.rst) has one hierarchy per controller or
+//! per set of controllers. Version 2 (cgroup-v2.rst) has one hierarchy for all controllers. If both
+//! versions are mounted, each controller belongs to only one of them. This module sets no limits.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(crate) enum Version {
 }
 
 impl Version {
-    /// Name in facts.
+    /// Name in environment facts.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
@@ -38,7 +38,7 @@ pub(crate) fn home(host: &dyn Host, controller: &str) -> Result<(Version, PathBu
     let mounts = host.mounts().map_err(|error| error.to_string())?;
     let text = host.read(Path::new("/proc/self/cgroup"));
     let text = text.map_err(|error| format!("/proc/self/cgroup: {error}"))?;
-    // Lines of cgroups(7): hierarchy-ID:controllers:path.
+    // Format of the lines (cgroups(7)): hierarchy-ID:controllers:path.
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.splitn(3, ':').collect()).collect();
     let path_of = |wanted: &dyn Fn(&str) -> bool| {
         lines.iter().find(|line| line.len() == 3 && wanted(line[1])).map(|line| line[2])
@@ -65,8 +65,9 @@ fn below(mount: &MountEntry, path: &str) -> PathBuf {
     if inside.as_os_str().is_empty() { mount.target.clone() } else { mount.target.join(inside) }
 }
 
-/// Nearest group of version 2, `home` or an ancestor, that enables the controller for its children.
-/// At the root it is enabled if necessary, because a group with processes cannot do so.
+/// Nearest group of version 2, starting with `home` and followed by its ancestors, that enables the
+/// controller for its children. If there is none, the controller is enabled in the root group.
+/// Other groups cannot enable it if they contain processes.
 ///
 /// # Errors
 /// The reason as text.
@@ -80,7 +81,7 @@ pub(crate) fn parent(
         let text = host.read(&group.join(file)).unwrap_or_default();
         text.split_whitespace().any(|listed| listed == controller)
     };
-    // The directory above the hierarchy has no such file, which ends the search.
+    // The search ends above the mount point, where there is no `cgroup.procs`.
     let groups = || home.ancestors().take_while(|g| host.entry(&g.join("cgroup.procs")).is_ok());
     if let Some(group) = groups().find(|group| lists(group, "cgroup.subtree_control")) {
         return Ok(group.to_owned());

@@ -1,5 +1,4 @@
-//! Block devices of an instance: their properties, their reset before each mkfs, and their I/O
-//! counters.
+//! Storage below a filesystem instance: its devices, and their reset before each mkfs.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,13 +22,14 @@ use crate::{
 pub(crate) enum Backing {
     /// Image files on loop devices.
     Images(Vec<Image>),
-    /// Block devices accepted by the guard.
+    /// Block devices claimed from the guard.
     Devices(Vec<ClaimedDevice>),
-    /// A directory; nothing is formatted.
+    /// Existing directory; nothing is formatted.
     Directory(PathBuf),
 }
 
-/// Devices of the storage used by a filesystem level: the first ones. The others are not changed.
+/// First devices of the storage, as many as an entry of `filesystem` in the plan uses. The other
+/// devices are not changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share<'a> {
     backing: &'a Backing,
@@ -43,16 +43,16 @@ pub(crate) struct Image {
     pub(crate) identity: Identity,
     pub(crate) size: Bytes,
     pub(crate) allocation: Allocation,
-    /// Current attachment; replaced if the plan has images reattached for every instance.
+    /// Current loop device. It changes with each instance if the plan sets isolation to `reattach`.
     attached: Mutex<Attached>,
 }
 
-/// Loop device while it is attached.
+/// Loop device to which an image is attached.
 #[derive(Clone, Debug)]
 struct Attached {
     device: PathBuf,
     direct: bool,
-    /// Journal step that detaches it.
+    /// Step of the undo journal; its undo detaches the image.
     step: Step,
 }
 
@@ -66,7 +66,7 @@ impl Backing {
         }
     }
 
-    /// The first `count` devices, or all.
+    /// The first `count` devices, or all if there are fewer.
     pub(crate) fn first(&self, count: usize) -> Share<'_> {
         Share { backing: self, count }
     }
@@ -100,7 +100,7 @@ impl<'a> Share<'a> {
         devices
     }
 
-    /// Device or image with its size, to compare with the minimum size of mkfs.
+    /// Path and size of each image or device.
     pub(crate) fn sizes(self) -> Vec<(PathBuf, Bytes)> {
         let images = self.images().iter().map(|image| (image.path.clone(), image.size));
         let devices = self.claimed().iter().map(|d| (d.path().to_owned(), d.size()));
@@ -122,8 +122,8 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Detaches every image from its loop device and attaches it again; other storage is unchanged.
-    /// Returns warnings about the new devices.
+    /// Detaches every image from its loop device and attaches it again. Devices and directories are
+    /// unchanged. Returns warnings about the new loop devices.
     pub(crate) fn reattach(
         self,
         journaled: &mut JournaledHost,
@@ -133,9 +133,10 @@ impl<'a> Share<'a> {
         Ok(warnings.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
-    /// Resets every device to the same state before each instance, as far as possible: images are
-    /// zeroed and, if preallocated, allocated again; devices are discarded, or lose their
-    /// signatures if they do not support discard. Their page cache is dropped.
+    /// Resets the devices, so that each instance starts with the same state as far as possible.
+    /// Images are set to zero; the space of preallocated images is allocated again. Devices are
+    /// discarded; if the discard fails, their first and last 2 MiB are overwritten. Then the page
+    /// cache of all devices is dropped.
     pub(crate) fn renew(self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         for image in self.images() {
             image.recheck(journaled)?;
@@ -153,14 +154,15 @@ impl<'a> Share<'a> {
         flush(journaled, &self.devices())
     }
 
-    /// Checks right before mkfs that each device is still the one claimed or attached, and that no
-    /// process uses it.
+    /// Checks right before mkfs that each image is still attached to its loop device, and that each
+    /// claimed device is unchanged and not in use.
     pub(crate) fn recheck(self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         self.images().iter().try_for_each(|image| image.recheck(journaled))?;
         Ok(self.claimed().iter().try_for_each(ClaimedDevice::recheck)?)
     }
 
-    /// Images that lost part of their preallocated space, released by mkfs or mount.
+    /// Warnings about preallocated images with less allocated space than their size. mkfs or mount
+    /// may have released the space by a discard.
     pub(crate) fn unreserved(self, host: &dyn Host) -> Vec<Warning> {
         let full =
             self.images().iter().filter(|image| image.allocation == Allocation::Preallocated);
@@ -177,9 +179,9 @@ impl<'a> Share<'a> {
 }
 
 impl Image {
-    /// Attaches an image with this identity. A loop device created for it does not offer discard if
-    /// the image is preallocated. An existing device keeps its discard setting, and the space is
-    /// checked after the mount.
+    /// Attaches an image with this identity to a loop device. If the image is preallocated, discard
+    /// is disabled on a loop device that is created for it. A loop device that existed before keeps
+    /// its discard setting; [`Share::unreserved`] detects released space after the mount.
     pub(crate) fn attach(
         journaled: &mut JournaledHost,
         host: &dyn Host,
@@ -197,12 +199,13 @@ impl Image {
     }
 
     fn attached(&self) -> MutexGuard<'_, Attached> {
-        // The value is replaced as a whole, so it remains valid if a holder panics.
+        // The value is replaced as a whole, so it is valid even if a thread panicked with the lock.
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Detaches and attaches the image, possibly to another device, which drops the kernel's state
-    /// of the device. After a failure it is detached, and the next call attaches it.
+    /// Detaches the image and attaches it again, possibly to another loop device. The kernel state
+    /// of the old device is dropped. After an error the image may be detached; the next call then
+    /// attaches it.
     fn reattach(
         &self,
         journaled: &mut JournaledHost,
@@ -215,7 +218,8 @@ impl Image {
         Ok(warning)
     }
 
-    /// A detached loop device may have been attached to another file since.
+    /// Checks that the image is still attached to its loop device. Another process may have
+    /// detached the device and attached it to another file.
     fn recheck(&self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         let failed = |source| RigError::Loop { path: self.path.clone(), source };
         let devices = journaled.loops_of(self.identity).map_err(failed)?;
@@ -263,7 +267,8 @@ pub(crate) fn flush(journaled: &mut JournaledHost, devices: &[PathBuf]) -> Resul
     Ok(())
 }
 
-/// Describes a device that is not a dedicated physical disk; `None` if it appears to be one.
+/// Description of a device that is not a physical disk; `None` if the device appears to be a
+/// physical disk.
 fn describe_virtual(host: &dyn Host, name: &str) -> Option<String> {
     let kinds = [
         ("vd", "a virtual disk (virtio)"),

@@ -1,5 +1,5 @@
-//! Parsers of untrusted input as fuzz targets: each accepts any bytes, and must neither panic nor
-//! use unbounded time or memory.
+//! Fuzz targets for parsers of untrusted input. Each target accepts any bytes, and must neither
+//! panic nor use unbounded time or memory.
 
 use std::{
     fs,
@@ -14,19 +14,20 @@ use crate::{
     signature, undo,
 };
 
-/// Directory in memory that this thread reuses for each input.
+/// Directory in memory, which the current thread uses again for each input.
 fn directory() -> PathBuf {
     let name = format!("fslab-fuzz-{}-{:?}", std::process::id(), std::thread::current().id());
     Path::new("/dev/shm").join(name)
 }
 
-/// First bytes of a disk.
+/// Input: the first bytes of a disk.
 pub fn signature(bytes: &[u8]) {
     let Ok((file, _path)) = sys::input::in_memory(bytes) else { return };
     let _found = signature::probe(&file, Bytes(bytes.len() as u64));
 }
 
-/// File of `/proc`, or record of the kernel log: each parser gets the same text.
+/// Input: the text of a file in `/proc` or sysfs, or of records of the kernel log. Each parser gets
+/// the same text.
 pub fn machine(bytes: &[u8]) {
     const FILES: [&str; 12] = [
         "/proc/stat",
@@ -63,12 +64,12 @@ pub fn machine(bytes: &[u8]) {
     let _gone = fs::remove_dir_all(&directory);
 }
 
-/// User's catalog of filesystem types.
+/// Input: the user's catalog of filesystem types.
 pub fn catalog(bytes: &[u8]) {
     let _refused = Catalog::embedded().merged(&String::from_utf8_lossy(bytes), Path::new("-"));
 }
 
-/// Undo journal of a dead run, undone on a simulated host.
+/// Input: the undo journal of a dead run, which is undone on a simulated host.
 pub fn journal(bytes: &[u8]) {
     let directory = directory();
     let state = directory.join("state");

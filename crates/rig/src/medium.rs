@@ -1,5 +1,5 @@
-//! Block devices as the kernel numbers them: the roots of its filesystems, device numbers, and the
-//! identity of a device, compared before each destructive operation.
+//! Identification of block devices: locations of `/sys`, `/proc`, and `/dev`, device numbers, and
+//! the identity of a device, which is compared before each destructive operation.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use std::{
 
 use model::Bytes;
 
-/// Mount points of the kernel's filesystems; tests use other directories.
+/// Locations of `/sys`, `/proc`, and `/dev`. Tests use other directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roots {
     /// Mount point of sysfs.
@@ -30,7 +30,8 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// Path to open for a path from the kernel or a user: `/dev/...` refers to [`Roots::dev`].
+    /// Path to open for a path that was given by the kernel or a user: `/dev` is replaced by
+    /// [`Roots::dev`].
     pub(crate) fn resolve(&self, path: &Path) -> PathBuf {
         path.strip_prefix("/dev").map_or_else(|_| path.into(), |rest| self.dev.join(rest))
     }
@@ -44,12 +45,12 @@ pub(crate) struct Number {
 }
 
 impl Number {
-    /// From a `dev_t` of `stat(2)`.
+    /// Number from a `dev_t` of `stat(2)`.
     pub(crate) fn of(dev: u64) -> Self {
         Self { major: rustix::fs::major(dev), minor: rustix::fs::minor(dev) }
     }
 
-    /// From a text such as `8:1`.
+    /// Number from a text such as `8:1`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (major, minor) = text.trim().split_once(':')?;
         Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
@@ -61,8 +62,8 @@ impl Number {
         metadata.file_type().is_block_device().then(|| Self::of(metadata.rdev()))
     }
 
-    /// True if there is no device driver: the kernel generates such numbers for filesystems without
-    /// exactly one device (btrfs, zfs, tmpfs).
+    /// True for major number 0, which belongs to no device driver. The kernel generates such
+    /// numbers for filesystems that do not have exactly one device (btrfs, zfs, tmpfs).
     pub(crate) fn is_anonymous(self) -> bool {
         self.major == 0
     }
@@ -74,17 +75,19 @@ impl fmt::Display for Number {
     }
 }
 
-/// Bytes of a sector in sysfs, independent of the device's own block size.
+/// Bytes per sector in sysfs, independent of the block size of the device.
 const SECTOR: u64 = 512;
 
-/// Properties that must not change between the claim of a block device and each write to it.
+/// Identity of a block device: properties that must not change between the claim of the device and
+/// a destructive operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Medium {
     pub(crate) number: Number,
     pub(crate) size: Bytes,
-    /// Sequence number of the medium, since Linux 5.15.
+    /// Sequence number that the kernel increases with each new medium (`diskseq`); `None` before
+    /// Linux 5.15.
     pub(crate) sequence: Option<u64>,
-    /// First byte of a partition on its disk; `None` for a whole disk.
+    /// Offset of a partition on its disk; `None` for a whole disk.
     pub(crate) start: Option<Bytes>,
 }
 
@@ -119,7 +122,7 @@ impl fmt::Display for Medium {
     }
 }
 
-/// Size of a number of sectors as sysfs shows it.
+/// Size in bytes of a number of sectors in the format of sysfs.
 pub(crate) fn sectors(text: &str) -> Option<Bytes> {
     Some(Bytes(text.trim().parse::<u64>().ok()?.saturating_mul(SECTOR)))
 }

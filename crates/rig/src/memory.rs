@@ -1,10 +1,11 @@
-//! Memory limit of this process, including the page cache, by a dedicated control group.
+//! Memory limit of this process, including its page cache, set by a dedicated control group.
 //!
-//! Version 1 (Documentation/admin-guide/cgroup-v1/memory.rst): a child of the group of the process.
-//! Version 2 (cgroup-v2.rst): a group below the nearest ancestor that enables the memory controller
-//! for its children, because a group with processes cannot; at the root the controller is enabled
-//! if necessary. Limits of the ancestors apply as well. Swap is disabled for the group if the
-//! kernel accounts it, so that the limit applies to memory.
+//! With control groups of version 1 (Documentation/admin-guide/cgroup-v1/memory.rst), the new group
+//! is a child of the group of this process. With version 2 (cgroup-v2.rst), a group that contains
+//! processes cannot enable a controller for its children. The new group is therefore below the
+//! nearest ancestor that enables the memory controller; if there is none, the controller is enabled
+//! in the root group. The limits of all ancestors also apply. Swap is disabled for the group if the
+//! kernel accounts swap. Otherwise pages above the limit would be swapped out.
 
 use std::{io, path::PathBuf};
 
@@ -28,7 +29,7 @@ pub(crate) struct Group {
 /// Controller name.
 const CONTROLLER: &str = "memory";
 
-/// File of the limit.
+/// File that contains the limit of a group.
 const fn limit_of(version: Version) -> &'static str {
     match version {
         Version::V1 => "memory.limit_in_bytes",
@@ -36,20 +37,21 @@ const fn limit_of(version: Version) -> &'static str {
     }
 }
 
-/// Limits of version 1 from this value on mean unlimited: the kernel shows the largest number of
-/// whole pages that fits in 63 bits (`PAGE_COUNTER_MAX`, `include/linux/page_counter.h`).
+/// Limits of at least this value mean "unlimited". For a group of version 1 without a limit, the
+/// kernel shows the largest number of whole pages whose size fits in 63 bits (`PAGE_COUNTER_MAX`,
+/// `include/linux/page_counter.h`).
 const UNLIMITED: u64 = 1 << 62;
 
-/// Memory limit of this process, read back from its control group or from the one it was moved to:
-/// the lowest limit of the group and its ancestors, with the version of the groups. `None` if there
-/// is no limit.
+/// Memory limit of this process: the lowest limit of its control group and of all ancestors, and
+/// the version of the groups. `group` is the group into which fslab moved this process, if any.
+/// `None` if there is no limit.
 pub(crate) fn limit(host: &dyn Host, group: Option<&Group>) -> Option<(Bytes, &'static str)> {
     let (version, path) = match group {
         Some(group) => (group.version, group.path.clone()),
         None => cgroup::home(host, CONTROLLER).ok()?,
     };
-    // The root of version 2 and the directories above the hierarchy have no such file. `max` is not
-    // a number.
+    // The root group of version 2 has no limit file; above the mount point there is no
+    // `cgroup.procs` either, which ends the search. The text `max` is not a number and is skipped.
     let limits = path.ancestors().map_while(|group| {
         let text = host.read(&group.join(limit_of(version)));
         text.ok().or_else(|| host.entry(&group.join("cgroup.procs")).ok().map(|_| String::new()))
@@ -70,7 +72,7 @@ pub(crate) fn versions(mounts: &[MountEntry]) -> &'static str {
 }
 
 impl Group {
-    /// Creates a group with this limit and moves the process into it.
+    /// Creates a group with this limit and moves this process into the group.
     ///
     /// # Errors
     /// The reason as text.
@@ -107,7 +109,8 @@ impl Group {
     fn set(&self, host: &dyn Host, limit: Bytes) -> io::Result<()> {
         let bytes = limit.0.to_string();
         let (swap, swap_limit) = match self.version {
-            // Memory and swap together are limited to the same amount.
+            // With the same limit for the sum of memory and swap, no swap is used at the memory
+            // limit.
             Version::V1 => ("memory.memsw.limit_in_bytes", bytes.as_str()),
             Version::V2 => ("memory.swap.max", "0"),
         };
@@ -116,8 +119,9 @@ impl Group {
         if host.entry(&swap).is_err() {
             return host.write(&memory, &bytes);
         }
-        // Version 1 requires memory <= memory and swap at all times: lower the former first, raise
-        // the latter first.
+        // In version 1, the limit of memory must never exceed the limit of memory and swap. To
+        // lower both, memory is written first. If that write fails, the limits are being raised,
+        // and swap is written first.
         if host.write(&memory, &bytes).is_ok() {
             return host.write(&swap, swap_limit);
         }

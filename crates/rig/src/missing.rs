@@ -1,6 +1,7 @@
 //! Missing kernel features and programs, with hints for the distribution.
 //!
-//! The checks change nothing. In particular, they do not load modules; the kernel does so on mount.
+//! The checks change nothing. In particular, they do not load modules; the kernel loads the module
+//! of a filesystem when it is mounted.
 
 use std::path::Path;
 
@@ -11,17 +12,18 @@ use crate::host::Host;
 pub enum Availability {
     /// Available.
     Usable {
-        /// Version printed by the tools; `None` without tools, or if none is printed.
+        /// Version that the tools of the filesystem print; `None` if there are no tools, or if they
+        /// print no version.
         version: Option<String>,
     },
     /// Not available.
     Missing {
-        /// Everything that is missing.
+        /// Description of everything that is missing.
         reason: String,
         /// Hint.
         hint: String,
-        /// True if the kernel and the tools support the filesystem type, and only root privileges
-        /// are missing for it.
+        /// True if the kernel supports the filesystem type and its tools are installed, so that
+        /// only root privileges are missing.
         available_to_root: bool,
     },
 }
@@ -35,14 +37,14 @@ const FAMILIES: [(&str, &[&str], &str); 5] = [
     ("alpine", &["alpine"], "apk add"),
 ];
 
-/// Reason and hint.
+/// Reason and hint; `None` if nothing is missing.
 pub(crate) type Missing = Option<(String, String)>;
 
-/// Distribution families and their package names.
+/// Package names, each with its distribution family.
 pub(crate) type Packages = &'static [(&'static str, &'static str)];
 
-/// True if the kernel can load a module by this alias. `modprobe -n` is a dry run; without
-/// modprobe, the module is searched in `modules.dep`.
+/// True if the running kernel can load the module with this alias. `modprobe -n` is a dry run.
+/// Without modprobe, `module` is searched in `modules.dep`.
 pub(crate) fn loadable(alias: &str, module: &str, host: &dyn Host) -> bool {
     let argv = ["modprobe", "-n", "-q", alias].map(str::to_owned);
     if host.find(&argv[0]).is_some() {
@@ -54,8 +56,8 @@ pub(crate) fn loadable(alias: &str, module: &str, host: &dyn Host) -> bool {
     modules.lines().any(|line| line.contains(&format!("/{module}.ko")))
 }
 
-/// Command that installs the package on this distribution; if the family is unknown, `otherwise`
-/// with the package names of other distributions.
+/// Command that installs the package on this distribution. If `packages` has no name for this
+/// distribution, `otherwise` followed by the names on other distributions.
 pub(crate) fn install(packages: &[(&str, &str)], host: &dyn Host, otherwise: &str) -> String {
     let release = host.read(Path::new("/etc/os-release")).unwrap_or_default();
     let install = family(&release).and_then(|(name, command)| {
@@ -69,7 +71,8 @@ pub(crate) fn install(packages: &[(&str, &str)], host: &dyn Host, otherwise: &st
     })
 }
 
-/// Distribution family and install command: by `ID`, else by the first known ID of `ID_LIKE`.
+/// Distribution family and install command, by the first known ID of `ID` and `ID_LIKE` in
+/// os-release(5).
 fn family(release: &str) -> Option<(&'static str, &'static str)> {
     let value = |key: &str| {
         let line = release.lines().find_map(|line| line.strip_prefix(key))?;

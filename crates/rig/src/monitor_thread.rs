@@ -1,8 +1,8 @@
-//! Threads of this process that monitor, and their CPU time.
+//! CPU time that this process uses for monitoring, which is not part of the workload.
 //!
-//! There is one list per process: a thread is registered by a [`MonitorThread`] and removed when
-//! that is dropped. The sum only grows, so that every [`ActivityMonitor`](crate::ActivityMonitor)
-//! computes the difference over its window.
+//! A process has one list of monitoring threads. A [`MonitorThread`] registers the current thread;
+//! dropping it removes the thread. The total CPU time never decreases, so that an
+//! [`ActivityMonitor`](crate::ActivityMonitor) can use the difference between two readings.
 
 use std::{
     marker::PhantomData,
@@ -11,7 +11,7 @@ use std::{
 
 use model::Nanos;
 
-/// Monitoring threads with their clocks at registration, and the total of all ended ones.
+/// Registered threads, and the CPU time of threads that are no longer registered.
 #[derive(Debug)]
 struct MonitorCpuTime {
     threads: Vec<(u32, u64)>,
@@ -25,8 +25,8 @@ fn list() -> std::sync::MutexGuard<'static, MonitorCpuTime> {
     MONITORING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// CPU time that the threads of this process used for monitoring since its start: those registered
-/// by a [`MonitorThread`], and the start and end of each
+/// CPU time that the threads of this process used while they were registered by a
+/// [`MonitorThread`], since the start of the process. This includes the start and the end of each
 /// [`ActivityMonitor`](crate::ActivityMonitor).
 pub fn monitor_cpu_time() -> Nanos {
     let list = list();
@@ -41,7 +41,7 @@ pub fn monitor_cpu_time() -> Nanos {
 /// A second guard on the same thread has no effect. A guard cannot be sent to another thread.
 #[derive(Debug)]
 pub struct MonitorThread {
-    /// The thread, if this guard registered it.
+    /// Thread ID if this guard registered the thread; `None` if another guard did.
     thread: Option<u32>,
     here: PhantomData<*const ()>,
 }

@@ -1,9 +1,9 @@
-//! Resumption after a reboot: a systemd unit that resumes one run when the machine is up again.
+//! Resumption of a run after a reboot, by a systemd unit that is started at the next boot.
 //!
-//! The unit outlives the session that writes it, so it is not an entry of an undo journal. The
-//! session that it starts removes it first, as does `fslab clean`. A reboot caused by the run
-//! itself, such as a kernel crash, therefore does not start a run, and the machine is rebooted at
-//! most once per stored trial.
+//! The unit must still exist after fslab has exited, so it is not an entry of an undo journal. When
+//! the unit starts fslab, fslab first removes the unit. `fslab clean` removes it, too. After an
+//! unplanned reboot, such as a kernel crash caused by the run, there is no unit, so the run does
+//! not resume.
 
 use std::{
     io,
@@ -20,7 +20,7 @@ const UNIT: &str = "fslab-resume.service";
 /// Directory of local units (systemd.unit(5)).
 const DIRECTORY: &str = "/etc/systemd/system";
 
-/// First line, which identifies units of fslab.
+/// First line of the unit file, by which a unit of fslab is recognized.
 const MARK: &str = "# Written by fslab; resumes one run after a reboot.";
 
 /// Reasons why a run cannot resume automatically after a reboot.
@@ -35,7 +35,7 @@ pub enum ResumeError {
         /// Missing requirement.
         problem: &'static str,
     },
-    /// Another run is waiting for a reboot.
+    /// Another run has installed a unit and is waiting for the reboot.
     #[error(
         "another run is waiting for a reboot ({}); let it resume, or remove it with `fslab clean`",
         .path.display()
@@ -64,7 +64,7 @@ pub enum ResumeError {
     },
 }
 
-/// Checks that a unit can be written and started at boot.
+/// Checks that a unit can be installed and will be started at the next boot.
 ///
 /// # Errors
 /// [`ResumeError::Unavailable`] with the missing requirement.
@@ -85,7 +85,7 @@ pub fn available(host: &dyn Host) -> Result<(), ResumeError> {
 /// Writes and enables a unit that runs `argv` in `directory` at the next boot.
 ///
 /// # Errors
-/// [`ResumeError`]; the unit is removed again.
+/// [`ResumeError`]. A unit that was written before the error is removed.
 pub fn install_unit(host: &dyn Host, argv: &[String], directory: &Path) -> Result<(), ResumeError> {
     available(host)?;
     let control = |text: &str| text.contains(char::is_control);
@@ -107,11 +107,11 @@ pub fn install_unit(host: &dyn Host, argv: &[String], directory: &Path) -> Resul
     enabled.inspect_err(|_| drop(remove_unit(host, None)))
 }
 
-/// Removes the unit if it exists, was written by fslab, and has this argument (any if `None`).
-/// Returns true if it was removed.
+/// Removes the unit if fslab wrote it and its command line has the argument `word`; `None` stands
+/// for any command line. Returns true if the unit was removed.
 ///
 /// # Errors
-/// [`ResumeError`] if it cannot be removed.
+/// [`ResumeError::File`] if the unit exists and cannot be removed.
 pub fn remove_unit(host: &dyn Host, word: Option<&str>) -> Result<bool, ResumeError> {
     let path = path();
     let ours = |text: String| {
@@ -120,7 +120,8 @@ pub fn remove_unit(host: &dyn Host, word: Option<&str>) -> Result<bool, ResumeEr
     if !host.read(&path).is_ok_and(ours) {
         return Ok(false);
     }
-    // A unit that is not enabled cannot be disabled; only the file matters.
+    // An error is ignored: a unit that is not enabled cannot be disabled, and removing the file is
+    // sufficient.
     let _ = systemctl(host, &["disable", UNIT]);
     host.remove_file(&path).map_err(|source| ResumeError::File {
         what: "removing",
@@ -131,7 +132,7 @@ pub fn remove_unit(host: &dyn Host, word: Option<&str>) -> Result<bool, ResumeEr
     Ok(true)
 }
 
-/// Reboots the machine; returns while it shuts down.
+/// Reboots the machine. Returns while the machine is shutting down.
 ///
 /// # Errors
 /// [`ResumeError::Systemctl`].
@@ -154,7 +155,8 @@ fn systemctl(host: &dyn Host, arguments: &[&str]) -> Result<(), ResumeError> {
     }
 }
 
-/// `Type=idle` waits until the other jobs of the boot are dispatched (systemd.service(5)).
+/// Text of the unit file. With `Type=idle` the run starts after the other jobs of the boot are
+/// dispatched (systemd.service(5)).
 fn text(argv: &[String], directory: &Path) -> String {
     let command: Vec<String> = argv.iter().map(|argument| quoted(argument)).collect();
     format!(
