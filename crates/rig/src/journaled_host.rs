@@ -26,7 +26,7 @@ use crate::{
     undo::{Change, Journal, MARKER, NotUndone, Outcome, PAUSE, ParentSetting, Step, TRIES},
 };
 
-/// Host access that journals each change before making it and records it as an action.
+/// Host access with an undo journal, a list of actions, and the locks of the claimed disks.
 #[derive(Debug)]
 pub(crate) struct JournaledHost {
     host: Arc<dyn Host>,
@@ -71,7 +71,8 @@ impl JournaledHost {
         self.actions.push(Action { description: what.into(), elapsed, error: String::new() });
     }
 
-    /// As [`JournaledHost::execute`], for a program that may lock the devices itself.
+    /// Runs a program as [`JournaledHost::execute`] does. The locks of the disks are released while
+    /// the program runs, because it may lock the devices itself.
     fn program<T, E: Display>(
         &mut self,
         what: impl Into<String>,
@@ -97,7 +98,8 @@ impl JournaledHost {
         Ok(output)
     }
 
-    /// Creates a device of a layer with a program. Command line and input are recorded, redacted.
+    /// Creates a device of a layer with a program. Its command line and input are recorded without
+    /// the secret part of the input.
     pub(crate) fn layer(
         &mut self,
         change: Change,
@@ -105,7 +107,7 @@ impl JournaledHost {
         input: Input<'_>,
     ) -> Result<Step, RigError> {
         let layer = change.describe();
-        // The program that creates an array also removes it: without it nothing is changed.
+        // Undo requires the same program, so nothing is changed if the program is missing.
         if let Some(program) = argv.first().filter(|program| self.host.find(program).is_none()) {
             let (why, hint) = (format!("{program} not found"), "`fslab doctor` shows its package");
             return Err(RigError::Layer { layer, why, hint });
@@ -126,8 +128,8 @@ impl JournaledHost {
         Ok(step)
     }
 
-    /// Activates the faults of a mapped device with commands, each with its standard input. They
-    /// are journaled as one change and recorded individually.
+    /// Activates the faults of a mapped device with commands, each with its standard input. The
+    /// journal has one change for all commands; each command is recorded as an action.
     pub(crate) fn fault(
         &mut self,
         change: Change,
@@ -188,7 +190,7 @@ impl JournaledHost {
         Ok(step)
     }
 
-    /// Creates a directory that is removed with all its contents.
+    /// Creates a directory that undo removes with all its contents.
     pub(crate) fn tree(&mut self, path: &Path, token: &str) -> Result<Step, RigError> {
         let (place, token) = (path.to_owned(), token.to_owned());
         let change =
@@ -204,7 +206,7 @@ impl JournaledHost {
         Ok(step)
     }
 
-    /// Creates an empty image file that is removed at the end.
+    /// Creates an empty image file that undo removes.
     pub(crate) fn image(&mut self, path: &Path) -> Result<Identity, RigError> {
         let change = |identity| Change::Image { path: path.to_owned(), identity };
         let failed = |source| RigError::Image { path: path.to_owned(), source };
@@ -216,7 +218,7 @@ impl JournaledHost {
         Ok(identity)
     }
 
-    /// Creates an empty image file that is kept.
+    /// Creates an empty image file that is kept after the run.
     pub(crate) fn kept_image(&mut self, path: &Path) -> Result<Identity, RigError> {
         let what = format!("create image {}", path.display());
         let (made, _) = self.execute(what, |host| host.create_image(path));
@@ -272,8 +274,8 @@ impl JournaledHost {
         let step = self.journal.plan(change.clone()(None))?;
         let command = request.describe();
         let (mounted, elapsed) = self.execute(command.clone(), |host| host.mount(request));
-        // Attaching is the last step of a mount, so after an error there is nothing to undo, and a
-        // filesystem mounted there belongs to another process.
+        // A mount is attached in the last step, so after an error there is nothing to undo. A
+        // filesystem that is mounted there belongs to another process.
         mounted.map_err(|source| {
             self.journal.cancel(step);
             RigError::Mount { command, source }
@@ -324,13 +326,13 @@ impl JournaledHost {
         })
     }
 
-    /// As [`JournaledHost::set`], for a setting that involves several files.
+    /// Changes a setting as [`JournaledHost::set`] does, possibly with several files.
     pub(crate) fn switch(
         &mut self,
         write: &Write,
     ) -> Result<(Option<Step>, Option<Warning>), RigError> {
         let Write { setting, path, text: value, from, moves, basis } = write;
-        // If the kernel clears a file when another one is written, undo writes the cleared one.
+        // Undo writes the file with the current value, which the kernel may clear now.
         let from = from.as_ref().unwrap_or(path);
         let read = |host: &dyn Host, path: &Path| host.read(path).map(|t| selected(&t).to_owned());
         let differs = |found: String| Warning::SettingNotApplied {
@@ -360,7 +362,7 @@ impl JournaledHost {
             let now = read(&*self.host, path).unwrap_or_default();
             return Ok((None, Some(differs(format!("{now} ({error})")))));
         }
-        // An unreadable value is unknown; undo must not treat it as changed by another process.
+        // If the value cannot be read, `after` stays `None`, and undo does not compare the value.
         if let Ok(after) = read(&*self.host, from) {
             self.journal.update(step, change(Some(after)))?;
         }
@@ -368,8 +370,8 @@ impl JournaledHost {
         Ok((Some(step), (found != *value).then(|| differs(found))))
     }
 
-    /// Changes a setting that was changed before; its undo value stays the same. The inner error is
-    /// that of the write.
+    /// Changes a setting again. Undo still restores the value before the first change. The inner
+    /// error is that of the write.
     pub(crate) fn adjust(&mut self, step: Step, value: &str) -> Result<io::Result<()>, RigError> {
         let Some(change) = self.journal.open_change(step).cloned() else { return Ok(Ok(())) };
         let Some((path, change)) = change.with_value_read(None) else { return Ok(Ok(())) };
@@ -380,8 +382,8 @@ impl JournaledHost {
         Ok(written)
     }
 
-    /// Updates the journaled value of a setting after a change that may have altered it. Otherwise
-    /// undo would treat the setting as changed by another process.
+    /// Updates the recorded value of a setting after another change that may have altered it.
+    /// Otherwise undo would treat the setting as changed by another process.
     pub(crate) fn reread(&mut self, step: Step) -> Result<(), RigError> {
         let Some(change @ Change::Setting { path, .. }) = self.journal.open_change(step) else {
             return Ok(());
@@ -393,8 +395,8 @@ impl JournaledHost {
         }
     }
 
-    /// Journals settings that a later change may disturb, to be restored after that change is
-    /// undone. Unreadable settings are skipped.
+    /// Journals settings that a later change may alter. Undo restores these settings after it has
+    /// undone the later change. Settings that cannot be read are omitted.
     pub(crate) fn save(&mut self, saved: &SavedSettings) -> Result<Option<Step>, RigError> {
         let read = |path: &PathBuf| {
             let text = self.host.read(path).ok()?;
@@ -409,7 +411,7 @@ impl JournaledHost {
         self.journal.plan(Change::Kept { values, basis }).map(Some)
     }
 
-    /// Writes a command to a kernel file whose undo is another command, not the previous text.
+    /// Writes a command to a kernel file. Undo writes the command `undo`, not the previous text.
     pub(crate) fn write_command(
         &mut self,
         path: &Path,
@@ -454,7 +456,7 @@ impl JournaledHost {
         Ok(step)
     }
 
-    /// Fails if the name exists, because undoing its creation would remove an existing file.
+    /// Fails if the path exists, because undo would remove the existing file.
     fn vacant(&self, path: &Path) -> io::Result<()> {
         match self.host.entry(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -463,8 +465,8 @@ impl JournaledHost {
         }
     }
 
-    /// Records the identity of a new directory. Without identity, undo uses the path, and only if
-    /// the directory is empty or contains the marker.
+    /// Records the identity of a new directory. Without the identity, undo removes a directory at
+    /// this path only if it is empty or contains the marker.
     fn identify(
         &mut self,
         step: Step,

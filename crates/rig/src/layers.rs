@@ -1,22 +1,22 @@
-//! Stacked block devices between the storage and a filesystem: the number of devices a level
-//! requires, and the arrays and mapped devices created on them.
+//! Layers: arrays and mapped devices between the storage and a filesystem.
 //!
-//! The input is a filesystem level and the number of devices. [`device_requirement`] returns how
-//! many of them are used and how many devices the filesystem is created on, or why the level does
-//! not fit. [`describe`] lists the devices that will be created; [`missing`] and [`layer_support`]
-//! report missing kernel features and tools. Layers are created by an instance (`build`), and each
-//! created device is a change in the undo journal.
+//! The input is a filesystem level, that is, an entry of `filesystem` in the plan, and the devices
+//! of the storage. [`device_requirement`] returns the number of devices that the level uses and the
+//! number of devices on which the filesystem is created, or an error if the storage does not match.
+//! [`describe`] lists the devices that will be created. [`missing`] and [`layer_support`] report
+//! missing kernel features and tools. `build` creates the layers of an instance; each created
+//! device is a change in the undo journal.
 //!
-//! Arrays are created by mdadm(8), all other layers by dmsetup(8) with tables in the kernel's
-//! format (Documentation/admin-guide/device-mapper). For encryption this requires one program less
-//! than cryptsetup(8) and gives the same mapping: its plain mode loads the same table. The table
-//! contains the key and is passed to dmsetup on standard input; records contain `(key)` instead.
+//! Arrays are created by mdadm(8). All other layers are created by dmsetup(8) with tables in the
+//! format of the kernel (Documentation/admin-guide/device-mapper). For encryption, cryptsetup(8) is
+//! not required: its plain mode loads the same table. The table contains the key, so it is passed
+//! to dmsetup on standard input, and the recorded command contains `(key)` instead.
 //!
-//! Faults are active from the first measured phase until the unmount: [`FaultTarget`] is a device
-//! that is to fail; the instance starts and ends the faults.
+//! Faults of `flakey` and `dust` layers are active from the first measured phase until the unmount.
+//! The instance starts and ends the faults of each [`FaultTarget`].
 //!
-//! Not supported: LVM and LUKS metadata, which contain names and keys that outlive a run; growing,
-//! degrading, and repairing arrays; external logs and realtime devices.
+//! Not supported: LVM and LUKS metadata, because names and keys would remain on the devices after a
+//! run; growing, degrading, and repairing arrays; external logs and realtime devices.
 
 mod build;
 mod fail;
@@ -39,18 +39,18 @@ pub use crate::error::DeviceMismatch;
 pub struct DeviceRequirement {
     /// Number of devices used, starting with the first.
     pub devices: usize,
-    /// Number of devices on which the filesystem is created: the devices used, or those on top of
-    /// the layers.
+    /// Number of devices on which the filesystem is created. Without layers, these are the devices
+    /// used, otherwise the devices on top of the layers.
     pub tops: usize,
 }
 
-/// Devices used by a level if the storage has `have` devices. Without
-/// [`FilesystemLevel::devices`], all are used: a filesystem that does not support several
-/// devices is then rejected unless layers combine them.
+/// Number of devices that a level uses if the storage has `have` devices. Without
+/// [`FilesystemLevel::devices`], all devices are used. A filesystem that does not support several
+/// devices is then rejected, unless layers combine the devices.
 ///
 /// # Errors
-/// [`DeviceMismatch`]: more devices required than available, fewer than a layer requires, or more
-/// than the filesystem supports.
+/// [`DeviceMismatch`] if the level requires more devices than the storage has, or if a layer or the
+/// filesystem does not support this number of devices.
 pub fn device_requirement(
     level: &FilesystemLevel,
     filesystem: &Filesystem,
@@ -95,9 +95,11 @@ pub fn device_requirement(
     Ok(DeviceRequirement { devices, tops })
 }
 
-/// Number of devices that a layer creates from `below` devices; or its requirement and a hint.
+/// Number of devices that a layer creates from `below` devices. The error is the requirement of the
+/// layer, and a hint.
 ///
-/// The minimum numbers are those of mdadm(8), which creates arrays of one device only with --force.
+/// The minimum numbers for arrays are those of mdadm(8), which requires `--force` for an array of
+/// one device.
 fn above(layer: &Layer, below: usize) -> Result<usize, (&'static str, &'static str)> {
     const MORE: &str = "add devices, or remove the layer";
     const FEWER: &str = "combine them with an md layer below, or lower `device_count`";
@@ -123,7 +125,8 @@ fn above(layer: &Layer, below: usize) -> Result<usize, (&'static str, &'static s
     }
 }
 
-/// Sizes of the devices on top of the layers, without the space an array reserves (md(4)).
+/// Sizes of the devices on top of the layers. The space that an array reserves (md(4)) is not
+/// subtracted.
 pub fn capacity(layers: &[Layer], sizes: &[Bytes]) -> Vec<Bytes> {
     let mut sizes = sizes.to_vec();
     for layer in layers {
@@ -155,7 +158,7 @@ pub fn capacity(layers: &[Layer], sizes: &[Bytes]) -> Vec<Bytes> {
     sizes
 }
 
-/// Short description of a layer, for messages and as a fact of the run.
+/// Short description of a layer, for messages and environment facts.
 pub fn title(layer: &Layer) -> String {
     match layer {
         Layer::Md { level, chunk: None } => format!("md {level}"),
@@ -173,9 +176,8 @@ pub fn title(layer: &Layer) -> String {
     }
 }
 
-/// Describes the devices created from these devices, one per line, and returns the devices on which
-/// the filesystem is created. The run ID in names and the lengths of mapped devices are replaced by
-/// placeholders.
+/// Describes the devices that the layers create from `devices`: one line per layer, and the device
+/// nodes on which the filesystem is created. In names, a placeholder replaces the run ID.
 pub fn describe(layers: &[Layer], devices: &[String]) -> (Vec<String>, Vec<String>) {
     let (mut lines, mut below) = (Vec::new(), devices.to_vec());
     for (index, layer) in layers.iter().enumerate() {

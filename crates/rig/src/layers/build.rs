@@ -23,12 +23,12 @@ use crate::{
 
 const CLASS: &str = "/sys/class/block";
 
-/// Size of the superblock of a pool or a cache. It is zeroed to mark the metadata as empty
-/// (Documentation/admin-guide/device-mapper/thin-provisioning.rst; `__open_or_format_metadata` in
-/// drivers/md/dm-cache-metadata.c checks the same block).
+/// Size of the superblock of a pool or a cache. The superblock is set to zero to mark the metadata
+/// as empty (Documentation/admin-guide/device-mapper/thin-provisioning.rst;
+/// `__open_or_format_metadata` in drivers/md/dm-cache-metadata.c checks the same block).
 const SUPERBLOCK: Bytes = Bytes::kib(4);
 
-/// Block device on top of the layers created so far.
+/// Block device on which the next layer, or the filesystem, is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TopDevice {
     /// Device node.
@@ -45,7 +45,7 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) host: &'a dyn Host,
     /// Run ID, which is part of every device name.
     pub(crate) run_id: &'a str,
-    /// Devices of the storage that are used.
+    /// Devices of the storage on which the layers are created.
     pub(crate) devices: Vec<TopDevice>,
 }
 
@@ -54,9 +54,9 @@ pub(crate) struct BuildContext<'a> {
 pub(crate) struct BuildFacts {
     /// Undo step and name of each created device, oldest first.
     pub(crate) steps: Vec<(Step, String)>,
-    /// Devices whose faults, or whose log mark, begin with the first measured phase.
+    /// Devices whose faults start with the first measured phase, or whose log gets a mark then.
     pub(crate) fault_targets: Vec<FaultTarget>,
-    /// Facts about the layers.
+    /// Environment facts about the layers.
     pub(crate) environment: Environment,
     /// Settings that were not applied.
     pub(crate) warnings: Vec<Warning>,
@@ -66,7 +66,8 @@ pub(crate) struct BuildFacts {
 /// `facts` contains the devices created so far with their undo steps.
 ///
 /// # Errors
-/// [`RigError`]: a program is missing or fails, or a device does not appear or is too small.
+/// [`RigError::Layer`] if a program is missing or fails, or if a device does not appear or is too
+/// small; [`RigError::Journal`].
 pub(crate) fn build(
     journaled: &mut JournaledHost,
     context: BuildContext<'_>,
@@ -99,11 +100,11 @@ pub(crate) fn build(
     Ok(devices)
 }
 
-/// Context of one layer.
+/// Context in which one layer is created.
 struct LayerContext<'a> {
     journaled: &'a mut JournaledHost,
     host: &'a dyn Host,
-    /// Name prefix of its devices.
+    /// Prefix of the names of the devices of this layer.
     prefix: String,
     facts: &'a mut BuildFacts,
     layer: &'a Layer,
@@ -145,7 +146,8 @@ impl LayerContext<'_> {
         Ok(top)
     }
 
-    /// Reads back the properties of an array (Documentation/admin-guide/md.rst).
+    /// Reads back the properties of an array (Documentation/admin-guide/md.rst) as environment
+    /// facts. A property that differs from the plan is a warning.
     fn read_back(&mut self, name: &str, level: &str, chunk: Option<Bytes>) {
         let directory = Path::new(CLASS).join(name).join("md");
         let files = ["level", "chunk_size", "raid_disks", "metadata_version", "sync_action"];
@@ -296,7 +298,7 @@ impl LayerContext<'_> {
         Ok(top)
     }
 
-    /// Maps each device with its own table.
+    /// Creates one mapped device on each device. `table` returns the table for a device.
     fn each(
         &mut self,
         target: &str,
@@ -310,7 +312,8 @@ impl LayerContext<'_> {
         numbered.map(map).collect()
     }
 
-    /// Maps the first sectors of a device, and the remaining ones, each as a device.
+    /// Splits a device into two mapped devices: one of the first `first` sectors, and one of the
+    /// remaining sectors.
     fn split(
         &mut self,
         device: &TopDevice,
@@ -327,7 +330,8 @@ impl LayerContext<'_> {
         Ok((one, two))
     }
 
-    /// Marks a metadata device as empty: discarded blocks may contain anything.
+    /// Marks a metadata device as empty by zeroing its superblock, because discarded blocks may
+    /// contain any data.
     fn clear_metadata(&mut self, meta: &TopDevice) -> Result<(), RigError> {
         let what = format!("zero the first {SUPERBLOCK} of {}", meta.node());
         let expected = medium_of(self.host, &meta.name);
@@ -337,12 +341,13 @@ impl LayerContext<'_> {
         done.map_err(|error| self.failed(&what, &error))
     }
 
-    /// As [`LayerContext::make`], without name and UUID.
+    /// Creates a mapped device as [`LayerContext::make`] does, and returns its node, kernel name,
+    /// and size only.
     fn map(&mut self, part: &str, input: &Input<'_>) -> Result<TopDevice, RigError> {
         self.make(part, input).map(|made| made.top)
     }
 
-    /// Creates a mapped device and finds its node.
+    /// Creates a mapped device with the table `input`, and finds its device node.
     fn make(&mut self, part: &str, input: &Input<'_>) -> Result<MappedDevice, RigError> {
         let name = format!("{}-{part}", self.prefix);
         let uuid = format!("{PREFIX}{}", self.draw(16)?);
@@ -364,7 +369,7 @@ impl LayerContext<'_> {
         Ok(MappedDevice { top: self.top(node, kernel)?, name, uuid })
     }
 
-    /// A created device, with the size reported by the kernel.
+    /// Device with this node and kernel name, and with the size that the kernel reports.
     fn top(&self, path: PathBuf, name: String) -> Result<TopDevice, RigError> {
         let size = Path::new(CLASS).join(&name).join("size");
         let text = self.host.read(&size).map_err(|error| self.failed(&name, &error))?;

@@ -1,14 +1,14 @@
 //! Fault injection: devices that fail during the measured phases.
 //!
-//! A filesystem is created, set up, filled, and mounted on sound devices, and files are laid out on
-//! them. The devices start to fail when the first measured phase is ready, right before its clock
-//! starts. They continue to fail until after the unmount, and are sound again before fsck, which
-//! therefore checks the data on the device and does not fail on read errors. A layer that failed
-//! from the start would only make mkfs fail.
+//! The filesystem is created, set up, filled, and mounted while the devices have no faults, because
+//! mkfs would fail otherwise. The faults start right before the clock of the first measured phase
+//! starts, when its files exist. They end after the unmount and before fsck, so that fsck checks
+//! the data on the device and does not fail because of read errors.
 //!
-//! A `flakey` device gets another table, which the kernel loads between two requests; its intervals
-//! start then. The bad blocks of a `dust` device are registered at its creation and enabled at that
-//! time. A `log-writes` device gets a mark.
+//! A fault starts as follows. For a `flakey` device, a table with faults replaces the table without
+//! faults, and its intervals start. For a `dust` device, the bad blocks, which were registered when
+//! the device was created, are enabled. A `log-writes` device has no fault; a mark is written to
+//! its log.
 
 use model::{BlockRange, Bytes, Environment, Warning};
 
@@ -19,13 +19,13 @@ use crate::{
     undo::{Change, Step},
 };
 
-/// Name of the mark in the write log when the faults start.
+/// Text of the mark that is written to the write log when the first measured phase starts.
 const MARK: &str = "measured";
 
-/// Device with a fault or a log mark that starts with the first measured phase.
+/// Device whose faults start with the first measured phase, or whose log gets a mark then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FaultTarget {
-    /// Device that fails with another table.
+    /// `flakey` device, whose faults start with another table.
     Table {
         /// Device-mapper name (dmsetup(8)).
         name: String,
@@ -33,12 +33,12 @@ pub(crate) enum FaultTarget {
         uuid: String,
         /// Description of the layer.
         what: String,
-        /// Table in use before.
+        /// Table without faults, which is active before the first measured phase.
         sound: String,
-        /// Table with which it fails.
+        /// Table with faults.
         failing: String,
     },
-    /// Device with registered bad blocks that are not enabled yet.
+    /// `dust` device with registered bad blocks, which are not enabled yet.
     Blocks {
         /// Device-mapper name.
         name: String,
@@ -47,7 +47,7 @@ pub(crate) enum FaultTarget {
         /// Description of the layer.
         what: String,
     },
-    /// Device that logs its writes.
+    /// `log-writes` device.
     Log {
         /// Device-mapper name.
         name: String,
@@ -55,7 +55,8 @@ pub(crate) enum FaultTarget {
 }
 
 impl FaultTarget {
-    /// Starts the fault; `Some` is the undo step with its description.
+    /// Starts the faults, or writes the mark to the log. Returns the undo step of the faults and
+    /// its description; `None` for a log.
     pub(crate) fn begin(
         &self,
         journaled: &mut JournaledHost,
@@ -98,7 +99,7 @@ impl FaultTarget {
         }
     }
 
-    /// State of the write log, for a device that has one.
+    /// Reads the state of the write log; `None` for a device without a log.
     pub(crate) fn log(&self, journaled: &mut JournaledHost) -> Result<Option<LogEnd>, RigError> {
         let Self::Log { name } = self else { return Ok(None) };
         let output = journaled.run(&argv(&["status", name]))?;
@@ -109,14 +110,14 @@ impl FaultTarget {
     }
 }
 
-/// State of a write log at the end.
+/// State of a write log at the end of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
-    /// Entries: writes, flushes, discards, and marks.
+    /// Number of entries: writes, flushes, discards, and marks.
     entries: u64,
-    /// End of the log on its device.
+    /// Offset of the end of the log on the log device.
     end: Bytes,
-    /// True if the kernel stopped logging, because of missing space or a write error.
+    /// True if the kernel stopped logging, because the log device was full or a write failed.
     stopped: bool,
 }
 
@@ -133,7 +134,7 @@ impl LogEnd {
         })
     }
 
-    /// Facts of the log.
+    /// Environment facts about the log.
     pub(crate) fn facts(self) -> Environment {
         let mut facts = Environment::default();
         facts.set("layers.log-writes.entries", self.entries.to_string());
@@ -151,8 +152,8 @@ impl LogEnd {
     }
 }
 
-/// Registers the bad blocks of a `dust` device; they are not enabled yet. Kernel messages per block
-/// are turned off.
+/// Registers the bad blocks of a `dust` device without enabling them. Kernel messages for each
+/// block are turned off.
 pub(super) fn add_bad_blocks(
     journaled: &mut JournaledHost,
     name: &str,

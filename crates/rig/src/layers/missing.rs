@@ -1,7 +1,8 @@
-//! Kernel features and tools missing for a layer, with hints.
+//! Kernel features and tools that are missing for a layer, with hints.
 //!
-//! The check changes nothing: the kernel loads a driver when its first device is created, and
-//! `modprobe -n` reports whether it can.
+//! The check changes nothing. In particular, it does not load drivers: the kernel loads a driver
+//! when the first device of its kind is created, and `modprobe -n` reports whether the kernel can
+//! load it.
 
 use std::path::Path;
 
@@ -29,16 +30,16 @@ const DMSETUP: Packages = &[
     ("alpine", "device-mapper"),
 ];
 
-/// Driver of a layer: the alias by which the kernel requests the module (`md_run` in
-/// drivers/md/md.c, `load_module` in drivers/md/dm-target.c), the module, and the kernel build
-/// option.
+/// Driver of a layer. `alias` is the name by which the kernel requests the module (`md_run` in
+/// drivers/md/md.c, `load_module` in drivers/md/dm-target.c), `module` is the name of the module,
+/// and `option` is the build option of the kernel.
 struct Driver {
     alias: String,
     module: &'static str,
     option: &'static str,
 }
 
-/// Kernel features and tools missing for a layer, in this order.
+/// Reasons and hints for a missing kernel feature and for a missing tool of a layer, in this order.
 pub(crate) fn missing(layer: &Layer, host: &dyn Host) -> Vec<(String, String)> {
     let program = program(layer);
     let packages = if program == "mdadm" { MDADM } else { DMSETUP };
@@ -98,8 +99,8 @@ pub fn layer_support(host: &dyn Host) -> Vec<(String, Availability)> {
     md.iter().chain(&mapped).map(answer).collect()
 }
 
-/// Versions of the programs that create these layers, by program name. Their defaults depend on the
-/// version.
+/// Versions of the programs that create these layers, as environment facts by program name. The
+/// defaults of a program depend on its version.
 pub fn versions(layers: &[Layer], host: &dyn Host) -> Environment {
     let mut facts = Environment::default();
     for layer in layers {
@@ -129,7 +130,7 @@ fn program(layer: &Layer) -> &'static str {
     }
 }
 
-/// Driver of an md(4) level.
+/// Driver of a RAID level of md(4).
 fn personality(level: &str) -> Driver {
     let (module, option) = match level {
         "raid0" => ("raid0", "CONFIG_MD_RAID0"),
@@ -145,7 +146,8 @@ fn target(name: &str, module: &'static str, option: &'static str) -> Driver {
     Driver { alias: format!("dm-{name}"), module, option }
 }
 
-/// `/proc/mdstat` lists the levels whose drivers are loaded (md(4)).
+/// Missing driver of a RAID level. `/proc/mdstat` lists the levels whose drivers are loaded
+/// (md(4)).
 fn array(level: &str, driver: &Driver, host: &dyn Host) -> Missing {
     let table = host.read(Path::new("/proc/mdstat")).unwrap_or_default();
     let known = table
@@ -162,8 +164,8 @@ fn array(level: &str, driver: &Driver, host: &dyn Host) -> Missing {
     Some(driver.missing(&format!("md {level}"), host))
 }
 
-/// `/proc/misc` lists the device mapper once it is loaded. Loaded targets are visible as modules,
-/// and in `dmsetup targets` if the driver is built in.
+/// Missing driver of a device-mapper target. `/proc/misc` lists the device mapper if it is loaded.
+/// A loaded target is visible as a module, and a built-in one in `dmsetup targets`.
 fn mapper(driver: &Driver, host: &dyn Host) -> Missing {
     let table = host.read(Path::new("/proc/misc")).unwrap_or_default();
     let loaded_mapper =
