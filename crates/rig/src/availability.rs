@@ -1,6 +1,7 @@
-//! Support of this machine for a filesystem, and hints if something is missing.
+//! Checks whether this machine supports a filesystem, with hints if something is missing.
 //!
-//! The check changes nothing. In particular, it does not load modules; the kernel does so on mount.
+//! The checks change nothing. In particular, they do not load modules; the kernel loads the module
+//! of a filesystem when it is mounted.
 
 use std::path::Path;
 
@@ -14,8 +15,8 @@ use crate::{
 };
 
 impl Catalog {
-    /// Checks that the kernel supports the filesystem, its tools are installed, and the user may
-    /// mount.
+    /// Checks that the kernel supports the filesystem, that its tools are installed, and that the
+    /// user is root. A filesystem of kind [`Kind::Directory`] is always available.
     pub fn availability(&self, filesystem: &Filesystem, host: &dyn Host) -> Availability {
         if filesystem.kind == Kind::Directory {
             return Availability::Usable { version: None };
@@ -35,8 +36,9 @@ impl Catalog {
         }
     }
 
-    /// Missing programs of a filesystem and the command that installs them; `None` if there are
-    /// none. Kernel support is not checked, because a guest has its own kernel.
+    /// Missing programs of a filesystem, and the command that installs them; `None` if all are
+    /// installed. The support of the kernel is not checked: this method is for guests, which have
+    /// their own kernel.
     pub fn missing_tools(
         &self,
         filesystem: &Filesystem,
@@ -45,8 +47,9 @@ impl Catalog {
         tools(filesystem, host)
     }
 
-    /// [`Self::availability`] of a filesystem level of a plan: also checks the type it is converted
-    /// to, its layers, and the programs of its `setup`. The version is that of the mkfs tools.
+    /// Availability of a filesystem level, that is, of an entry of `filesystem` in a plan. In
+    /// addition to [`Self::availability`] of its type, this checks the type after a conversion, the
+    /// layers, and the programs of `setup`. The version is that of the tools of the original type.
     ///
     /// # Errors
     /// [`CatalogError::Unknown`] for an unknown filesystem type.
@@ -87,7 +90,7 @@ impl Catalog {
         })
     }
 
-    /// Missing programs of `setup`, with the packages that contain them.
+    /// Missing programs of `setup`, and the commands that install them.
     fn programs(&self, level: &FilesystemLevel, host: &dyn Host) -> Missing {
         let program = |step: &SetupStep| match step {
             SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } => argv.first().cloned(),
@@ -122,7 +125,7 @@ fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Missing {
     let fstype = &filesystem.fstype;
     let table = host.read(Path::new("/proc/filesystems")).unwrap_or_default();
     let known = table.lines().any(|line| line.split_whitespace().next_back() == Some(fstype));
-    // Module alias requested by the kernel (`get_fs_type` in fs/filesystems.c).
+    // The kernel requests a filesystem module by this alias (`get_fs_type` in fs/filesystems.c).
     if known || loadable(&format!("fs-{fstype}"), fstype, host) {
         return None;
     }
@@ -145,7 +148,7 @@ fn tools(filesystem: &Filesystem, host: &dyn Host) -> Missing {
     Some((reason, install_tools(filesystem, host)))
 }
 
-/// Parts of the hints without duplicates, in order.
+/// Parts of the hints, separated at `; `, without duplicates and in order.
 fn once(hints: &[String]) -> Vec<&str> {
     let mut parts: Vec<&str> = Vec::new();
     for part in hints.iter().flat_map(|hint| hint.split("; ")) {
@@ -170,7 +173,8 @@ fn privilege(host: &dyn Host) -> Missing {
     (!host.is_root()).then(|| ("not root".to_owned(), "run as root".to_owned()))
 }
 
-/// First line with a digit in the output; some tools print an empty line first.
+/// Version of the tools: the first line of the output that contains a digit, because some tools
+/// print an empty line first.
 fn version(filesystem: &Filesystem, host: &dyn Host) -> Option<String> {
     if filesystem.version.is_empty() {
         return None;

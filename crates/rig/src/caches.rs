@@ -1,8 +1,8 @@
-//! Drops caches and checks that they are empty; waits until the system is idle.
+//! Drops caches, checks that they are empty, and waits until the system is idle.
 //!
-//! drop_caches frees neither dirty pages nor the data pinned by a mounted filesystem, so a cold
-//! cache requires an unmount. After that, data can be only in the page cache of the device and in
-//! that of the image file; both are checked.
+//! `drop_caches` frees neither dirty pages nor data that a mounted filesystem keeps in memory, so a
+//! cold cache requires an unmount. After the unmount, data can only be in the page cache of the
+//! device and in the page cache of the image file. Both are checked.
 
 mod idle;
 
@@ -14,10 +14,12 @@ pub(crate) use self::idle::wait_idle;
 
 use crate::{device, error::RigError, journaled_host::JournaledHost};
 
-/// Documentation/admin-guide/sysctl/vm.rst: 3 frees the page cache, dentries, and inodes.
+/// File to which 3 is written to free the page cache, dentries, and inodes
+/// (Documentation/admin-guide/sysctl/vm.rst).
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Cached bytes tolerated on an unmounted device: udev reads superblocks, but no workload data.
+/// Cached bytes that are tolerated for an unmounted device, because udev reads its superblocks.
+/// They are not data of the workload.
 const PROBED: Bytes = Bytes::mib(1);
 
 /// Syncs a filesystem.
@@ -26,7 +28,8 @@ pub(crate) fn sync(journaled: &mut JournaledHost, path: &Path) -> Result<(), Rig
     done.map_err(|source| RigError::Caches { path: path.to_owned(), source })
 }
 
-/// Drops every cache above and below unmounted devices; `Some` describes the data still cached.
+/// Drops the page caches of unmounted devices and the kernel caches, and then counts the cached
+/// pages of devices and images. Returns a warning if data is still cached.
 pub(crate) fn drop_devices(
     journaled: &mut JournaledHost,
     devices: &[PathBuf],
@@ -50,8 +53,8 @@ pub(crate) fn drop_devices(
         .then(|| Warning::CacheNotDropped { reason: kept.join("; "), needs_root: false }))
 }
 
-/// Drops the caches of a directory tree that cannot be unmounted; `Some` describes the data still
-/// cached.
+/// Drops the caches of a directory tree that cannot be unmounted. Returns a warning if data is
+/// still cached, or if it was not possible to check this.
 pub(crate) fn evict(
     journaled: &mut JournaledHost,
     directory: &Path,

@@ -1,8 +1,9 @@
 //! Catalog of filesystem types, defined in TOML.
 //!
-//! `filesystems.toml` is embedded; a user's file of the same format is merged into it
-//! ([`Catalog::with_file`]). The catalog provides argument vectors; [`Catalog::availability`]
-//! reports whether this machine can run them.
+//! `filesystems.toml` is the built-in catalog. A user's file of the same format can add and replace
+//! entries ([`Catalog::with_file`]). The catalog provides the command lines of mkfs, fsck, and
+//! other programs. [`Catalog::availability`] reports whether this machine supports a filesystem
+//! type.
 
 use std::{
     collections::BTreeMap,
@@ -17,36 +18,37 @@ use toml::Spanned;
 
 const EMBEDDED: &str = include_str!("../filesystems.toml");
 
-/// Placeholders allowed in arguments and options.
+/// Placeholders that arguments and options may contain.
 const PLACEHOLDERS: [&str; 4] = ["device", "devices", "options", "size"];
 
-/// Storage of a filesystem type.
+/// Kind of storage that a filesystem type requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Block devices.
     #[default]
     Block,
-    /// Memory; no device.
+    /// Memory; the filesystem has no device.
     Memory,
     /// An existing directory; nothing is created.
     Directory,
 }
 
-/// Mainline kernel versions that contain a filesystem.
+/// Versions of the mainline kernel that contain a filesystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelRange {
-    /// First version that contains it.
+    /// First version that contains the filesystem.
     pub since: Option<String>,
-    /// First version that no longer contains it.
+    /// First version that no longer contains the filesystem.
     pub until: Option<String>,
     /// Origin of a filesystem that was never in the mainline kernel.
     pub never: Option<String>,
 }
 
 impl KernelRange {
-    /// Description: "in mainline since 2.4.1, removed in 6.13"; empty if nothing is known.
+    /// Description, such as "in mainline since 2.4.1, removed in 6.13"; empty if no version is
+    /// known.
     pub fn describe(&self) -> String {
         match (&self.never, &self.since, &self.until) {
             (Some(never), ..) => format!("never in mainline: {never}"),
@@ -60,27 +62,30 @@ impl KernelRange {
     }
 }
 
-/// Arguments for several devices.
+/// Arguments of mkfs and mount for a filesystem on several devices.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MultiDevice {
     /// Replaces [`Filesystem::mkfs`].
     pub mkfs: Vec<String>,
-    /// Mount option for each device except the first, with `{device}`; empty for none.
+    /// Mount option that is added for each device except the first, with the placeholder
+    /// `{device}`; empty for none.
     #[serde(default)]
     pub mount: String,
-    /// Separator of the devices in the mount source. Without it, the source is the first device.
+    /// Separator of the devices in the mount source; `None` if the mount source is the first
+    /// device.
     pub separator: Option<String>,
 }
 
-/// Command that prints the parameters of a new filesystem.
+/// Command that prints the parameters of a new filesystem, and the output lines that are recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Features {
     /// Argument vector with placeholders; empty if there is no command.
     #[serde(default)]
     pub argv: Vec<String>,
-    /// Prefixes of the output lines to keep. Lines that differ between mkfs runs are not kept.
+    /// Prefixes of the recorded output lines. A line whose text differs between two runs of mkfs,
+    /// such as a UUID, must not be recorded.
     #[serde(default)]
     pub lines: Vec<String>,
 }
@@ -91,15 +96,15 @@ pub struct Features {
 pub struct Filesystem {
     /// Name in plans: lower case, unique.
     pub name: String,
-    /// Description, for lists.
+    /// Description for lists.
     pub title: String,
-    /// Storage of the filesystem.
+    /// Kind of storage that the filesystem requires.
     #[serde(default)]
     pub kind: Kind,
     /// Name in `/proc/filesystems`; empty for directories.
     #[serde(default)]
     pub fstype: String,
-    /// `f_type` of `statfs(2)`; 0: not checked.
+    /// Magic number (`f_type` of `statfs(2)`); 0 if it is not checked.
     #[serde(default)]
     pub magic: u64,
     /// Smallest device that mkfs accepts.
@@ -108,13 +113,15 @@ pub struct Filesystem {
     /// mkfs argument vector with placeholders.
     #[serde(default)]
     pub mkfs: Vec<String>,
-    /// Arguments that set the label `fslab`; they precede those of the plan.
+    /// Arguments of mkfs that set the label `fslab`. They precede the arguments of the plan and are
+    /// omitted if the plan sets a label.
     #[serde(default)]
     pub label: Vec<String>,
-    /// Fixed mount options; they precede those of the plan.
+    /// Fixed mount options, which precede those of the plan.
     #[serde(default)]
     pub mount: String,
-    /// fsck argument vector, read-only; empty if there is no such program.
+    /// Argument vector of fsck, which must not write to the device; empty if there is no such
+    /// program.
     #[serde(default)]
     pub fsck: Vec<String>,
     /// Exit statuses of fsck that mean "no damage".
@@ -123,29 +130,29 @@ pub struct Filesystem {
     /// Command that prints the version of the tools.
     #[serde(default)]
     pub version: Vec<String>,
-    /// Description of the deferred work and of its handling; empty if the filesystem defers
-    /// nothing.
+    /// Description of the work that the filesystem defers to kernel threads, and of its handling by
+    /// fslab; empty if the filesystem defers nothing.
     #[serde(default)]
     pub deferred_work: String,
-    /// Names, or parts of names, of the kernel threads that do deferred work, with `{device}` for
-    /// the kernel name of a device.
+    /// Names, or parts of names, of the kernel threads that do the deferred work. `{device}` stands
+    /// for the kernel name of a device.
     #[serde(default)]
     pub threads: Vec<String>,
-    /// Command that prints the parameters of a new filesystem, before the mount.
+    /// Command that prints the parameters of a new filesystem; it runs before the mount.
     #[serde(default)]
     pub features: Features,
     /// Arguments for several devices, if supported.
     pub multi_device: Option<MultiDevice>,
-    /// Package of the tools, by distribution family.
+    /// Package that contains the tools, by distribution family.
     #[serde(default)]
     pub package: BTreeMap<String, String>,
     /// Other programs of the package, which a plan may use in `setup`.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Mainline kernel versions that contain it.
+    /// Versions of the mainline kernel that contain the filesystem.
     #[serde(default)]
     pub kernel: KernelRange,
-    /// Documentation of the arguments.
+    /// Reference to the documentation of the arguments.
     pub source: String,
 }
 
@@ -189,12 +196,12 @@ pub enum CatalogError {
     Unknown {
         /// Name as given.
         name: String,
-        /// The nearest name, or all names.
+        /// Most similar name, or all names.
         hint: String,
     },
 }
 
-/// All filesystem types, in the order of the files.
+/// Filesystem types. Those of the built-in catalog come first, each in the order of its file.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     entries: Vec<Filesystem>,
@@ -218,8 +225,8 @@ impl Catalog {
         }
     }
 
-    /// Built-in catalog merged with the user's file. An entry with the name of a built-in one
-    /// replaces it; others are appended.
+    /// Built-in catalog with the entries of the user's file. An entry with the name of a built-in
+    /// entry replaces the built-in entry; other entries are appended.
     ///
     /// # Errors
     /// [`CatalogError`] with file, line, and hint.
@@ -254,7 +261,7 @@ impl Catalog {
     /// Finds a filesystem type by name.
     ///
     /// # Errors
-    /// [`CatalogError::Unknown`] with the nearest name.
+    /// [`CatalogError::Unknown`] with the most similar name as a hint.
     pub fn get(&self, name: &str) -> Result<&Filesystem, CatalogError> {
         self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
             let names = || self.entries.iter().map(|entry| entry.name.as_str());
@@ -268,14 +275,15 @@ impl Catalog {
 }
 
 impl Filesystem {
-    /// mkfs argument vector for these devices (at least one), with the arguments of the level;
-    /// empty if the filesystem has no mkfs.
+    /// Argument vector of mkfs for at least one device, with the mkfs arguments of the level; empty
+    /// if the filesystem has no mkfs.
     pub fn mkfs_argv(&self, devices: &[String], level: &FilesystemLevel) -> Vec<String> {
         let template = match &self.multi_device {
             Some(many) if devices.len() > 1 => &many.mkfs,
             _ => &self.mkfs,
         };
-        // Some programs reject an option that is given twice.
+        // The label is omitted if the level sets one, because some programs reject an option that
+        // is given twice.
         let flag = self.label.first().map_or("", |flag| flag.split('=').next().unwrap_or(flag));
         let labeled = level.mkfs.iter().any(|argument| argument.starts_with(flag));
         let label = self.label.iter().filter(|_| !labeled);
@@ -283,19 +291,21 @@ impl Filesystem {
         fill(template, devices, &options)
     }
 
-    /// fsck argument vector, read-only; `None` if there is no such program.
+    /// Argument vector of fsck; `None` if there is no such program.
     pub fn fsck_argv(&self, devices: &[String]) -> Option<Vec<String>> {
         (!self.fsck.is_empty()).then(|| fill(&self.fsck, devices, &[]))
     }
 
-    /// Argument vector that prints the parameters of a new filesystem; `None` if there is none.
+    /// Argument vector of the command that prints the parameters of a new filesystem; `None` if
+    /// there is no such command.
     pub fn features_argv(&self, devices: &[String]) -> Option<Vec<String>> {
         let argv = &self.features.argv;
         (!argv.is_empty()).then(|| fill(argv, devices, &[]))
     }
 
-    /// Extracts the parameters from the output: the lines to keep, with white space collapsed and
-    /// without device names, which differ between runs.
+    /// Extracts the parameters of a new filesystem from the output of the command: the recorded
+    /// lines, with white space collapsed. Device names differ between runs and are replaced by
+    /// `{device}`.
     pub fn features_in(&self, text: &str, devices: &[String]) -> String {
         let kept = |line: &&str| self.features.lines.iter().any(|start| line.starts_with(start));
         let lines = text.lines().map(str::trim).filter(kept);
@@ -304,7 +314,7 @@ impl Filesystem {
         devices.iter().fold(features, |features, device| features.replace(device, "{device}"))
     }
 
-    /// Names of the kernel threads that do deferred work on these devices.
+    /// Names of the kernel threads that do deferred work on devices with these kernel names.
     pub fn deferred_threads(&self, names: &[String]) -> Vec<String> {
         let threads = self.threads.iter();
         let each = threads.flat_map(|thread| match thread.contains("{device}") {
@@ -324,7 +334,8 @@ impl Filesystem {
         }
     }
 
-    /// Mount options: fixed ones, those for further devices, those of the level.
+    /// Mount options: the fixed options, then the options for all devices except the first, then
+    /// the options of the level.
     pub fn mount_options(
         &self,
         devices: &[String],
@@ -341,7 +352,7 @@ impl Filesystem {
         options.join(",")
     }
 
-    /// Required programs, without duplicates: mkfs and fsck.
+    /// Required programs: mkfs and fsck, without duplicates.
     pub fn programs(&self) -> Vec<&str> {
         let vectors = [&self.mkfs, &self.fsck];
         let mut programs: Vec<&str> =
@@ -350,7 +361,7 @@ impl Filesystem {
         programs
     }
 
-    /// Checks an entry; the error is a message and a hint.
+    /// Checks an entry. The error consists of a message and a hint.
     fn check(&self) -> Result<(), (String, String)> {
         let bad = |message: String, hint: &str| Err((message, hint.to_owned()));
         let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -428,8 +439,8 @@ fn parse(text: &str, path: &Path) -> Result<Vec<Filesystem>, CatalogError> {
     Ok(entries)
 }
 
-/// Hint for a message of the TOML parser: the known word nearest to an unknown one. The parser
-/// quotes the unknown word first, then the known ones.
+/// Hint for an error message of the TOML parser. For an unknown key, the hint is the most similar
+/// known key; the parser quotes the unknown key first, and then the known keys.
 fn hint_of(message: &str) -> String {
     let mut words = message.split('`').skip(1).step_by(2);
     let given = words.next().unwrap_or_default();

@@ -1,14 +1,16 @@
-//! Operations on a filesystem between mkfs and the workload, as a list of stages.
+//! Stages of the `setup` of a plan: the operations on a filesystem between mkfs and the workload.
 //!
-//! The input is the `setup` of a plan and the filesystem's types before and after conversion. The
-//! output is every mount, unmount, tree, and program in order, exactly as executed by an instance
-//! and shown by `fslab show`. The filesystem is mounted or unmounted only if the next step requires
-//! it, and the last stage leaves it unmounted.
+//! The input is the `setup` of a plan and the types of the filesystem before and after a
+//! conversion. The output is the list of all mounts, unmounts, source trees, removals, and
+//! programs, in the order in which an instance executes them; `fslab show` prints this list. The
+//! filesystem is mounted or unmounted only if the next step requires it. After the last stage, the
+//! filesystem is not mounted.
 //!
-//! A converted filesystem has its new type after the last step that runs unmounted: only such a
-//! program has exclusive access to the device. Before, it is mounted as its original type with the
-//! fixed options of that catalog entry, because the options of the plan are meant for the new type.
-//! Without `converted_to`, all mounts use the plan's options.
+//! A converter requires exclusive access to the device. Therefore the last program that runs while
+//! the filesystem is unmounted is taken as the converter. Mounts before it use the original type
+//! and only the fixed options of its catalog entry, because the options of the plan are for the new
+//! type. Mounts after it use the new type and the options of the plan. Without `converted_to`, all
+//! mounts use the options of the plan.
 
 use std::path::{Path, PathBuf};
 
@@ -19,18 +21,18 @@ use crate::{catalog::Filesystem, mount::MountRequest};
 /// One stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage<'a> {
-    /// Mount.
+    /// Mounts the filesystem.
     Mount {
-        /// Type of the filesystem.
+        /// Catalog entry of the filesystem type.
         filesystem: &'a Filesystem,
         /// Mount parameters.
         request: MountRequest,
     },
-    /// Unmount.
+    /// Unmounts the filesystem.
     Unmount,
-    /// Writes a source tree.
+    /// Writes a generated source tree.
     Populate {
-        /// Directory, which is created.
+        /// Directory of the tree, which is created.
         directory: PathBuf,
         /// Number of files.
         files: u64,
@@ -79,7 +81,7 @@ impl SetupTarget<'_> {
     }
 }
 
-/// Stages of a level; empty if its `setup` is empty.
+/// Stages of a filesystem level; empty if the `setup` of the level is empty.
 pub fn stages<'a>(
     level: &FilesystemLevel,
     filesystem: &'a Filesystem,

@@ -1,8 +1,8 @@
 //! Waits until devices and kernel threads are idle.
 //!
-//! Devices report completed requests and requests in flight; kernel threads report their CPU time.
-//! Deferred work without I/O after a sync, such as freeing removed files, is visible in the CPU
-//! time only.
+//! A device is idle if no request completes and none is in flight. A kernel thread is idle if it
+//! uses almost no CPU time. The CPU time also shows deferred work without I/O, such as freeing
+//! removed files after a sync.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,42 +16,44 @@ use crate::{host::Host, sysfs::DeviceStat};
 /// Interval between samples.
 pub(super) const INTERVAL: Nanos = Nanos(20_000_000);
 
-/// Required number of consecutive equal samples.
+/// Number of consecutive samples in which everything must be idle.
 const SAMPLES: u32 = 3;
 
-/// Reciprocal of the CPU utilization below which a thread counts as idle. Some threads wake up
-/// periodically to check for work; xfsaild does so twenty times a second (`xfsaild_push`,
+/// Reciprocal of the CPU utilization up to which a thread is idle: 1 %. Some threads wake up
+/// periodically to search for work; xfsaild wakes up twenty times per second (`xfsaild_push`,
 /// `fs/xfs/xfs_trans_ail.c`).
 const PART: u64 = 100;
 
-/// A tick of proc_pid_stat(5) in nanoseconds: `USER_HZ` is 100 on all current architectures.
+/// Tick of proc_pid_stat(5), in nanoseconds. `USER_HZ` is 100 on all current architectures.
 const TICK: u64 = 10_000_000;
 
 /// Process ID of kthreadd, the parent of all kernel threads (`rest_init`, `init/main.c`).
 const KTHREADD: &str = "2";
 
-/// Name prefix of workers that serve any workqueue (`create_worker`, `kernel/workqueue.c`).
+/// Name prefix of kernel workers, each of which may serve any workqueue (`create_worker`,
+/// `kernel/workqueue.c`).
 const WORKER: &str = "kworker";
 
-/// Longest thread name in older kernels (`TASK_COMM_LEN` less the terminator). Since Linux 5.17
-/// names of kernel threads are complete (`get_kthread_comm`, `kernel/kthread.c`).
+/// Maximum length of a thread name before Linux 5.17 (`TASK_COMM_LEN` without the terminator).
+/// Since Linux 5.17, the names of kernel threads are complete (`get_kthread_comm`,
+/// `kernel/kthread.c`).
 const NAME: usize = 15;
 
-/// Result of waiting.
+/// Result of [`wait_idle`].
 #[derive(Debug, Default)]
 pub(crate) struct IdleResult {
     /// Waiting time.
     pub(crate) waited: Nanos,
-    /// Kernel threads that worked during the wait.
+    /// Names of kernel threads that were not idle during the wait.
     pub(crate) active: BTreeSet<String>,
-    /// Set if the time limit was reached.
+    /// Warning if the time limit was exceeded.
     pub(crate) warning: Option<Warning>,
 }
 
 /// Sample of everything that should be idle.
 #[derive(Debug)]
 struct IdleSample {
-    /// Completed requests per device.
+    /// Number of completed requests of each device.
     completed: Vec<u64>,
     in_flight: u64,
     /// Name and CPU time by process ID.
@@ -61,7 +63,7 @@ struct IdleSample {
 }
 
 impl IdleSample {
-    /// Devices without counters are ignored.
+    /// Takes a sample. If a device has no counters, all devices are ignored.
     fn take(
         host: &dyn Host,
         devices: &[String],
@@ -82,8 +84,8 @@ impl IdleSample {
         self.completed.is_empty() && self.threads.is_empty()
     }
 
-    /// Threads that worked since an earlier sample, including new ones. Threads that ended are
-    /// idle.
+    /// Names of the threads that were not idle since an earlier sample, including new threads. A
+    /// thread that has ended is idle.
     fn active_since(&self, earlier: &Self) -> impl Iterator<Item = &String> {
         let most = Nanos((self.at - earlier.at).0 / PART);
         let moved = self.threads.iter().filter(move |(pid, (_, time))| {
@@ -93,8 +95,8 @@ impl IdleSample {
     }
 }
 
-/// Waits until devices are idle and kernel threads with these names use almost no CPU time; at most
-/// for `limit`.
+/// Waits until devices and kernel threads with these names are idle in consecutive samples, or
+/// until more than `limit` has elapsed.
 pub(crate) fn wait_idle(
     host: &dyn Host,
     devices: &[String],
@@ -126,13 +128,13 @@ pub(crate) fn wait_idle(
     result
 }
 
-/// Kernel threads whose name contains one of `names`, with their CPU time: the scheduler's
-/// nanoseconds (first field of schedstat, Documentation/scheduler/sched-stats.rst), or the ticks of
-/// proc_pid_stat(5) if the kernel reports zero.
+/// Names and CPU times of kernel threads that match one of `names`, by process ID. The CPU time is
+/// the first field of schedstat, in nanoseconds (Documentation/scheduler/sched-stats.rst). If it is
+/// zero or missing, the ticks of proc_pid_stat(5) are used.
 ///
-/// Processes that do not match and never will are added to `ignored` and not read again: reading
-/// all processes of a machine takes five million instructions. The name of a kernel worker shows
-/// its current work, so it may match at any time.
+/// A process that does not match is added to `ignored` and not read again, because reading all
+/// processes of a machine takes five million instructions. Kernel workers are read each time,
+/// because their names show their current work.
 fn kernel_threads(
     host: &dyn Host,
     names: &[String],
@@ -171,14 +173,16 @@ fn kernel_threads(
     found
 }
 
-/// Name and following fields of a line of `/proc/PID/stat`; the name may contain any character.
+/// Name of a process and the fields after the name, from `/proc/PID/stat`. The name may contain any
+/// character.
 fn fields(stat: &str) -> Option<(&str, Vec<&str>)> {
     let (_, result) = stat.split_once('(')?;
     let (name, result) = result.rsplit_once(')')?;
     Some((name, result.split_whitespace().collect()))
 }
 
-/// True if a thread name matches. Workers append their current work to their name.
+/// True if a thread name contains `kind`, or is the beginning of `kind` that an older kernel shows.
+/// Workers append their current work to their name.
 fn matches_name(name: &str, kind: &str) -> bool {
     name.contains(kind) || (name.len() == NAME && kind.starts_with(name))
 }
