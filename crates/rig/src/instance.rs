@@ -1,4 +1,5 @@
-//! One instance: a newly created filesystem, mounted for one trial and removed afterwards.
+//! Filesystem instance: a newly created filesystem that is mounted for one trial and removed
+//! afterwards.
 
 mod fill;
 mod layered;
@@ -33,32 +34,36 @@ use crate::{
     undo,
 };
 
-/// No settings.
+/// Empty settings, for [`InstanceSpec::plain`].
 static NO_SETTINGS: SystemSettings = SystemSettings::new();
 
 /// Specification of an instance.
 #[derive(Clone, Copy)]
 pub struct InstanceSpec<'a> {
-    /// Catalog entry from which it is created.
+    /// Catalog entry of the filesystem type.
     pub filesystem: &'a Filesystem,
-    /// Level of the plan's axis.
+    /// Entry of `filesystem` in the plan.
     pub level: &'a FilesystemLevel,
     /// Catalog entry named by [`FilesystemLevel::converted_to`].
     pub converted_to: Option<&'a Filesystem>,
-    /// I/O scheduler of every device of the stack; `None`: unchanged.
+    /// I/O scheduler for the devices of the filesystem and all devices below them; `None`:
+    /// unchanged.
     pub scheduler: Option<&'a str>,
-    /// System settings; missing ones are unchanged.
+    /// System settings to change; all others are unchanged.
     pub settings: &'a SystemSettings,
-    /// Fill level when the workload starts.
+    /// Fill level of the filesystem when the workload starts.
     pub fill_level: FillLevel,
-    /// Isolation: images may be detached and reattached before mkfs.
+    /// Isolation of trials. With [`Isolation::Reattach`], images are detached and attached again
+    /// before mkfs.
     pub isolation: Isolation,
-    /// Writes a source tree with this many files into a directory, which it creates.
+    /// Function that creates a directory and writes a source tree with this number of files into
+    /// it.
     pub populate: &'a dyn Fn(&Path, u64) -> Result<(), String>,
 }
 
 impl<'a> InstanceSpec<'a> {
-    /// A catalog entry without further options; a level with `populate_files` fails.
+    /// Specification without settings, filling, and conversion. If the `setup` of the level
+    /// populates a source tree, the instance fails.
     pub fn plain(filesystem: &'a Filesystem, level: &'a FilesystemLevel) -> Self {
         Self {
             filesystem,
@@ -73,41 +78,43 @@ impl<'a> InstanceSpec<'a> {
     }
 }
 
-/// Space of a new filesystem after `setup`, and the space left after filling.
+/// Space of a new filesystem after `setup`, and the space that remains after filling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// Space available to unprivileged users, without the files of the plan's `setup`.
+    /// Space available to unprivileged users after the `setup` of the plan.
     pub available: Bytes,
-    /// Part of it that is left when the workload starts: all, unless the plan fills the filesystem.
+    /// Space available to unprivileged users when the workload starts. The same as `available`,
+    /// unless the plan fills the filesystem.
     pub remaining: Bytes,
-    /// Total size of the storage devices used, regardless of layers; without devices, the size
-    /// reported by the filesystem.
+    /// Total size of the storage devices used, below any layers. Without devices, the size that the
+    /// filesystem reports.
     pub device_size: Bytes,
-    /// Inodes; `None` if they are created on demand.
+    /// Number of inodes; `None` if the filesystem creates inodes on demand.
     pub inodes: Option<u64>,
 }
 
 /// Space used by the files of a workload.
 ///
-/// The two values have different sources. `used` is from statfs(2) and includes metadata, journal,
-/// and preallocated space; it is 0 if less space is used than before.
+/// The two values have different sources. `used` is from statfs(2) and includes metadata, the
+/// journal, and preallocated space. If the filesystem uses less space than before, `used` is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceUsage {
-    /// Space used in addition to that at the start of the workload: after the first mount, or after
-    /// filling.
+    /// Increase of the used space since the start of the workload, that is, since the first mount
+    /// or the end of the filling.
     pub used: Bytes,
     /// Total size of all regular files; a file with several hard links counts once.
     pub data: Bytes,
 }
 
-/// Result of the end of an instance.
+/// Result of [`MountedFilesystem::finish`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FinishReport {
-    /// Lifecycle steps, named as in [`model::sample::lifecycle`], in order.
+    /// Lifecycle steps of the instance in order, from mkfs to fsck. Their names are defined in
+    /// [`model::sample::lifecycle`].
     pub lifecycle: Vec<Step>,
-    /// Damage found by fsck.
+    /// Description of the damage that fsck found; `None` if it found none or did not run.
     pub damage: Option<String>,
-    /// Facts known only at the end, such as the state of a write log.
+    /// Environment facts that are known only at the end, such as the state of a write log.
     pub facts: Environment,
     /// Warnings about the end of the instance.
     pub warnings: Vec<Warning>,
@@ -120,22 +127,23 @@ pub struct MountedFilesystem {
     shared: Arc<Shared>,
     /// Directory in which workloads run.
     directory: PathBuf,
-    /// Mount parameters; `None` for a directory of an existing filesystem.
+    /// Mount parameters; `None` for a directory on an existing filesystem.
     request: Option<MountRequest>,
     mounted: Option<undo::Step>,
-    /// Other changes, oldest first.
+    /// Undo steps of the changes other than the mount, oldest first, with descriptions.
     steps: Vec<(undo::Step, String)>,
-    /// Layers whose faults begin with the first measured phase.
+    /// Devices whose faults start with the first measured phase, or whose log gets a mark then.
     fault_targets: Vec<FaultTarget>,
-    /// Changes that end the active faults.
+    /// Undo steps that end the active faults, with descriptions; `None` before the faults start.
     faults: Option<Vec<(undo::Step, String)>>,
-    /// Devices of the filesystem, possibly created by layers; empty without dedicated devices.
+    /// Devices of the filesystem: those on top of the layers, or storage devices without layers.
+    /// Empty for a filesystem in memory and for a directory.
     devices: Vec<PathBuf>,
     /// Storage devices below the layers; empty without layers.
     lowest: Vec<PathBuf>,
     images: Vec<PathBuf>,
-    /// Names of the devices whose counters are read: those of the filesystem. The monitor finds the
-    /// devices below them.
+    /// Kernel names of the devices whose counters are read: those of the filesystem, or the device
+    /// that contains the directory. The monitor finds the devices below them.
     counted: Vec<String>,
     /// Names of the kernel threads that do deferred work.
     threads: Vec<String>,
@@ -143,31 +151,32 @@ pub struct MountedFilesystem {
     fsck: Option<(Vec<String>, Vec<i32>)>,
     lifecycle: Vec<Step>,
     space: Space,
-    /// Space used when the workload starts.
+    /// Used space when the workload starts.
     used_before: Bytes,
-    /// Names in the root directory that do not belong to the workload: created by the filesystem,
-    /// by `setup`, or by filling.
+    /// Names in the root directory that do not belong to the workload, because they were created by
+    /// the filesystem, by `setup`, or by filling.
     foreign: Vec<String>,
     options: String,
     environment: Environment,
     warnings: Vec<Warning>,
-    /// CPU quota that emulates a CPU frequency, if any.
+    /// CPU quota that emulates a CPU frequency; `None` if none is set.
     quota: Option<Quota>,
 }
 
 impl MountedFilesystem {
-    /// Directory in which workloads run. It may contain files of the filesystem such as
-    /// `lost+found`, files of the plan's `setup`, and `fslab-fill` if it was filled.
+    /// Directory in which workloads run. It may already contain entries of the filesystem such as
+    /// `lost+found`, files of the `setup` of the plan, and, if the filesystem was filled,
+    /// `fslab-fill`.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Steps so far: mkfs, setup, and mount, if there were any.
+    /// Lifecycle steps so far: mkfs, `setup`, and mount, as far as they were executed.
     pub fn lifecycle(&self) -> &[Step] {
         &self.lifecycle
     }
 
-    /// Space after mkfs and `setup`.
+    /// Space after mkfs, `setup`, and filling.
     pub fn space(&self) -> Space {
         self.space
     }
@@ -177,7 +186,8 @@ impl MountedFilesystem {
         &self.options
     }
 
-    /// Facts about this instance: mount options, settings of its devices.
+    /// Environment facts about this instance, such as its mount options and the settings of its
+    /// devices.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
@@ -187,8 +197,9 @@ impl MountedFilesystem {
         &self.warnings
     }
 
-    /// Announces the number of workers of the next phase: an emulated CPU frequency is a quota that
-    /// depends on it. `Some` if the quota could not be changed.
+    /// Sets the number of workers of the next phase, on which the CPU quota that emulates a CPU
+    /// frequency depends. Returns a warning if the quota could not be changed. Without a quota,
+    /// there is no effect.
     pub fn expect_workers(&self, workers: u32) -> Option<Warning> {
         let quota = self.quota.as_ref()?;
         let changed = quota.set_workers(&mut self.shared.journaled(), workers);
@@ -199,13 +210,14 @@ impl MountedFilesystem {
         })
     }
 
-    /// Actions on the machine since the last call.
+    /// Actions on the machine since the last call, each with its duration and error.
     pub fn take_actions(&self) -> Vec<Action> {
         self.shared.journaled().take_actions()
     }
 
-    /// I/O counters of its devices; `None` if a device is unknown or has no counters. For a
-    /// directory, they include the I/O of other processes on its device.
+    /// Sum of the I/O counters of the devices of the filesystem; `None` if a device is unknown or
+    /// has no counters. For a directory, the counters include the I/O of other processes on the
+    /// same device.
     pub fn counters(&self) -> Option<DeviceCounters> {
         let mut sum = DeviceCounters::default();
         for name in &self.counted {
@@ -216,7 +228,7 @@ impl MountedFilesystem {
         (!self.counted.is_empty()).then_some(sum)
     }
 
-    /// Starts to record kernel log messages.
+    /// Starts to record kernel log messages only, for example between phases.
     pub fn listen(&self) -> KernelLogMonitor {
         KernelLogMonitor::start(
             Arc::clone(&self.shared.host),
@@ -262,9 +274,9 @@ impl MountedFilesystem {
         Ok(elapsed)
     }
 
-    /// Space used by the files at this time, after a sync; `None` for a filesystem not created by
-    /// fslab. Reading the attributes of all files caches their inodes, which a later unmount has to
-    /// free.
+    /// Syncs the filesystem and returns the space that the files of the workload use; `None` for a
+    /// directory on an existing filesystem. All files are read with stat(2), so their inodes are
+    /// cached, and a later unmount has to free them.
     ///
     /// # Errors
     /// [`RigError::Unreadable`] if the filesystem or a directory cannot be read, and
@@ -284,16 +296,19 @@ impl MountedFilesystem {
         Ok(Some(SpaceUsage { used, data }))
     }
 
-    /// Drops everything of the filesystem from memory, and checks that nothing is left.
+    /// Drops all data of the filesystem from memory, and checks that none is cached. Returns a
+    /// warning if data is still cached.
     ///
-    /// With devices: sync, unmount, flush the device caches, drop the kernel caches, and mount
-    /// again with the same options. The check is made while unmounted: neither devices nor images
-    /// may have cached pages. With a directory: sync and evict file by file, and drop the kernel
-    /// caches if root; without root, dentries and inodes stay cached. `Some` describes the data
-    /// still cached.
+    /// A filesystem on devices is synced and unmounted, the page caches of its devices and the
+    /// kernel caches are dropped, and the filesystem is mounted again with the same options. The
+    /// check is made while the filesystem is not mounted: neither devices nor images may have
+    /// cached pages. A directory on an existing filesystem is synced, and its files are evicted one
+    /// by one. As root, the kernel caches are dropped, too; without root, dentries and inodes stay
+    /// cached. For a filesystem in memory, only a warning is returned.
     ///
     /// # Errors
-    /// [`RigError`] if it cannot be unmounted or mounted again; it can only be finished then.
+    /// [`RigError`] if the filesystem cannot be unmounted or mounted again. Only
+    /// [`MountedFilesystem::finish`] may be called then.
     pub fn drop_caches(&mut self) -> Result<Option<Warning>, RigError> {
         if self.in_memory {
             let reason = "the filesystem is in memory".into();
@@ -315,9 +330,9 @@ impl MountedFilesystem {
         Ok(kept)
     }
 
-    /// Syncs and waits until the devices are idle (no I/O in flight and none completed over three
-    /// short samples in a row), and until the kernel threads that do deferred work use almost no
-    /// CPU time over the same samples. `Some` if this takes longer than `limit`.
+    /// Syncs the filesystem and waits until three consecutive samples at intervals of 20 ms find no
+    /// I/O in flight, no completed I/O, and almost no CPU time of the kernel threads that do
+    /// deferred work. Returns a warning if this takes longer than `limit`.
     ///
     /// # Errors
     /// [`RigError::Caches`] if writeback fails.
@@ -325,7 +340,7 @@ impl MountedFilesystem {
         let shared = Arc::clone(&self.shared);
         let mut journaled = shared.journaled();
         caches::sync(&mut journaled, &self.directory)?;
-        // A cache or an array may still work when the filesystem is already idle.
+        // A cache or an array may still be busy when the filesystem is idle.
         let below = self.lowest.iter().map(|device| name_of(device));
         let working: Vec<String> = self.counted.iter().cloned().chain(below).collect();
         let idle = caches::wait_idle(&*shared.host, &working, &self.threads, limit);
@@ -337,11 +352,12 @@ impl MountedFilesystem {
         Ok(idle.warning)
     }
 
-    /// Unmounts, runs fsck if requested, and undoes the changes for this instance.
+    /// Unmounts the filesystem, runs fsck if requested, and undoes the changes made for this
+    /// instance.
     ///
     /// # Errors
-    /// [`RigError::Unmount`] or [`RigError::Undo`]; the remaining changes are undone with the rig
-    /// or by `fslab clean`.
+    /// [`RigError`] if the unmount, the end of the faults, the start of fsck, or an undo fails. The
+    /// remaining changes are undone with those of the rig or by `fslab clean`.
     pub fn finish(mut self, fsck: bool) -> Result<FinishReport, RigError> {
         let shared = Arc::clone(&self.shared);
         let mut journaled = shared.journaled();
@@ -366,8 +382,8 @@ impl MountedFilesystem {
         Ok(FinishReport { lifecycle, damage, facts, warnings })
     }
 
-    /// Undoes all open changes, newest first; continues after a failure and returns the first
-    /// error. Faults of devices are removed before the unmount.
+    /// Undoes all open changes, newest first. Continues after an error and returns the first one.
+    /// Faults that are still active are ended before the unmount.
     fn undo(&mut self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         let mut answer = Ok(());
         let mounted = self.mounted.take().map(|step| (step, "mount".to_owned()));
@@ -385,7 +401,8 @@ impl Drop for MountedFilesystem {
         let undone = self.undo(&mut shared.journaled());
         match undone {
             Ok(()) => shared.occupied.store(false, Ordering::Release),
-            // The storage stays occupied: it must not be formatted while it may still be mounted.
+            // The storage remains occupied, because it must not be formatted while it may be
+            // mounted.
             Err(error) => tracing::warn!(%error, "an instance was not removed completely"),
         }
     }

@@ -1,14 +1,16 @@
-//! Fills a filesystem to the fill level of the plan, before it is measured.
+//! Fills a filesystem to the fill level of the plan, before the workload.
 //!
-//! The files depend only on the seed and the space, so that all filesystems are filled alike: sizes
-//! within [4 KiB, 4 MiB), uniform over the ten doublings and within each; 256 files per directory;
-//! incompressible data. Half of the files are thus smaller than 128 KiB, and half of the bytes are
-//! in files of 2 MiB or more. The mix is a project default, not taken from a real system: small
-//! files load the metadata, large ones the data.
+//! The files depend only on a fixed seed and on the available space, so that all filesystems are
+//! filled with the same files as far as possible. Each directory has 256 files with incompressible
+//! data. The size of a file is at least 4 KiB and less than 4 MiB: each of the ten doublings of
+//! this range is equally probable, and sizes within a doubling are uniform. Half of the files are
+//! therefore smaller than 128 KiB, and half of the bytes are in files of at least 2 MiB. The
+//! distribution is a project default, not taken from a real system: small files use metadata, and
+//! large files use data blocks.
 //!
-//! The space is checked after each directory was synced, because some filesystems allocate only
-//! then. The remaining space is approached from below, by fifteen sixteenths at a time, because
-//! metadata also needs space.
+//! After each directory, the filesystem is synced and the available space is read, because some
+//! filesystems allocate space only then. The files of a directory use at most 15/16 of the space
+//! that is still to be filled, because their metadata also needs space.
 
 use std::{path::Path, sync::atomic::AtomicBool};
 
@@ -21,10 +23,11 @@ use crate::{
     journaled_host::JournaledHost,
 };
 
-/// Directory of the files, in the root of the filesystem.
+/// Directory of the files, in the root directory of the filesystem.
 pub(crate) const FILL_DIRECTORY: &str = "fslab-fill";
 
-/// Seed of sizes and data: fixed, so that all repetitions and all filesystems get the same files.
+/// Seed of the sizes and the data. It is fixed, so that all repetitions and all filesystems get the
+/// same files.
 const SEED: u64 = 0x6673_6c61_6266_696c;
 
 /// Files per directory.
@@ -33,17 +36,19 @@ const FILES: usize = 256;
 /// Smallest file size.
 const MIN_SIZE: u64 = 4 << 10;
 
-/// Number of doublings that the sizes span.
+/// Number of doublings between the minimum and the maximum file size.
 const DOUBLINGS: u64 = 10;
 
 /// Number of consecutive directories after which filling stops if the available space does not
-/// change: some filesystems report used space late.
+/// decrease. One directory is not sufficient, because some filesystems report used space late.
 const PATIENCE: u32 = 8;
 
-/// Fills a filesystem until the part `fill_level` of the available space is used, and syncs it.
+/// Creates files until `fill_level` percent of the space that was available before are used, to
+/// within 0.1 % or 64 KiB, and syncs the filesystem.
 ///
 /// # Errors
-/// [`RigError::Fill`] if the files do not fit, with the level reached.
+/// [`RigError::Fill`] if a file cannot be created or filling is interrupted, with the level
+/// reached.
 pub(super) fn fill(
     journaled: &mut JournaledHost,
     host: &dyn Host,
@@ -79,7 +84,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Percentage of the previously available space that is used now.
+/// Percentage of the space available before that is used now.
 #[expect(clippy::cast_precision_loss, reason = "sizes of filesystems, to a tenth of a percent")]
 pub(super) fn reached(before: Statistics, now: Statistics) -> f64 {
     let taken = before.available - now.available;
@@ -95,7 +100,7 @@ pub(super) fn percentage(percent: f64) -> String {
     format!("{percent:.1} %")
 }
 
-/// Sizes of the files of the next directory: a full directory, but at most `most` bytes.
+/// Sizes of the files in the next directory: 256 files, or fewer with a total size of `most`.
 fn batch(random: &mut Random, most: Bytes) -> Vec<Bytes> {
     let (mut sizes, mut left) = (Vec::new(), most.0);
     while sizes.len() < FILES && left > 0 {

@@ -1,4 +1,4 @@
-//! Creates the layers between an instance's devices and its filesystem.
+//! Layers of an instance: their creation, and their faults.
 
 use model::{Bytes, Environment, Warning};
 
@@ -13,8 +13,9 @@ use crate::{
 };
 
 impl MountedFilesystem {
-    /// Creates the layers of the level on its devices, whose contents must have been removed. The
-    /// instance then uses the devices on top, whose total size is returned.
+    /// Creates the layers of the filesystem level on the storage devices, whose contents must have
+    /// been removed before. The filesystem is then created on the devices on top of the layers.
+    /// Returns the total size of these devices.
     pub(super) fn build_layers(
         &mut self,
         journaled: &mut JournaledHost,
@@ -51,13 +52,13 @@ impl MountedFilesystem {
         Ok(tops.iter().map(|top| top.size).sum())
     }
 
-    /// Starts what layers do from the first measured phase on: devices fail, a write log gets its
-    /// mark. Only the first call has an effect. The caches are in the state of the phase, and all
-    /// data is written back.
+    /// Starts the faults of the layers, and writes the mark to the write log. To be called right
+    /// before the first measured phase, when caches are prepared and all data is written back. Only
+    /// the first call has an effect.
     ///
     /// # Errors
-    /// [`RigError::Layer`] if the device mapper reports an error; active faults end with the
-    /// instance.
+    /// [`RigError::Layer`] if the device mapper reports an error. Faults that were started before
+    /// the error end with the instance.
     pub fn begin_faults(&mut self) -> Result<(), RigError> {
         if self.faults.is_some() {
             return Ok(());
@@ -71,7 +72,8 @@ impl MountedFilesystem {
         Ok(())
     }
 
-    /// Ends the faults, newest first, after the unmount; returns the state of a write log.
+    /// Ends the faults after the unmount, newest first. Returns environment facts and warnings
+    /// about the write log.
     pub(super) fn end_faults(
         &mut self,
         journaled: &mut JournaledHost,

@@ -1,4 +1,5 @@
-//! Creates an instance: settings, mkfs, setup, mount, filling, reading back.
+//! Creation of an instance: system settings, mkfs, `setup`, mount, filling, and reading back the
+//! options in effect.
 
 use std::{
     path::Path,
@@ -25,15 +26,15 @@ use crate::{
     undo::PREFIX,
 };
 
-/// Tolerated deviation from the fill level of the plan, in percentage points.
+/// Maximum deviation from the fill level of the plan without a warning, in percentage points.
 const TOLERANCE: f64 = 2.0;
 
 /// `f_type` of ext2, ext3, and ext4 (include/uapi/linux/magic.h).
 const EXT: u64 = 0xef53;
 
 impl MountedFilesystem {
-    /// Checks that the instance can be created, and reattaches its images if the plan requires it.
-    /// Returns warnings about the new devices.
+    /// Checks that the instance can be created. If the plan sets isolation to `reattach`, attaches
+    /// the images again and returns warnings about the new loop devices.
     pub(crate) fn ready(rig: &Base, spec: &InstanceSpec<'_>) -> Result<Vec<Warning>, RigError> {
         check_fit(rig, spec)?;
         match spec.isolation {
@@ -45,22 +46,22 @@ impl MountedFilesystem {
         }
     }
 
-    /// Creates the instance. After a failure, dropping the partial instance undoes it and releases
-    /// the storage.
+    /// Creates the instance. After an error, dropping the partial instance undoes its changes and
+    /// releases the storage.
     pub(crate) fn make(
         rig: &Base,
         spec: &InstanceSpec<'_>,
         warnings: Vec<Warning>,
     ) -> Result<Self, RigError> {
         let InstanceSpec { filesystem, converted_to, .. } = *spec;
-        // Type when it is measured.
+        // Filesystem type during the workload.
         let last = converted_to.unwrap_or(filesystem);
         let share = share(rig, spec)?;
         let devices = match filesystem.kind {
             Kind::Block => share.devices(),
             Kind::Memory | Kind::Directory => Vec::new(),
         };
-        // Settings apply to the storage's own devices; layers are created on them later.
+        // Settings are applied to the storage devices, before layers are created on them.
         let counted: Vec<String> = devices.iter().map(|device| name_of(device)).collect();
         let mut mounted = Self {
             shared: Arc::clone(&rig.shared),
@@ -98,7 +99,7 @@ impl MountedFilesystem {
         Ok(mounted)
     }
 
-    /// Applies the settings that the plan varies. All devices have to exist.
+    /// Applies the system settings of the plan. All storage devices must exist.
     fn tune(&mut self, rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
         let shared = Arc::clone(&self.shared);
         let (host, mut journaled) = (&*shared.host, shared.journaled());
@@ -120,7 +121,7 @@ impl MountedFilesystem {
     fn make_directory(&mut self, rig: &Base, parent: &Path) -> Result<(), RigError> {
         let run_id = &rig.options.run_id;
         let tree = parent.join(format!("{PREFIX}{run_id}"));
-        // The marker is next to the workload's directory, not in it.
+        // The marker is next to the directory of the workload, not in it.
         self.directory = tree.join("data");
         let mut journaled = self.shared.journaled();
         let step = journaled.tree(&tree, run_id)?;
@@ -179,16 +180,16 @@ impl MountedFilesystem {
         if !fill_level.is_empty() {
             self.fill(journaled, fill_level, &rig.options.interrupt)?;
         }
-        // Later, the workload's own files are in the same directory.
+        // Read before the workload, whose files are in the same directory.
         self.foreign = shared.host.list(&self.directory).unwrap_or_default();
         self.foreign.extend(["lost+found", fill::FILL_DIRECTORY].map(str::to_owned));
         self.warnings.extend(share.unreserved(&*self.shared.host));
         Ok(())
     }
 
-    /// Runs mkfs. Its data in the page cache of the devices is written back before the monitor
-    /// stops, although the reported time is that of the program: some programs sync, and others
-    /// leave it to the kernel. As a result, every first mount reads the devices.
+    /// Runs mkfs. The reported duration is that of the program. Some mkfs programs sync their data
+    /// and others do not, so the page cache of the devices is written back and dropped before the
+    /// monitor stops. The first mount therefore always reads from the devices.
     fn mkfs(&mut self, journaled: &mut JournaledHost, argv: &[String]) -> Result<(), RigError> {
         let running = self.begin(lifecycle::MKFS);
         let output = journaled.run(argv)?;
@@ -201,9 +202,9 @@ impl MountedFilesystem {
         Ok(())
     }
 
-    /// Runs the filesystem's tool that prints the parameters of a new filesystem, before the kernel
-    /// changes them. A missing or failing tool is not an error. Data read by the tool is dropped
-    /// from memory.
+    /// Records the parameters of the new filesystem as an environment fact. The tool that prints
+    /// them runs before the mount, because the kernel may change them. A missing or failing tool is
+    /// not an error. Data that the tool read is dropped from the page cache.
     fn features(
         &mut self,
         journaled: &mut JournaledHost,
@@ -224,8 +225,9 @@ impl MountedFilesystem {
         device::flush(journaled, &self.devices)
     }
 
-    /// Fills the filesystem, drops it from the page cache, and mounts it again with timing. A
-    /// filesystem in memory would lose its files, so it stays mounted.
+    /// Fills the filesystem, drops its page cache, and mounts it again; the reported mount time is
+    /// that of this mount. A filesystem in memory stays mounted, because an unmount would remove
+    /// its files.
     fn fill(
         &mut self,
         mut journaled: MutexGuard<'_, JournaledHost>,
@@ -268,7 +270,8 @@ impl MountedFilesystem {
         })
     }
 
-    /// Records the space of the empty filesystem, on devices of this total size.
+    /// Records the space of the filesystem before filling. `devices` is the total size of the
+    /// storage devices. Also checks that the run file is not on this filesystem.
     fn measure_space(&mut self, rig: &Base, devices: Bytes) -> Result<(), RigError> {
         guard::store_outside(&rig.options.store_file, &self.directory)?;
         let statistics = statistics(&*self.shared.host, &self.directory)?;
@@ -282,7 +285,7 @@ impl MountedFilesystem {
         Ok(())
     }
 
-    /// Reads back the options and settings in effect.
+    /// Reads back the mount options and device settings in effect, as environment facts.
     fn read_back(&mut self, filesystem: &Filesystem) {
         let host = Arc::clone(&self.shared.host);
         if let Ok(mounts) = host.mounts()
@@ -293,8 +296,8 @@ impl MountedFilesystem {
             self.environment.set("mount.fstype", &mount.fstype);
             self.environment.merge(probe::cleaner(&*host, mount));
         }
-        // ext4 does not list options that its superblock sets by default in the mount table; this
-        // file lists all of them (ext4_seq_options_show in fs/ext4/super.c).
+        // In the mount table, ext4 omits options that its superblock sets by default. This file
+        // lists all options (ext4_seq_options_show in fs/ext4/super.c).
         if let [name, ..] = &self.counted[..]
             && filesystem.magic == EXT
             && let Ok(all) = host.read(&Path::new("/proc/fs/ext4").join(name).join("options"))
@@ -312,7 +315,7 @@ impl MountedFilesystem {
     }
 }
 
-/// Devices of the instance.
+/// Storage devices that the instance uses.
 fn share<'a>(rig: &'a Base, spec: &InstanceSpec<'_>) -> Result<Share<'a>, RigError> {
     let have = rig.backing.devices().len();
     let device_requirement =
@@ -320,13 +323,14 @@ fn share<'a>(rig: &'a Base, spec: &InstanceSpec<'_>) -> Result<Share<'a>, RigErr
     Ok(rig.backing.first(device_requirement.devices))
 }
 
-/// Smallest device that the filesystem, and the type it is converted to, support.
+/// Smallest device size that both the filesystem type and the type after a conversion support.
 pub(super) fn min_size(spec: &InstanceSpec<'_>) -> Bytes {
     let min = spec.filesystem.min_size;
     spec.converted_to.map_or(min, |converted_to| converted_to.min_size.max(min))
 }
 
-/// Checks that the storage is suitable for the filesystem and the plan.
+/// Checks that the storage is suitable for the filesystem, its `setup`, and the isolation of the
+/// plan.
 fn check_fit(rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
     let filesystem = spec.filesystem;
     let unfit = |hint| {
@@ -355,7 +359,7 @@ fn check_fit(rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
     }
     let min = min_size(spec);
     let small = share.sizes().into_iter().find(|(_, size)| *size < min);
-    // A layer may combine small devices to a large one.
+    // With layers, the size is checked later, because a layer may combine small devices.
     match small.filter(|_| spec.level.layers.is_empty()) {
         Some((device, size)) => {
             Err(RigError::TooSmall { filesystem: filesystem.name.clone(), device, size, min })

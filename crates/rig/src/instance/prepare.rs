@@ -1,8 +1,9 @@
-//! Executes the `setup` of a plan, between mkfs and the workload.
+//! Execution of the `setup` of a plan, between mkfs and the workload.
 //!
-//! All of it is one lifecycle step. Its time is that of the programs, trees, and removals, without
-//! the mounts between them. Their unwritten data is written back by the unmounts and by a final
-//! flush of the devices, which are part of the system activity but not of the time, as with mkfs.
+//! The whole `setup` is one lifecycle step. Its duration is the sum of the durations of the
+//! programs, source trees, and removals. Mounts and unmounts between them and the final flush of
+//! the devices write back data; they are part of the system activity of the step, but not of its
+//! duration. This is the same as for mkfs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,21 +18,21 @@ use crate::{
     setup::Stage,
 };
 
-/// General hint.
+/// Hint for other errors.
 const MANUALLY: &str = "run the command manually, or change `setup` in the plan";
 
-/// Hint if a converter runs out of space: it writes its metadata in addition to the old one
-/// (btrfs-convert(8)).
+/// Hint if a converter has too little space. It writes the new metadata in addition to the old
+/// metadata (btrfs-convert(8)).
 const SPACE: &str = "a converter needs free space in the old filesystem; use larger storage, or \
                      run the command manually";
 
-/// Hint if the blocks of the old filesystem are too small: mke2fs uses 1 KiB below 512 MiB
-/// (mke2fs(8), -T, `small`), and btrfs has no sectors below 4 KiB (btrfs-convert(8)).
+/// Hint if the blocks of the old filesystem are too small. mke2fs uses blocks of 1 KiB on devices
+/// below 512 MiB (mke2fs(8), -T, `small`), and btrfs requires at least 4 KiB (btrfs-convert(8)).
 const BLOCKS: &str = "use 4 KiB blocks for the old filesystem (mkfs_options = [\"-b\", \"4096\"]), \
                       or use storage of at least 512MiB";
 
 impl MountedFilesystem {
-    /// Executes the stages, and drops their data from memory.
+    /// Executes the stages, and drops the page cache of the devices.
     pub(super) fn prepare(
         &mut self,
         journaled: &mut JournaledHost,
@@ -97,7 +98,7 @@ fn failed(argv: &[String], output: &Output) -> RigError {
 }
 
 impl StepCost {
-    /// Adds the cost of a program.
+    /// Adds the duration and the CPU time of a program.
     fn add(&mut self, output: &Output) {
         self.elapsed = self.elapsed + output.elapsed;
         if let Some(cpu) = output.cpu {

@@ -10,27 +10,27 @@ use crate::{
 /// Lifecycle step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// Name in [`model::sample::lifecycle`].
+    /// Name, one of [`model::sample::lifecycle`].
     pub name: &'static str,
-    /// Duration.
+    /// Duration of the programs or of the system call.
     pub elapsed: Nanos,
-    /// CPU time of the program or programs; `None` for system calls.
+    /// CPU time of the programs; `None` for a system call, or if it is not available.
     pub program: Option<ProgramTime>,
-    /// System activity. Its window is longer than `elapsed`: it starts earlier, and for mkfs and
-    /// `setup` it ends when the data is on the devices. For `setup` it includes the mounts between
-    /// the parts.
+    /// System activity during the step. The recorded period is longer than `elapsed`: it starts
+    /// earlier, and for mkfs and `setup` it ends when the written data is on the devices. For
+    /// `setup` it includes the mounts between the stages.
     pub activity: Option<SystemActivity>,
 }
 
-/// Total cost of the parts of a step.
+/// Total duration and CPU time of the stages of a step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StepCost {
     pub(super) elapsed: Nanos,
-    /// CPU time of the programs; `None` if there were none, or it is not available.
+    /// CPU time of the programs; `None` if no program ran, or if it is not available.
     pub(super) program: Option<ProgramTime>,
 }
 
-/// A step in progress, with its activity monitor.
+/// Step in progress, with its activity monitor.
 #[derive(Debug)]
 pub(super) struct RunningStep {
     name: &'static str,
@@ -47,7 +47,7 @@ impl RunningStep {
         Step { name: self.name, elapsed, program: None, activity: Some(self.monitor.end()) }
     }
 
-    /// Ends a step that consisted of several parts.
+    /// Ends a step that consisted of several stages.
     pub(super) fn finish_stages(self, cost: StepCost) -> Step {
         Step { program: cost.program, ..self.finish_call(cost.elapsed) }
     }
