@@ -1,17 +1,19 @@
-//! System settings that a plan varies: the writes, their verification, and their restoration.
+//! System settings that a plan varies: writing, verifying, and restoring them.
 //!
-//! The input is a scheduler or a setting with its value; the output is a [`SettingChange`], which
-//! lists the writes, the devices that are skipped, and known failures. It changes nothing: `fslab
-//! show` prints it. [`AppliedSettings`] applies changes through the journal and keeps the undo
-//! steps, the warnings, and the values read back.
+//! The input is an I/O scheduler, or a setting and its value. The output is a [`SettingChange`], a
+//! plan of writes with the devices that are skipped and the problems that are known before; `fslab
+//! show` prints it. [`AppliedSettings`] executes these writes through the undo journal and collects
+//! the undo steps, the warnings, and the values read back.
 //!
-//! All settings are applied before mkfs and undone after fsck, so that every value of a trial,
-//! including the times of mkfs and fsck, is measured with the settings of its cell. CPUs come
-//! first, because their number determines the other settings; the scheduler precedes `nr_requests`,
-//! which it resets (`elevator_switch` in `block/elevator.c`).
+//! All settings are applied before mkfs and undone after fsck. All results of a trial, including
+//! the times of mkfs and fsck, are therefore measured with the same settings. The number of online
+//! CPUs is set first, because the other CPU settings depend on it. The scheduler is set before
+//! `nr_requests`, because a change of the scheduler resets `nr_requests` (`elevator_switch` in
+//! `block/elevator.c`).
 //!
-//! A setting that the kernel rejects or rounds is a [`Warning::SettingNotApplied`], not an error:
-//! the trial continues with the value of the kernel, and the report shows it.
+//! If the kernel rejects or rounds a value, this is not an error but a
+//! [`Warning::SettingNotApplied`]. The trial continues with the value in effect, and the report
+//! shows this value.
 
 pub(crate) mod cpu;
 mod memory;
@@ -33,27 +35,28 @@ use crate::{
     undo::Step,
 };
 
-/// Planned writes of a setting on this machine in its current state.
+/// Plan of a change of one setting on this machine, in its current state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SettingChange {
-    /// Settings that the writes may disturb, restored together with them.
+    /// Settings that the writes may alter, and that are therefore restored as well.
     pub saved: Vec<SavedSettings>,
     /// Writes, in order.
     pub writes: Vec<Write>,
-    /// CPU quota in percent that emulates a CPU frequency.
+    /// CPU quota, in percent per worker, that emulates a CPU frequency; `None` if no quota is used.
     pub percent: Option<u8>,
-    /// Known failures.
+    /// Problems that are known before the writes.
     pub warnings: Vec<Warning>,
-    /// Possible failures.
+    /// Problems that may occur.
     pub notes: Vec<String>,
-    /// Skipped devices or files, and reasons.
+    /// Facts with the reason why a device was skipped: name and reason.
     pub skipped: Vec<(String, String)>,
-    /// Facts to read afterwards: name, file, and unit.
+    /// Facts to read back after the writes: name, file, and unit.
     pub facts: Vec<(String, PathBuf, &'static str)>,
 }
 
 impl SettingChange {
-    /// A change without writes, because the machine does not support it.
+    /// Change without writes, for a setting that this machine does not support. The warning
+    /// contains the reason.
     fn refused(setting: impl Into<String>, wanted: impl Into<String>, why: &str) -> Self {
         let (setting, wanted, found) = (setting.into(), wanted.into(), why.to_owned());
         let warnings = vec![Warning::SettingNotApplied { setting, wanted, found }];
@@ -72,13 +75,14 @@ impl SettingChange {
         });
     }
 
-    /// Adds a fact, with the prefix `setting.`.
+    /// Adds a fact to read back, with the prefix `setting.` before its name.
     fn fact(&mut self, name: &str, path: PathBuf, unit: &'static str) {
         self.facts.push((format!("setting.{name}"), path, unit));
     }
 }
 
-/// Plans the change of a setting; `devices` are those below the filesystem.
+/// Plans the change of a setting. `devices` are the devices of the filesystem and all devices below
+/// them.
 pub(crate) fn plan_change(
     host: &dyn Host,
     devices: &[Device],
@@ -96,12 +100,12 @@ pub(crate) fn plan_change(
             memory::dirty(host, setting, value)
         }
         SystemSetting::TransparentHugepage => memory::transparent_hugepage(value),
-        // Determined when the guest was booted.
+        // The kernel was chosen when the guest was booted.
         SystemSetting::Kernel => SettingChange::default(),
     }
 }
 
-/// Settings of the machine, in the order in which they are applied.
+/// Settings of the whole machine, in the order in which they are applied.
 const MACHINE_SETTINGS: [SystemSetting; 6] = [
     SystemSetting::OnlineCpus,
     SystemSetting::CpuGovernor,
@@ -120,16 +124,16 @@ const DEVICE_SETTINGS: [SystemSetting; 3] =
 pub(crate) struct AppliedSettings {
     /// Undo steps with descriptions, oldest first.
     pub(crate) steps: Vec<(Step, String)>,
-    /// Settings not applied as requested.
+    /// Warnings about settings that were not applied as requested.
     pub(crate) warnings: Vec<Warning>,
     /// Values read back.
     pub(crate) facts: Environment,
-    /// Quota that emulates a CPU frequency.
+    /// Quota that emulates a CPU frequency; `None` if no quota was set.
     pub(crate) quota: Option<Quota>,
 }
 
 impl AppliedSettings {
-    /// Applies the settings of the machine.
+    /// Applies the settings of the whole machine.
     ///
     /// # Errors
     /// [`RigError::Journal`]; `steps` contains the settings applied so far.
@@ -151,7 +155,7 @@ impl AppliedSettings {
         Ok(())
     }
 
-    /// Applies the settings of the devices below a filesystem.
+    /// Applies the scheduler and the settings of the devices of a filesystem.
     ///
     /// # Errors
     /// [`RigError::Journal`]; `steps` contains the settings applied so far.
@@ -188,8 +192,8 @@ impl AppliedSettings {
             self.steps.extend(step.map(|step| (step, write.setting.clone())));
             self.warnings.extend(warning);
         }
-        // A later write may have changed an earlier one, as the minimum frequency may change the
-        // maximum.
+        // A later write may have altered an earlier setting. For example, writing the minimum
+        // frequency may change the maximum frequency.
         self.steps[first..].iter().try_for_each(|(step, _)| journaled.reread(*step))?;
         self.warnings.extend(change.warnings.iter().cloned());
         for (name, why) in &change.skipped {
@@ -227,13 +231,12 @@ impl AppliedSettings {
     }
 }
 
-/// Disables discard on a loop device created by fslab, so that neither mkfs nor mount releases the
-/// allocated space of an image.
+/// Disables discard on a loop device that was created for an image, so that neither mkfs nor mount
+/// releases the allocated space of the image. Returns a warning if this failed.
 ///
-/// This is not journaled, because it cannot be undone: with a limit of 0 the kernel drops the
-/// granularity and accepts no other limit (`queue_max_discard_sectors_store` in
-/// `block/blk-sysfs.c`). It ends with the device, and therefore applies only to devices that are
-/// removed.
+/// This change is not journaled, because it cannot be undone: at a limit of 0, the kernel sets the
+/// granularity to 0 and then rejects any other limit (`queue_max_discard_sectors_store` in
+/// `block/blk-sysfs.c`). Call this only for a loop device that is removed at the end.
 pub(crate) fn disable_discard(
     journaled: &mut JournaledHost,
     host: &dyn Host,

@@ -1,5 +1,4 @@
-//! Values of sysfs and procfs that several modules read: names, queues, and I/O statistics of block
-//! devices.
+//! Values from sysfs that several modules read: names, queues, and I/O statistics of block devices.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +9,8 @@ use crate::{
     mount::{MountEntry, holder},
 };
 
-/// Bytes per sector in block layer statistics, regardless of the device's block size
-/// (Documentation/block/stat.rst).
+/// Bytes per sector in the statistics of the block layer, regardless of the block size of the
+/// device (Documentation/block/stat.rst).
 const SECTOR: u64 = 512;
 
 /// Total I/O of devices since their creation.
@@ -31,38 +30,38 @@ impl DeviceCounters {
     }
 }
 
-/// Line of `/sys/class/block/NAME/stat` (Documentation/block/stat.rst); counted since the creation
-/// of the device.
+/// Counters of `/sys/class/block/NAME/stat` (Documentation/block/stat.rst), since the creation of
+/// the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceStat {
     pub(crate) counters: DeviceCounters,
-    /// Requests completed: reads, writes, discards, flushes.
+    /// Completed requests: reads, writes, discards, and flushes.
     pub(crate) completed: u64,
-    /// Requests passed to the driver and not completed.
+    /// Requests that were passed to the driver and are not completed.
     pub(crate) in_flight: u64,
-    /// Read requests completed, and reads merged with other requests before.
+    /// Completed read requests, and read requests that were merged with other requests before.
     pub(crate) reads: u64,
     pub(crate) reads_merged: u64,
-    /// Write requests completed, and writes merged with other requests before.
+    /// Completed write requests, and write requests that were merged with other requests before.
     pub(crate) writes: u64,
     pub(crate) writes_merged: u64,
-    /// Bytes discarded; `None` before Linux 4.18.
+    /// Discarded bytes; `None` before Linux 4.18.
     pub(crate) discarded: Option<Bytes>,
-    /// Flush requests completed; `None` before Linux 5.5.
+    /// Completed flush requests; `None` before Linux 5.5.
     pub(crate) flushes: Option<u64>,
-    /// Time with at least one request; the kernel shows the lower 32 bits of the milliseconds.
+    /// Time during which the device had at least one request.
     pub(crate) busy: Milliseconds,
-    /// Total time of requests in device and queue; in the same format.
+    /// Sum of the times that requests spent in the queue and in the device.
     pub(crate) queue_time: Milliseconds,
 }
 
-/// Time of the block layer, shown by the kernel as 32 bits of milliseconds (`part_stat_show` in
-/// block/genhd.c), so that it wraps after 49.7 days.
+/// Time in the statistics of the block layer. The kernel shows the lower 32 bits of the
+/// milliseconds (`part_stat_show` in block/genhd.c), so the value wraps after 49.7 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Milliseconds(u64);
 
 impl Milliseconds {
-    /// Time between `earlier` and now, if it wrapped at most once.
+    /// Time between `earlier` and this value, which may have wrapped once.
     pub(crate) fn since(self, earlier: Self) -> Nanos {
         let range = 1 << 32;
         let passed = match self.0.checked_sub(earlier.0) {
@@ -75,7 +74,7 @@ impl Milliseconds {
 }
 
 impl DeviceStat {
-    /// Reads the statistics of a disk or partition; `None` if the kernel has none.
+    /// Reads the counters of a disk or partition; `None` if the kernel has none.
     pub(crate) fn read(host: &dyn Host, name: &str) -> Option<Self> {
         let text = host.read(&Path::new("/sys/class/block").join(name).join("stat")).ok()?;
         Self::parse(&text)
@@ -108,28 +107,31 @@ pub(crate) fn name_of(device: &Path) -> String {
     device.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// sysfs queue directory of a block device; for a partition, that of its disk.
+/// Directory of the request queue in sysfs; for a partition, that of its disk.
 pub(crate) fn queue(host: &dyn Host, name: &str) -> PathBuf {
     let node = Path::new("/sys/class/block").join(name);
     if host.entry(&node.join("queue")).is_ok() {
         return node.join("queue");
     }
-    // The directory of a partition is in that of its disk (Documentation/ABI/testing/sysfs-block).
+    // The sysfs directory of a partition is in the directory of its disk
+    // (Documentation/ABI/testing/sysfs-block).
     match host.follow(&node) {
         Ok(path) if path.join("partition").exists() => path.parent().unwrap_or(&path).join("queue"),
         _ => node.join("queue"),
     }
 }
 
-/// Kernel name of the block device that contains a path; `None` if there is none or several.
+/// Kernel name of the block device that contains the file at a path; `None` if there is no such
+/// device, or if there are several.
 pub(crate) fn device_of(host: &dyn Host, path: &Path) -> Option<String> {
     let mounts = host.mounts().ok()?;
     device_name(host, holder(&mounts, path)?)
 }
 
-/// Kernel name of the block device of a mount: found by device number if it is that of a block
-/// device. Filesystems with generated numbers, such as btrfs, report their first device as the
-/// source, which is sufficient only if there is no other.
+/// Kernel name of the block device of a mount. If the device number of the mount is that of a block
+/// device, the device is found by this number. Filesystems with a generated number, such as btrfs,
+/// report one device as the mount source; this device is returned, except for a btrfs with several
+/// devices.
 pub(crate) fn device_name(host: &dyn Host, mount: &MountEntry) -> Option<String> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let number = Path::new("/sys/dev/block").join(&mount.device);
@@ -143,8 +145,8 @@ pub(crate) fn device_name(host: &dyn Host, mount: &MountEntry) -> Option<String>
     (mount.fstype != "btrfs" || single_btrfs(host, &found)).then_some(found)
 }
 
-/// True if the btrfs filesystem on this device has no other device: `/sys/fs/btrfs/UUID/devices`
-/// lists them.
+/// True if the btrfs filesystem on this device has no other device, according to
+/// `/sys/fs/btrfs/UUID/devices`.
 fn single_btrfs(host: &dyn Host, name: &str) -> bool {
     let btrfs = Path::new("/sys/fs/btrfs");
     let filesystems = host.list(btrfs).unwrap_or_default();
@@ -153,7 +155,8 @@ fn single_btrfs(host: &dyn Host, name: &str) -> bool {
     lists.any(|devices| devices.len() == 1 && devices[0] == name)
 }
 
-/// Value of a setting: the bracketed choice of a list such as `none [bfq]`, otherwise the text.
+/// Value of a setting: the bracketed choice in a list such as `none [bfq]`, otherwise the trimmed
+/// text.
 pub(crate) fn selected(text: &str) -> &str {
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(text.trim(), |(choice, _)| choice)

@@ -1,10 +1,11 @@
 //! CPU settings: number of online CPUs, governor, and frequency.
 //!
-//! The frequency is set per policy (Documentation/admin-guide/pm/cpufreq.rst). On machines without
-//! policies, as most virtual ones, it is emulated by a CPU quota ([`super::quota`]). Taking a CPU
-//! offline (Documentation/core-api/cpu_hotplug.rst) cannot be undone completely: tasks and
-//! interrupts bound to it stay where they were moved. In cgroups of version 1, `cpuset.cpus` loses
-//! it permanently, so those files are restored here.
+//! The frequency is set per policy, a group of CPUs with a common frequency
+//! (Documentation/admin-guide/pm/cpufreq.rst). Most virtual machines have no policies; a CPU quota
+//! then emulates the frequency ([`super::quota`]). Taking a CPU offline
+//! (Documentation/core-api/cpu_hotplug.rst) cannot be undone completely: tasks and interrupts that
+//! were bound to the CPU stay on other CPUs. In control groups of version 1, the kernel removes the
+//! CPU from `cpuset.cpus` and does not add it again, so undo restores these files.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +17,10 @@ use crate::{cgroup, host::EntryKind, host::Host};
 const CPU: &str = "/sys/devices/system/cpu";
 const NO_FREQUENCY: &str = "no frequency to set (no cpufreq)";
 
-/// Maximum depth of the search for cpuset groups.
+/// Maximum depth of the search for control groups.
 const MAX_DEPTH: u32 = 8;
 
-/// Numbers of a list such as `0-2,5` (Documentation/admin-guide/cputopology.rst).
+/// Numbers in a list such as `0-2,5` (Documentation/admin-guide/cputopology.rst).
 pub(super) fn numbers(list: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -32,7 +33,7 @@ fn listed(host: &dyn Host, file: &str) -> Vec<u32> {
     numbers(&host.read(&Path::new(CPU).join(file)).unwrap_or_default())
 }
 
-/// Online CPUs.
+/// Numbers of the online CPUs.
 pub(super) fn online_now(host: &dyn Host) -> Vec<u32> {
     listed(host, "online")
 }
@@ -41,9 +42,9 @@ fn online_file(number: u32) -> PathBuf {
     Path::new(CPU).join(format!("cpu{number}/online"))
 }
 
-/// Sets the number of online CPUs; the highest numbers go offline first, and offline CPUs are
-/// brought online if there are too few. A CPU without an `online` file, often the first, is
-/// unchanged.
+/// Plans the change of the number of online CPUs. If there are too many, the CPUs with the highest
+/// numbers are taken offline; if there are too few, offline CPUs are brought online. A CPU without
+/// an `online` file, often the first one, is not changed.
 pub(super) fn online(host: &dyn Host, value: &Value) -> SettingChange {
     let name = SystemSetting::OnlineCpus.spec().name;
     let Value::Count(wanted) = value else {
@@ -87,7 +88,7 @@ pub(super) fn online(host: &dyn Host, value: &Value) -> SettingChange {
     change
 }
 
-/// Files of cpuset groups of version 1, parents first
+/// Files `cpuset.cpus` of all control groups of version 1, those of parent groups first
 /// (Documentation/admin-guide/cgroup-v1/cpusets.rst).
 fn cpusets(host: &dyn Host) -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -111,7 +112,7 @@ fn cpusets_below(host: &dyn Host, group: &Path, depth: u32, files: &mut Vec<Path
     }
 }
 
-/// Frequency policies: name and directory, by number.
+/// Names and directories of the active frequency policies, ordered by number.
 pub(super) fn policies(host: &dyn Host) -> Vec<(String, PathBuf)> {
     let directory = Path::new(CPU).join("cpufreq");
     let names = host.list(&directory).unwrap_or_default().into_iter();
@@ -120,13 +121,13 @@ pub(super) fn policies(host: &dyn Host) -> Vec<(String, PathBuf)> {
     policies.sort_unstable();
     let with_path = |(_, name): (u32, String)| (name.clone(), directory.join(&name));
     let is_active = |(_, path): &(String, PathBuf)| {
-        // A policy without online CPUs returns an error.
+        // For a policy without online CPUs, the read fails.
         host.read(&path.join("scaling_governor")).is_ok()
     };
     policies.into_iter().map(with_path).filter(is_active).collect()
 }
 
-/// Sets the governor of every policy.
+/// Plans the change of the governor of every policy.
 pub(super) fn governor(host: &dyn Host, value: &Value) -> SettingChange {
     let mut change = SettingChange::default();
     for (name, directory) in policies(host) {
@@ -140,7 +141,7 @@ pub(super) fn governor(host: &dyn Host, value: &Value) -> SettingChange {
     change
 }
 
-/// Sets the frequency of all CPUs, in percent of the maximum.
+/// Plans the change of the frequency of all CPUs, in percent of the maximum frequency.
 pub(super) fn frequency_change(host: &dyn Host, value: &Value) -> SettingChange {
     let percent = match parse_percent(&value.to_string()) {
         Ok(percent) => percent,
@@ -169,9 +170,10 @@ pub(super) fn frequency_change(host: &dyn Host, value: &Value) -> SettingChange 
     change
 }
 
-/// Fixes the frequency of a policy: minimum and maximum are both set to the nearest available
-/// frequency. The minimum never exceeds the maximum, neither now nor when the writes are undone in
-/// reverse; the kernel would reject that, or change the other limit.
+/// Plans a fixed frequency for a policy: the minimum and the maximum are both set to the nearest
+/// available frequency. The order of the writes ensures that the minimum never exceeds the maximum,
+/// also when they are undone in reverse order. Otherwise the kernel would reject the write or
+/// change the other limit.
 fn fix_frequency(
     host: &dyn Host,
     change: &mut SettingChange,
@@ -207,8 +209,8 @@ fn fix_frequency(
     }
     for file in files {
         let which = if file == "scaling_min_freq" { "minimum" } else { "maximum" };
-        // Firmware and thermal limits may hold the CPU below this: the file then reads as the
-        // lowest of all limits, but the written value is kept (`cpufreq_set_policy` in
+        // Firmware and thermal limits may be below this value. The file then shows the lowest
+        // limit, although the kernel keeps the written value (`cpufreq_set_policy` in
         // drivers/cpufreq/cpufreq.c).
         change.writes.push(Write {
             setting: setting(which),
@@ -235,7 +237,7 @@ pub(super) fn emulate_frequency(percent: u8) -> Warning {
     }
 }
 
-/// Checks that the cpu controller supports quotas.
+/// Checks that the cpu controller of control groups is available and supports quotas.
 pub(super) fn check_quota(host: &dyn Host) -> Result<(), String> {
     let (version, home) = cgroup::home(host, "cpu")?;
     match version {

@@ -1,8 +1,10 @@
-//! Memory settings: limits of dirty memory, and transparent huge pages.
+//! Memory settings: limits of dirty memory (written data that is not on the device yet), and
+//! transparent huge pages.
 //!
-//! A limit of dirty memory has two files, percent and bytes. The one written last is in effect, and
-//! the kernel sets the other to 0 (Documentation/admin-guide/sysctl/vm.rst; `dirty_*` in
-//! mm/page-writeback.c). Undo therefore restores the one that was in effect before.
+//! Each limit of dirty memory has two files: one in percent (`dirty_ratio`) and one in bytes
+//! (`dirty_bytes`). The file written last is in effect, and the kernel sets the other file to 0
+//! (Documentation/admin-guide/sysctl/vm.rst; `dirty_*` in mm/page-writeback.c). Undo therefore
+//! writes the file that was in effect before.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +16,12 @@ use crate::host::Host;
 const VM: &str = "/proc/sys/vm";
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Name prefix of the two files of a limit of dirty memory.
+/// Prefix of the names of the two files of a limit.
 pub(super) fn dirty_prefix(setting: SystemSetting) -> &'static str {
     if setting == SystemSetting::DirtyThreshold { "dirty" } else { "dirty_background" }
 }
 
-/// Limit of dirty memory.
+/// Plans the change of a limit of dirty memory.
 pub(super) fn dirty(host: &dyn Host, setting: SystemSetting, value: &Value) -> SettingChange {
     let (name, prefix) = (setting.spec().name, dirty_prefix(setting));
     let file = |unit: &str| Path::new(VM).join(format!("{prefix}_{unit}"));
@@ -45,7 +47,8 @@ pub(super) fn dirty(host: &dyn Host, setting: SystemSetting, value: &Value) -> S
     change
 }
 
-/// Transparent huge pages (Documentation/admin-guide/mm/transhuge.rst).
+/// Plans the change of the mode of transparent huge pages
+/// (Documentation/admin-guide/mm/transhuge.rst).
 pub(super) fn transparent_hugepage(value: &Value) -> SettingChange {
     let mut change = SettingChange::default();
     let name = SystemSetting::TransparentHugepage.spec().name;

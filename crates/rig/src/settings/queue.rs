@@ -1,9 +1,10 @@
 //! Queue settings of block devices (Documentation/ABI/stable/sysfs-block).
 //!
-//! Scheduler, read-ahead, and `nr_requests` are set on every device of the stack, because the
-//! devices below an image or a volume matter as much as the device on top. This includes a disk
-//! that others may use. The write cache mode is set on the run's own devices only: without flushes
-//! to a shared disk, an fsync of another process would not survive a power loss.
+//! Scheduler, read-ahead, and `nr_requests` are set on the devices of the filesystem and on all
+//! devices below them, because the queue below an image or a volume affects the results as much as
+//! the queue on top. One of these devices may be a disk that other processes use. The write cache
+//! mode is set on the devices of the run only. Otherwise, the kernel might omit flushes to a shared
+//! disk, and data that another process has synced would not survive a power loss.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -23,12 +24,12 @@ const CLASS: &str = "/sys/class/block";
 pub(crate) struct Device {
     /// Kernel name.
     pub(crate) name: String,
-    /// True if it is below the run's own devices, so that other processes may use it.
+    /// True if the device is below the devices of the run, so that other processes may use it.
     pub(crate) shared: bool,
 }
 
-/// Devices of `top` and all devices below; those below `own` are shared. Partitions are omitted:
-/// the queue belongs to their disk, which is included.
+/// The devices `top` and all devices below them. Devices below `own`, the devices of the run, are
+/// shared. Partitions are omitted, because the queue belongs to their disk, which is included.
 pub(crate) fn stack(host: &dyn Host, top: &[String], own: &[String]) -> Vec<Device> {
     let below: BTreeSet<_> = Stack::of(host, own)
         .devices
@@ -40,21 +41,22 @@ pub(crate) fn stack(host: &dyn Host, top: &[String], own: &[String]) -> Vec<Devi
     all.map(|device| Device { shared: below.contains(&device.name), name: device.name }).collect()
 }
 
-/// Old scheduler names and their successors: `noop` and `deadline` are the same algorithms for a
-/// single queue (Documentation/block/switching-sched.rst, deadline-iosched.rst); `bfq` is derived
-/// from `cfq` (bfq-iosched.rst).
+/// Names of old schedulers and their successors. `noop` and `deadline` are the single-queue
+/// versions of the same algorithms (Documentation/block/switching-sched.rst, deadline-iosched.rst).
+/// `bfq` is derived from `cfq` (bfq-iosched.rst).
 const SUCCESSORS: [(&str, &str); 3] =
     [("cfq", "bfq"), ("noop", "none"), ("deadline", "mq-deadline")];
 
-/// Schedulers that the kernel lists for a device; modules that are not loaded are missing.
+/// Schedulers that the kernel lists for a device. Schedulers in modules that are not loaded are not
+/// listed.
 pub(crate) fn schedulers(host: &dyn Host, name: &str) -> Option<Vec<String>> {
     let text = host.read(&queue(host, name).join("scheduler")).ok()?;
     let word = |word: &str| word.trim_matches(['[', ']']).to_owned();
     Some(text.split_whitespace().map(word).collect())
 }
 
-/// Schedulers listed for any other disk: a device that does not exist yet, such as the loop device
-/// of an image, will have the same ones.
+/// Longest list of schedulers of all other block devices, for a device that does not exist yet,
+/// such as the loop device of an image. `None` if the device exists.
 fn schedulers_of_any_disk(host: &dyn Host, name: &str) -> Option<Vec<String>> {
     if host.entry(&Path::new(CLASS).join(name)).is_ok() {
         return None;
@@ -64,8 +66,8 @@ fn schedulers_of_any_disk(host: &dyn Host, name: &str) -> Option<Vec<String>> {
     lists.max_by_key(Vec::len)
 }
 
-/// Sets the I/O scheduler of every device. The kernel loads its module if necessary
-/// (`block/elevator.c`).
+/// Plans the change of the I/O scheduler of every device. The kernel loads the module of a
+/// scheduler if necessary (`block/elevator.c`).
 pub(crate) fn scheduler(host: &dyn Host, devices: &[Device], wanted: &str) -> SettingChange {
     let mut change = SettingChange::default();
     let mut renamed = Vec::new();
@@ -77,7 +79,7 @@ pub(crate) fn scheduler(host: &dyn Host, devices: &[Device], wanted: &str) -> Se
             SUCCESSORS.iter().find(|(old, _)| *old == wanted).map(|(_, successor)| *successor);
         let successor = successor.filter(|_| listed.is_some() && !known(wanted));
         let word = successor.unwrap_or(wanted);
-        // Stacked devices without a queue list nothing, or only `none`.
+        // A stacked device without a request queue lists no scheduler, or only `none`.
         let has_none = listed.as_ref().is_none_or(|list| list.as_slice() == ["none"]);
         if has_none && !known(word) && stacked(host, name) {
             let why = "not applicable: the device has no request queue";
@@ -112,8 +114,8 @@ pub(crate) fn scheduler(host: &dyn Host, devices: &[Device], wanted: &str) -> Se
 /// tunables of the old scheduler (`elevator_switch` in `block/elevator.c`, `wbt_disable_default` in
 /// `block/blk-wbt.c`).
 ///
-/// They belong to the current scheduler: if another process sets a different one before the undo,
-/// they are not restored.
+/// These settings are meaningful for the current scheduler only. If another process has set a
+/// different scheduler before the undo, they are not restored.
 fn disturbed_settings(host: &dyn Host, directory: &Path, wanted: &str) -> Option<SavedSettings> {
     let scheduler = directory.join("scheduler");
     let now = host.read(&scheduler).unwrap_or_default();
@@ -138,7 +140,7 @@ fn none(setting: &str, wanted: &str) -> SettingChange {
     SettingChange::refused(setting, wanted, "no dedicated device")
 }
 
-/// Other queue settings.
+/// Plans the change of a queue setting other than the scheduler.
 pub(super) fn plan_change(
     host: &dyn Host,
     devices: &[Device],
@@ -146,7 +148,8 @@ pub(super) fn plan_change(
     value: &Value,
 ) -> SettingChange {
     let (file, unit, text) = match (setting, value) {
-        // The kernel uses whole pages and shows KiB (`queue_ra_store` in block/blk-sysfs.c).
+        // The unit of the file is KiB, and the kernel rounds to whole pages (`queue_ra_store` in
+        // block/blk-sysfs.c).
         (SystemSetting::ReadAhead, Value::Size(Bytes(bytes))) => {
             ("read_ahead_kb", " KiB", bytes.div_ceil(1024).to_string())
         }
@@ -165,8 +168,8 @@ pub(super) fn plan_change(
             change.skipped.push((fact, why.into()));
         } else {
             let shown = if unit.is_empty() { String::new() } else { format!(" ({})", unit.trim()) };
-            // The number of requests depends on the scheduler and on the queue depth of the driver
-            // (`blk_mq_init_sched` in block/blk-mq-sched.c).
+            // The kernel may change `nr_requests` by itself, and its default depends on the
+            // scheduler (`blk_mq_init_sched` in block/blk-mq-sched.c).
             let depth = setting == SystemSetting::NrRequests;
             change.writes.push(Write {
                 setting: format!("{setting} of {name}{shown}"),

@@ -1,17 +1,18 @@
 //! CPU quota that emulates a CPU frequency.
 //!
 //! This process is moved into a control group with a quota (Documentation/scheduler/sched-bwc.rst;
-//! version 2: `cpu.max` in cgroup-v2.rst), which programs started by it inherit. Kernel threads,
-//! which write back and complete I/O, are not limited.
+//! version 2: `cpu.max` in cgroup-v2.rst). Programs that this process starts are in the same group.
+//! Kernel threads, which write back data and complete I/O, are not limited.
 //!
-//! A quota applies to the whole group: half of the time of two CPUs would be all of one, and a
-//! single worker would run at full speed. Therefore the quota is that of as many CPUs as there are
-//! workers at the time, but not more than are online.
+//! A quota applies to the whole group. A quota of 50 % of two CPUs would be 100 % of one CPU, so a
+//! single worker would run at full speed. Therefore the quota is multiplied by the current number
+//! of workers, but not by more than the number of online CPUs.
 //!
-//! A group that has used its quota is stopped until the end of the period, which appears as a pause
-//! of up to one period. With 10 ms instead of the kernel's 100 ms, the pause is about as short as
-//! one disk access, costs 100 timer ticks per second, and allows for two slices of 5 ms, in which
-//! CPUs fetch their part of the quota (`sched_cfs_bandwidth_slice_us`).
+//! A group that has used its quota is stopped until the end of the period, so the workload pauses
+//! for up to one period. The period is 10 ms instead of the 100 ms that the kernel uses by default.
+//! A pause is then about as long as one disk access, there are 100 timer ticks per second, and a
+//! period has two of the slices of 5 ms in which CPUs fetch their part of the quota
+//! (`sched_cfs_bandwidth_slice_us`).
 
 use std::{
     path::{Path, PathBuf},
@@ -27,7 +28,7 @@ use crate::{
     undo::{PREFIX, Step},
 };
 
-/// Period, in microseconds.
+/// Period of the quota, in microseconds.
 const PERIOD: u64 = 10_000;
 
 /// Minimum quota (`min_cfs_quota_period` in kernel/sched/core.c), in microseconds.
@@ -42,17 +43,19 @@ pub(crate) struct Quota {
     group: PathBuf,
     version: Version,
     percent: u8,
-    /// CPUs that were online at its creation.
+    /// Number of online CPUs when the quota was set.
     processors: u32,
-    /// Current number of workers; 0 if the last change failed.
+    /// Current number of workers; 0 if the last change failed and the old quota could not be
+    /// restored.
     workers: AtomicU32,
-    /// Undo step of the quota if the group was created for the memory limit.
+    /// Undo step of the quota if `group` is the group that limits the memory of this process;
+    /// `None` for a dedicated group.
     borrowed: Option<Step>,
 }
 
 impl Quota {
-    /// Moves this process into a group with the quota for one CPU; the inner error is the reason
-    /// why that is not possible.
+    /// Sets the quota for one worker: moves this process into a dedicated group, or uses the group
+    /// that limits its memory. The inner error is the reason why no quota can be set.
     ///
     /// # Errors
     /// [`RigError::Journal`].
@@ -86,7 +89,7 @@ impl Quota {
         Ok(quota.make_group(journaled, host, run_id, &home).map(|step| (quota, step)))
     }
 
-    /// Creates a dedicated group.
+    /// Creates a dedicated group with the quota and moves this process into it.
     fn make_group(
         &mut self,
         journaled: &mut JournaledHost,
@@ -107,8 +110,8 @@ impl Quota {
             .map_err(|error| format!("{}: {error}", self.group.display()))
     }
 
-    /// Sets the quota of the group that limits the memory of this process: in version 2, a process
-    /// is in one group only.
+    /// Sets the quota of the group that limits the memory of this process. With version 2, a
+    /// process can be in one group only.
     fn borrow_group(
         mut self,
         journaled: &mut JournaledHost,
@@ -143,7 +146,7 @@ impl Quota {
     fn amounts_for(&self, workers: u32) -> (u64, u64) {
         let workers = workers.clamp(1, self.processors);
         let parts = u64::from(self.percent) * u64::from(workers);
-        // In units of a hundredth of a CPU and of the period.
+        // `parts` is the CPU time per period, in hundredths of a period.
         let quota = PERIOD * parts / 100;
         if quota >= MIN_QUOTA {
             (quota, PERIOD)
@@ -152,10 +155,11 @@ impl Quota {
         }
     }
 
-    /// Writes that set a quota and its period, in order.
+    /// Files and texts that set a quota and its period, in the order of the writes.
     fn writes(&self, (quota, period): (u64, u64)) -> Vec<(PathBuf, String)> {
         match self.version {
-            // The quota is removed first: it must never exceed that of a parent group.
+            // The quota is removed first, because at no time may the ratio of quota and period
+            // exceed that of the parent group.
             Version::V1 => vec![
                 (self.group.join("cpu.cfs_quota_us"), NO_QUOTA.into()),
                 (self.group.join("cpu.cfs_period_us"), period.to_string()),
@@ -165,8 +169,8 @@ impl Quota {
         }
     }
 
-    /// Changes the quota for this number of workers. If that fails, the quota is unchanged, and the
-    /// next call retries.
+    /// Changes the quota to that for this number of workers. If this fails, the old quota is
+    /// restored, and the next call tries again.
     ///
     /// # Errors
     /// The reason as text.
@@ -193,11 +197,11 @@ impl Quota {
         Ok(())
     }
 
-    /// Restores a quota after a failed change, parts of which may have been applied. Returns the
-    /// reason with the errors of the restoration.
+    /// Restores the old quota after a change that failed and may have been applied partly. Returns
+    /// `why`, followed by the errors of the restoration.
     fn restore(&self, journaled: &mut JournaledHost, amounts: (u64, u64), why: String) -> String {
-        // Written separately: with a wrong period, a quota is still better than none. It is either
-        // removed already, or unchanged.
+        // All writes are tried, because a quota with a wrong period is better than none. The write
+        // that removes the quota is omitted: the quota was removed already, or it is unchanged.
         let errors: Vec<_> = self
             .writes(amounts)
             .into_iter()
@@ -211,7 +215,7 @@ impl Quota {
         format!("{why}; the old quota was not restored: {}", errors.join("; "))
     }
 
-    /// Describes the quota for one worker.
+    /// Description of the quota for the current number of workers, which is initially 1.
     pub(crate) fn describe(&self) -> String {
         let (quota, period) = self.amounts();
         format!("{quota} us per {period} us and worker, on {} CPUs", self.processors)

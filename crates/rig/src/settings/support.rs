@@ -1,5 +1,5 @@
-//! System settings supported by this machine, and the writes that a plan's settings would cause.
-//! This module changes nothing.
+//! Lists the system settings that this machine supports, and the writes that the settings of a plan
+//! would cause. This module changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub struct Support {
     pub takes: String,
     /// Description, one sentence.
     pub doc: &'static str,
-    /// Available or current values; or the reason why it cannot be set.
+    /// Available or current values. The error is the reason why the setting cannot be changed.
     pub support: Result<String, String>,
 }
 
@@ -33,14 +33,14 @@ const SCHEDULER: &str = "The I/O scheduler of every device of the stack (queue/s
 /// Accepted values of the axis `scheduler`.
 const SCHEDULERS: &str = "name of a scheduler; cfq, noop, and deadline select their successors";
 
-/// All settings, the scheduler first: plan key, accepted values, and description.
+/// Plan key, accepted values, and description of all settings. The scheduler is the first one.
 pub fn settings() -> Vec<(&'static str, String, &'static str)> {
     let scheduler = ("scheduler", SCHEDULERS.to_owned(), SCHEDULER);
     let settings = SETTINGS.iter().map(|spec| (spec.name, spec.kind.to_string(), spec.doc));
     std::iter::once(scheduler).chain(settings).collect()
 }
 
-/// All settings with the support of this machine; the scheduler first.
+/// All settings with their support on this machine. The scheduler is the first one.
 pub fn setting_support(host: &dyn Host) -> Vec<Support> {
     let disks = disks(host);
     let list = |name: &str| schedulers(host, name).map(|list| list.join(" "));
@@ -70,7 +70,8 @@ fn disks(host: &dyn Host) -> Vec<String> {
     names.into_iter().filter(|name| !made(name)).collect()
 }
 
-/// Values of the disks, grouped by value.
+/// Description of the values of all disks, such as `sda sdb: none; sdc: bfq`. The error is `why` if
+/// no disk has a value.
 fn group_values(
     disks: &[String],
     why: &str,
@@ -141,17 +142,17 @@ fn support(host: &dyn Host, disks: &[String], setting: SystemSetting) -> Result<
     }
 }
 
-/// Planned change for one value of an axis.
+/// Planned change for one value of a setting that the plan varies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedValue {
-    /// Axis and value, such as `read_ahead=128KiB`.
+    /// Setting and value, such as `read_ahead=128KiB`.
     pub what: String,
     /// Planned change.
     pub change: SettingChange,
 }
 
-/// Changes that the schedulers and settings of a plan would cause on a storage. The loop device of
-/// an image is called `loop·N`, because it does not exist yet.
+/// Changes that the schedulers and settings of a plan would cause for a storage. The loop device of
+/// an image does not exist yet and is called `loop·N`.
 pub fn planned_values(
     host: &dyn Host,
     storage: &Storage,
