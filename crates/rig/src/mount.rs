@@ -1,8 +1,8 @@
-//! Mounts: option strings in mount(8) syntax, the mount table, and the new mount API.
+//! Mounts: options in the syntax of mount(8), the mount table, and the new mount API of Linux 5.2.
 //!
-//! [`attach`] is the only function that mounts. It uses `fsopen`/`fsconfig`/`fsmount`/`move_mount`
-//! (Linux 5.2), because their errors include the filesystem's messages, which mount(2) writes to
-//! the kernel log only. Not supported: remounts, bind mounts, propagation, mount namespaces.
+//! [`attach`] is the only function that mounts. It uses `fsopen`, `fsconfig`, `fsmount`, and
+//! `move_mount`, because they return the messages of the filesystem, which mount(2) writes to the
+//! kernel log only. Not supported: remounts, bind mounts, propagation, mount namespaces.
 
 use std::{
     fmt, fs, io,
@@ -18,11 +18,11 @@ use rustix::mount::{
 /// Error of a mount, with the kernel's message if there is one.
 #[derive(Debug)]
 pub struct MountRefusal {
-    /// Failed step: `fsopen`, the option, `create`, `attach`.
+    /// Failed step: `fsopen TYPE`, `source`, `option NAME`, `create`, `fsmount`, or `move_mount`.
     pub step: String,
-    /// Messages of the filesystem context, or empty.
+    /// Messages of the filesystem; empty if there are none.
     pub words: String,
-    /// Error number.
+    /// Error of the system call.
     pub source: io::Error,
 }
 
@@ -42,7 +42,7 @@ impl std::error::Error for MountRefusal {
 /// Parameters of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountRequest {
-    /// Device, or a name for filesystems without one.
+    /// Device, or any name for a filesystem without a device.
     pub source: String,
     /// Mount point.
     pub target: PathBuf,
@@ -68,11 +68,11 @@ impl MountRequest {
 pub struct Options {
     /// Options of the mount point.
     pub attributes: MountAttrFlags,
-    /// Options of the filesystem, in order: key, and value if there is one.
+    /// Keys of the options of the filesystem in order, each with its value if there is one.
     pub parameters: Vec<(String, Option<String>)>,
 }
 
-/// Mount point attributes by their names in mount(8); source: `include/uapi/linux/mount.h`.
+/// Attributes of a mount point and their names in mount(8) (`include/uapi/linux/mount.h`).
 const ATTRIBUTES: [(&str, MountAttrFlags); 8] = [
     ("noatime", MountAttrFlags::MOUNT_ATTR_NOATIME),
     ("strictatime", MountAttrFlags::MOUNT_ATTR_STRICTATIME),
@@ -84,14 +84,13 @@ const ATTRIBUTES: [(&str, MountAttrFlags); 8] = [
     ("ro", MountAttrFlags::MOUNT_ATTR_RDONLY),
 ];
 
-/// Options that mount(8) accepts and that are the kernel's default.
+/// Options of mount(8) that are the default of the kernel and therefore ignored.
 const DEFAULTS: [&str; 8] =
     ["defaults", "relatime", "atime", "diratime", "suid", "dev", "exec", "symfollow"];
 
 impl Options {
-    /// Splits options by kind. A comma within double quotes does not separate; the quotes are
-    /// removed. Unknown names are passed to the filesystem, which rejects those it does not
-    /// support.
+    /// Splits options by kind. A comma within double quotes does not separate options; the quotes
+    /// are removed. Unknown options are passed to the filesystem, which rejects unsupported ones.
     pub fn parse(text: &str) -> Self {
         let mut options = Self { attributes: MountAttrFlags::empty(), parameters: Vec::new() };
         for option in split(text) {
@@ -114,7 +113,7 @@ impl Options {
     }
 }
 
-/// Options of a list, without quotes.
+/// Options in a comma-separated list, without quotes.
 pub(crate) fn split(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in text.chars() {
@@ -132,7 +131,8 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 /// Mounts with the new mount API. The kernel loads the module of the filesystem if necessary.
 ///
 /// # Errors
-/// [`MountRefusal`]: the step, the error number, and the messages of the filesystem context.
+/// [`MountRefusal`] with the failed step, the error of the system call, and the messages of the
+/// filesystem.
 pub fn attach(request: &MountRequest) -> Result<(), MountRefusal> {
     let options = Options::parse(&request.options);
     let refusal = |step: &str, words: String, errno: rustix::io::Errno| MountRefusal {
@@ -161,8 +161,9 @@ pub fn attach(request: &MountRequest) -> Result<(), MountRefusal> {
         .map_err(|errno| failed("move_mount", errno))
 }
 
-/// Messages of the filesystem context, oldest first. Each read returns one, as `e text` (error), `w
-/// text` (warning), or `i text`, until `ENODATA` (`fs/fsopen.c`).
+/// Errors and warnings of the filesystem context, oldest first. Each read returns one message as `e
+/// TEXT` (error), `w TEXT` (warning), or `i TEXT` (information); the last read fails with `ENODATA`
+/// (`fs/fsopen.c`).
 fn messages(context: BorrowedFd<'_>) -> String {
     let mut messages = Vec::new();
     let mut buffer = [0u8; 4096];
@@ -181,9 +182,9 @@ fn messages(context: BorrowedFd<'_>) -> String {
 /// Line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountEntry {
-    /// Device number as `major:minor`, that of `st_dev`.
+    /// Device number of the filesystem, as `major:minor`.
     pub device: String,
-    /// Directory of the filesystem that is the root of this mount.
+    /// Directory in the filesystem that is the root of this mount.
     pub root: PathBuf,
     /// Mount point.
     pub target: PathBuf,
@@ -218,7 +219,8 @@ impl MountEntry {
         })
     }
 
-    /// Both kinds of options in one list without duplicates, as shown by mount(8).
+    /// Options of the mount point and of the superblock in one list without duplicates, as shown by
+    /// mount(8).
     pub fn resolved_options(&self) -> String {
         let mut options: Vec<&str> = self.options.split(',').collect();
         for option in self.super_options.split(',').filter(|option| !option.is_empty()) {
@@ -230,7 +232,8 @@ impl MountEntry {
     }
 }
 
-/// Mount that contains a path: the last one mounted among those with the longest matching target.
+/// Mount that contains a path: the mount with the longest matching mount point. If there are
+/// several, the last one.
 pub fn holder<'a>(mounts: &'a [MountEntry], path: &Path) -> Option<&'a MountEntry> {
     let holding = mounts.iter().filter(|mount| path.starts_with(&mount.target));
     holding.max_by_key(|mount| mount.target.components().count())

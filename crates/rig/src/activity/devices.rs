@@ -1,8 +1,10 @@
-//! Block devices below a filesystem, and their I/O within a window.
+//! Block devices of a filesystem with all devices below them, and their I/O during a period of
+//! recording.
 //!
-//! Input: names of devices, `/sys/class/block`, and the mount table (for the backing file of a loop
-//! device). Output: [`model::activity::DeviceActivity`] from the differences of two readings. A
-//! device whose counters are not reliable is omitted and listed as unavailable.
+//! Input: names of devices, `/sys/class/block`, and the mount table, by which the device below the
+//! backing file of a loop device is found. Output: [`model::activity::DeviceActivity`] from the
+//! differences of two readings. A device whose counters are missing or not reliable is omitted and
+//! listed as unavailable.
 
 use std::{
     collections::BTreeSet,
@@ -27,7 +29,7 @@ const CLASS: &str = "/sys/class/block";
 pub(crate) struct Device {
     /// Kernel name.
     pub(crate) name: String,
-    /// Number of devices above it.
+    /// Number of devices above this device.
     pub(crate) depth: u32,
     /// `major:minor`, if known.
     pub(crate) number: Option<String>,
@@ -35,19 +37,19 @@ pub(crate) struct Device {
     pub(crate) partition: bool,
 }
 
-/// Devices with all devices below them.
+/// Device stack: devices with all devices below them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stack {
-    /// Each device is followed by those below it; no duplicates.
+    /// Devices without duplicates. Each device is followed by the devices below it.
     pub(crate) devices: Vec<Device>,
-    /// Devices that could not be followed.
+    /// Devices for which the devices below are unknown.
     pub(crate) unavailable: Vec<Unavailable>,
 }
 
 impl Stack {
-    /// Follows devices down: a partition to its disk, a loop device to the device of the filesystem
-    /// that contains its backing file, stacked devices to their `slaves`
-    /// (Documentation/ABI/testing/sysfs-block).
+    /// Finds the devices below devices with these names. Below a partition is its disk. Below a
+    /// loop device is the device of the filesystem that contains its backing file. Below a stacked
+    /// device are its `slaves` (Documentation/ABI/testing/sysfs-block).
     pub(crate) fn of(host: &dyn Host, names: &[String]) -> Self {
         let mut stack = Self::default();
         names.iter().for_each(|name| stack.add(host, name, 0));
@@ -63,7 +65,7 @@ impl Stack {
         let partition = host.entry(&node.join("partition")).is_ok();
         self.devices.push(Device { name: name.to_owned(), depth, number, partition });
         if partition {
-            // The directory of a partition is in that of its disk.
+            // The sysfs directory of a partition is in the directory of its disk.
             let path = host.follow(&node).ok();
             let disk = path.as_deref().and_then(Path::parent).and_then(Path::file_name);
             if let Some(disk) = disk {
@@ -78,7 +80,7 @@ impl Stack {
         }
     }
 
-    /// Adds the device below the backing file of a loop device.
+    /// Adds the device of the filesystem that contains the backing file of a loop device.
     fn add_holder(&mut self, host: &dyn Host, name: &str, file: &Path, depth: u32) {
         if let Some(below) = sysfs::device_of(host, file) {
             return self.add(host, &below, depth);
@@ -106,7 +108,7 @@ pub(super) fn all(host: &dyn Host) -> BTreeSet<String> {
     host.list(Path::new(CLASS)).unwrap_or_default().into_iter().collect()
 }
 
-/// Counters of the devices, in the order of the stack.
+/// Counters of the devices, in the order of the stack; `None` for a device without counters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters(Vec<Option<DeviceStat>>);
 
@@ -114,14 +116,15 @@ impl Counters {
     pub(super) fn read(host: &dyn Host, stack: &Stack) -> Self {
         let counted = |device: &Device| {
             let switch = Path::new(CLASS).join(&device.name).join("queue/iostats");
-            // 0: the device has no counters (Documentation/ABI/stable/sysfs-block).
+            // A value of 0 means that the device has no counters
+            // (Documentation/ABI/stable/sysfs-block).
             let off = host.read(&switch).is_ok_and(|text| text.trim() == "0");
             if off { None } else { DeviceStat::read(host, &device.name) }
         };
         Self(stack.devices.iter().map(counted).collect())
     }
 
-    /// I/O of each device between `earlier` and now, and the devices without counters.
+    /// I/O of each device between the two readings, and the devices without usable counters.
     pub(super) fn since(
         &self,
         earlier: &Self,
@@ -164,7 +167,7 @@ impl Counters {
     }
 }
 
-/// Difference of two readings; `None` if a counter that never wraps went backward.
+/// Difference of two readings; `None` if a counter that never wraps has decreased.
 fn activity(device: &Device, before: &DeviceStat, after: &DeviceStat) -> Option<DeviceActivity> {
     let bytes = |after: Bytes, before: Bytes| after.0.checked_sub(before.0).map(Bytes);
     let optional = |after: Option<u64>, before: Option<u64>| match (after, before) {

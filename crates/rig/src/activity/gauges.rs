@@ -1,4 +1,4 @@
-//! Sampled values: dirty memory and CPU frequency.
+//! Time series of sampled values: dirty memory and CPU frequency.
 
 use std::path::Path;
 
@@ -10,22 +10,23 @@ use model::{
 use super::processors::Frequency;
 use crate::host::Host;
 
-/// Maximum number of points kept; when it is exceeded, every other point is removed.
+/// Maximum number of points. Before it is exceeded, every second point is removed.
 const MAX_POINTS: usize = 512;
 
-/// Reading frequencies may interrupt each CPU, so it is not done more often.
+/// Minimum interval between two readings of the CPU frequencies. It is long, because a reading may
+/// interrupt each CPU.
 const FREQUENCY_INTERVAL: Nanos = Nanos(1_000_000_000);
 
-/// Growing series of points.
+/// Series of points.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     started: Nanos,
     points: Vec<Point>,
-    /// Number of samples per point kept.
+    /// Number of samples per point.
     stride: u64,
     samples: u64,
     frequency: Frequency,
-    /// Last frequency, and the time of its next reading.
+    /// Last frequency in Hz. `due` is the time of the next reading.
     last: Option<u64>,
     due: Nanos,
 }
@@ -49,7 +50,8 @@ impl Series {
         self.samples
     }
 
-    /// Takes a sample. A point is kept once per stride, and for the `last` sample of the series.
+    /// Takes a sample. A point is added once per `stride` samples, and for the `last` sample of the
+    /// series.
     pub(super) fn sample(&mut self, host: &dyn Host, last: bool) {
         let turn = self.samples.is_multiple_of(self.stride);
         self.samples += 1;
@@ -78,7 +80,7 @@ impl Series {
         });
     }
 
-    /// The series. A value that is missing at any point is unavailable at all points.
+    /// Returns the series of each value; empty if the value is missing at any point.
     pub(super) fn gauges(&self, unavailable: &mut Vec<Unavailable>) -> GaugeSeries {
         let all = |value: fn(&Point) -> Option<u64>| {
             self.points.iter().map(value).collect::<Option<Vec<u64>>>().unwrap_or_default()

@@ -1,4 +1,5 @@
-//! Selects kernel messages about a filesystem, and those that fail a trial.
+//! Selects the relevant messages of the kernel log, and marks those that fail a trial (fatal
+//! messages).
 //!
 //! Input: records of `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg: `prefix,sequence,time,flags;`
 //! and the text), the monitored devices, and the names of all devices. Output: messages about the
@@ -10,16 +11,16 @@ use model::activity::LogLine;
 
 use super::devices::Stack;
 
-/// Severity 3 of syslog(2): errors. More severe messages have smaller numbers.
+/// Severity of errors in syslog(2). More severe messages have smaller numbers.
 const ERROR: u8 = 3;
 
 /// Maximum number of messages kept; a failing device repeats the same message thousands of times.
 const MAX_LINES: usize = 64;
 
-/// Messages of filesystems and the block layer that report the loss of data or of the filesystem:
-/// the catalog entries of the filesystems that write them, and texts that all occur in the message.
-/// The comments name the functions of Linux 6.12 that print them. An entry that begins with `*` is
-/// not a filesystem.
+/// Messages of filesystems and of the block layer that report a loss of data or a failure of the
+/// filesystem. Each row has the catalog names of the filesystems that print the message, and texts
+/// that must all occur in the message. The comments name the functions of Linux 6.12 that print the
+/// messages. A name that begins with `*` is not a filesystem.
 const FATAL: [(&[&str], &[&str]); 32] = [
     // fs/ext4/super.c: __ext4_error, ext4_handle_error; fs/ext2/super.c: ext2_error.
     (&["ext4"], &["EXT4-fs error"]),
@@ -42,7 +43,7 @@ const FATAL: [(&[&str], &[&str]); 32] = [
     (&["btrfs"], &["BTRFS error"]),
     (&["btrfs"], &["BTRFS critical"]),
     (&["btrfs"], &["forced readonly"]),
-    // fs/f2fs/super.c: f2fs_handle_critical_error; the first is of older kernels.
+    // fs/f2fs/super.c: f2fs_handle_critical_error; "F2FS-fs error" is printed by older kernels.
     (&["f2fs"], &["F2FS-fs error"]),
     (&["f2fs"], &["F2FS-fs (", "Stopped filesystem due to reason"]),
     // fs/jfs/super.c: jfs_error, jfs_handle_error.
@@ -67,8 +68,8 @@ const FATAL: [(&[&str], &[&str]); 32] = [
     (&["*block"], &["lost", "page write"]),
 ];
 
-/// Relevant messages, oldest first, and the number of those omitted. The first fatal message is
-/// always kept.
+/// Relevant messages, oldest first, and the number of omitted messages. The first fatal message is
+/// never omitted.
 pub(super) fn select(
     records: &[String],
     stack: &Stack,
@@ -87,11 +88,12 @@ pub(super) fn select(
     (lines, more)
 }
 
-/// The message of a record if it is relevant.
+/// Message of a record; `None` if it is not relevant.
 fn classify(record: &str, stack: &Stack, all: &BTreeSet<String>) -> Option<LogLine> {
     let (prefix, text) = record.split_once(';')?;
     let priority = prefix.split(',').next()?.parse::<u32>().ok()?;
-    // Facility 0 is the kernel; messages of processes have another one (`devkmsg_write`).
+    // Facility 0 is the kernel. Messages written by processes have another facility
+    // (`devkmsg_write`).
     if priority >> 3 != 0 {
         return None;
     }
@@ -103,13 +105,14 @@ fn classify(record: &str, stack: &Stack, all: &BTreeSet<String>) -> Option<LogLi
     let (keep, fatal) = match named_devices {
         NamedDevices::Monitored => (true, pattern),
         NamedDevices::Others => (false, false),
-        // Filesystems and the block layer name the device; this message may be about anything.
+        // Filesystems and the block layer name the device in their messages. A message without a
+        // device name may be unrelated, so it is kept but not fatal.
         NamedDevices::None => (level <= ERROR || pattern, false),
     };
     keep.then(|| LogLine { level, fatal, text: text.to_owned() })
 }
 
-/// Devices that a message names.
+/// Kind of devices that a message names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NamedDevices {
     /// A device of the stack.
@@ -125,7 +128,7 @@ fn named_devices(text: &str, stack: &Stack, all: &BTreeSet<String>) -> NamedDevi
     let mut others = false;
     for word in text.split(part) {
         let word = word.trim_matches(['-', ':']);
-        // Threads have names such as `jbd2/sda1-8`, with the inode of the journal.
+        // Names of threads may end with the inode number of the journal, as in `jbd2/sda1-8`.
         let bare = word.rsplit_once('-').map_or(word, |(device, _)| device);
         if [word, bare].iter().any(|word| is_monitored(word, stack)) {
             return NamedDevices::Monitored;
@@ -135,7 +138,7 @@ fn named_devices(text: &str, stack: &Stack, all: &BTreeSet<String>) -> NamedDevi
     if others { NamedDevices::Others } else { NamedDevices::None }
 }
 
-/// True for a device of the stack, or its controller: `nvme0` of `nvme0n1`.
+/// True for the name of a monitored device, or of its controller, such as `nvme0` for `nvme0n1`.
 fn is_monitored(word: &str, stack: &Stack) -> bool {
     let controls = |name: &str| {
         name.starts_with("nvme") && name.strip_prefix(word).is_some_and(|r| r.starts_with('n'))

@@ -1,14 +1,14 @@
-//! System activity during a step of a trial, as reported by the kernel.
+//! System activity during a phase or a lifecycle step, as reported by the kernel.
 //!
 //! An [`ActivityMonitor`] reads counters at its start and at its end and computes the differences.
-//! In between, a sampler thread reads ten times a second what cannot be derived from two readings:
-//! the work of kernel workers, the amount of dirty memory, and the CPU frequency. It samples less
-//! often if a sample is so expensive that it would use more than 0.3 % of a CPU.
+//! Other values cannot be derived from two readings: the work of kernel workers, the amount of
+//! dirty memory, and the CPU frequency. A sampler thread reads these values ten times per second,
+//! or less often if sampling would otherwise use more than about 0.3 % of a CPU.
 //!
-//! Input: the names of the monitored devices, and through [`Host`] the files of `/proc` and `/sys`,
-//! the clocks of tasks, and the kernel log. Output: [`model::SystemActivity`]. Values that the
-//! kernel does not provide are listed as unavailable with a hint; this is never an error. The
-//! values are not interpreted here.
+//! Input: the names of the monitored devices, and, read through [`Host`], files of `/proc` and
+//! `/sys`, the CPU clocks of processes, and the kernel log. Output: [`model::SystemActivity`].
+//! Values that the kernel does not provide are not an error; they are listed as unavailable, with a
+//! hint. The values are not interpreted here.
 
 mod devices;
 mod gauges;
@@ -44,16 +44,16 @@ use crate::{
     monitor_thread::MonitorThread,
 };
 
-/// Records system activity from its start to its end; see
-/// [`MountedFilesystem::monitor`](crate::MountedFilesystem::monitor). Dropping it without
-/// [`ActivityMonitor::end`] stops the recording.
+/// Recorder of system activity. It is started by
+/// [`MountedFilesystem::monitor`](crate::MountedFilesystem::monitor), and [`ActivityMonitor::end`]
+/// returns the recorded activity. Dropping it stops the recording.
 #[derive(Debug)]
 pub struct ActivityMonitor {
     host: Arc<dyn Host>,
     stack: Stack,
     log_tail: KernelLogTail,
     throttles: Throttles,
-    /// Resident memory of this process at the start of the window.
+    /// Resident memory of this process at the start.
     memory: Option<Bytes>,
     before: CounterSnapshot,
     state: Arc<Mutex<SamplerState>>,
@@ -62,8 +62,8 @@ pub struct ActivityMonitor {
     cache: MonitorCache,
 }
 
-/// State that a monitor keeps for the next one: trials have many short windows, and most of the
-/// monitoring overhead would be to rebuild this state for each.
+/// State that a monitor leaves for the next monitor. A trial has many short periods of recording,
+/// and rebuilding this state for each of them would be most of the monitoring overhead.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MonitorCache(Arc<Mutex<CachedState>>);
 
@@ -78,7 +78,8 @@ impl MonitorCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Devices and files, which do not change while a run holds its devices.
+    /// Targets for these devices, from the cache if the devices are the same as before. Targets do
+    /// not change while a run uses its devices.
     fn targets(&self, host: &dyn Host, devices: &[String]) -> MonitorTargets {
         let mut cached = self.cached();
         if let Some(targets) = cached.targets.as_ref().filter(|targets| targets.devices == devices)
@@ -91,7 +92,7 @@ impl MonitorCache {
     }
 }
 
-/// Monitored devices, and the files with CPU frequencies and throttling counters.
+/// Monitored devices, and the files with CPU frequencies and with counts of CPU throttling.
 #[derive(Clone, Debug)]
 struct MonitorTargets {
     devices: Vec<String>,
@@ -111,7 +112,8 @@ impl MonitorTargets {
     }
 }
 
-/// Records kernel messages only, for periods without measurement: an error matters at any time.
+/// Recorder of kernel log messages only, for periods between measurements, in which an error also
+/// invalidates results.
 #[derive(Debug)]
 pub struct KernelLogMonitor {
     host: Arc<dyn Host>,
@@ -120,7 +122,7 @@ pub struct KernelLogMonitor {
 }
 
 impl KernelLogMonitor {
-    /// Starts to record; `devices` as for [`ActivityMonitor`].
+    /// Starts to record. `devices` are the kernel names of the devices of the filesystem.
     pub(crate) fn start(host: Arc<dyn Host>, devices: &[String], cache: &MonitorCache) -> Self {
         let _monitoring = MonitorThread::new();
         let stack = cache.targets(&*host, devices).stack;
@@ -128,7 +130,8 @@ impl KernelLogMonitor {
         Self { host, stack, log_tail }
     }
 
-    /// Stops, and returns the kernel messages about the filesystem and its devices.
+    /// Stops recording and returns the relevant messages: those about the devices, and errors that
+    /// name no device.
     pub fn end(self) -> Vec<LogLine> {
         let _monitoring = MonitorThread::new();
         self.log_tail.read(&*self.host, &self.stack, &mut Vec::new())
@@ -138,7 +141,7 @@ impl KernelLogMonitor {
 /// Reader of kernel log messages that arrive after it was opened.
 #[derive(Debug)]
 struct KernelLogTail {
-    /// Names of all block devices at the start.
+    /// Names of all block devices when the log was opened.
     all: BTreeSet<String>,
     log: Result<Box<dyn KernelLog>, io::Error>,
 }
@@ -148,7 +151,7 @@ impl KernelLogTail {
         Self { all: devices::all(host), log: host.kernel_log() }
     }
 
-    /// Relevant messages since it was opened.
+    /// Relevant messages since the log was opened.
     fn read(
         self,
         host: &dyn Host,
@@ -186,7 +189,7 @@ impl KernelLogTail {
     }
 }
 
-/// State that is sampled repeatedly.
+/// State shared by the sampler thread and the monitor.
 #[derive(Debug)]
 struct SamplerState {
     tasks: Tasks,
@@ -212,8 +215,8 @@ struct CounterSnapshot {
 }
 
 impl CounterSnapshot {
-    /// Reads all counters, and the tasks through `tasks` in between: values that are compared are
-    /// read close together, and always in the same order.
+    /// Reads all counters. `tasks` reads the CPU times of tasks; it is called right after the other
+    /// CPU times are read, because they are compared. The order is always the same.
     fn take(host: &dyn Host, stack: &Stack, throttles: &Throttles, tasks: impl FnOnce()) -> Self {
         let at = host.now();
         let ticks = Ticks::read(host);
@@ -235,8 +238,8 @@ fn lock(state: &Mutex<SamplerState>) -> MutexGuard<'_, SamplerState> {
 }
 
 impl ActivityMonitor {
-    /// Starts to record. `devices` are the kernel names of the devices of the filesystem, possibly
-    /// none.
+    /// Starts to record. `devices` are the kernel names of the devices of the filesystem, which may
+    /// have none.
     pub(crate) fn start(host: Arc<dyn Host>, devices: &[String], cache: &MonitorCache) -> Self {
         let _monitoring = MonitorThread::new();
         let host_ref = &*host;
@@ -269,7 +272,7 @@ impl ActivityMonitor {
         }
     }
 
-    /// Stops, and returns the recorded activity.
+    /// Stops recording and returns the activity since the start.
     pub fn end(mut self) -> SystemActivity {
         let _monitoring = MonitorThread::new();
         self.sampler.stop();
@@ -316,7 +319,7 @@ impl ActivityMonitor {
         activity
     }
 
-    /// Increase of a resource that this process used.
+    /// Increase of a resource usage of this process since the start; `None` if a reading failed.
     fn used(&self, after: &CounterSnapshot, what: impl Fn(&Usage) -> u64) -> Option<u64> {
         let (before, after) = (self.before.usage.as_ref().ok()?, after.usage.as_ref().ok()?);
         Some(what(after).saturating_sub(what(before)))
@@ -382,7 +385,7 @@ fn missing(what: &str, why: &str) -> Unavailable {
     Unavailable { what: what.to_owned(), why: why.to_owned() }
 }
 
-/// Resident memory of this process (`proc_pid_statm(5)`, second field, in pages).
+/// Resident memory of this process (`proc_pid_statm(5)`: second field, in pages).
 fn resident(host: &dyn Host) -> Option<Bytes> {
     let text = host.read(Path::new("/proc/self/statm")).ok()?;
     let pages = text.split_whitespace().nth(1)?.parse::<u64>().ok()?;
@@ -390,7 +393,8 @@ fn resident(host: &dyn Host) -> Option<Bytes> {
     Some(Bytes(pages.saturating_mul(page)))
 }
 
-/// Runs the parsers of `/proc`, sysfs, and the kernel log on any text.
+/// Runs the parsers of `/proc`, sysfs, and the kernel log. `text` is parsed as records of the
+/// kernel log.
 #[cfg(any(test, feature = "simulated"))]
 pub(crate) fn fuzz(host: &dyn Host, text: &str) {
     let _pressure = pressure::read(host);

@@ -1,19 +1,23 @@
 //! Origins of kernel threads, derived from their names.
 //!
-//! Input: the name as in `/proc/PID/stat`, and the monitored devices. Output: an [`Origin`] and the
-//! name without the number that distinguishes threads of one kind. A worker of a workqueue is named
-//! after its current or last work (`wq_worker_comm` in kernel/workqueue.c, Linux 4.18):
-//! `kworker/u8:3-ext4-rsv-conversion`, with `+` instead of `-` while it works, and `kworker/R-NAME`
-//! for the rescuer of a queue. A thread that matches no row of the table has [`Origin::Other`].
+//! Input: the name of a thread in `/proc/PID/stat`, and the monitored devices. Output: an
+//! [`Origin`], that is, the kernel subsystem for which the thread works, and the name without the
+//! number that distinguishes threads of one kind. A thread that matches no row of the table has
+//! [`Origin::Other`].
+//!
+//! A kernel worker is named after the workqueue that it serves or has served last (`wq_worker_comm`
+//! in kernel/workqueue.c, Linux 4.18). While it works, its name is
+//! `kworker/u8:3+ext4-rsv-conversion`, and afterwards `kworker/u8:3-ext4-rsv-conversion`. The
+//! rescuer of a queue is named `kworker/R-NAME`.
 
 use model::activity::Origin;
 
 use super::devices::Stack;
 
-/// Position of the device in a thread name.
+/// Position of the device name in a thread name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DevicePosition {
-    /// No device.
+    /// The name contains no device.
     Nowhere,
     /// After the last slash: `xfsaild/sda1`, `jbd2/sda1-8`.
     Slash,
@@ -23,7 +27,7 @@ enum DevicePosition {
     Whole,
 }
 
-/// Name prefix, origin, and position of the device; the first match counts.
+/// Name prefix, origin, and position of the device name. The first matching row is used.
 ///
 /// Kernel sources that name the threads and queues: `fs/jbd2/journal.c`; `xfs_trans_ail.c`,
 /// `xfs_log.c`, `xfs_log_cil.c`, `xfs_super.c`, and `xfs_mru_cache.c` of `fs/xfs`;
@@ -37,8 +41,8 @@ enum DevicePosition {
 /// ZFS threads are from `module/zfs` of OpenZFS. The shared queues are the `system_*wq` of
 /// `kernel/workqueue.c`, all named `events…`.
 ///
-/// `f2fs_flush` sends the cache flushes that fsync waits for, so its origin is the journal. The
-/// cleaner of btrfs and the collectors of XFS (`inodegc`, `blockgc`) do deferred work.
+/// `f2fs_flush` sends the cache flushes for which fsync waits, so its origin is the journal. The
+/// cleaner of btrfs and the garbage collectors of XFS (`inodegc`, `blockgc`) do deferred work.
 const TABLE: [(&str, Origin, DevicePosition); 83] = {
     use DevicePosition::{Dash, Nowhere, Slash, Whole};
     use Origin::{Block, Deferred, Filesystem, Journal, Loop, Reclaim, Shared, Stack, Writeback};
@@ -129,13 +133,13 @@ const TABLE: [(&str, Origin, DevicePosition); 83] = {
     ]
 };
 
-/// True if the name is that of a worker, which changes with its work.
+/// True if the name is that of a kernel worker, whose name changes with its work.
 pub(super) fn is_worker(name: &str) -> bool {
     name.starts_with("kworker/")
 }
 
-/// Origin and kind of a kernel thread. A thread that works for a device outside of the stack has
-/// [`Origin::Other`].
+/// Origin and shown name of a kernel thread. A thread that works for a device that is not monitored
+/// has [`Origin::Other`].
 pub(super) fn of(name: &str, stack: &Stack) -> (Origin, String) {
     let work = match name.strip_prefix("kworker/") {
         Some(worker) => match queue(worker) {
@@ -155,7 +159,7 @@ pub(super) fn of(name: &str, stack: &Stack) -> (Origin, String) {
     (if ours { origin } else { Origin::Other }, shown)
 }
 
-/// Current work of a worker, from the text after `kworker/`.
+/// Workqueue of a kernel worker, from the text after `kworker/`; `None` if the name contains none.
 fn queue(worker: &str) -> Option<&str> {
     let rest = worker.split_once(['-', '+'])?.1;
     Some(rest).filter(|rest| !rest.is_empty())
@@ -166,7 +170,7 @@ fn origin(work: &str) -> (Origin, DevicePosition) {
         return (Origin::Stack, DevicePosition::Nowhere);
     }
     let row = TABLE.into_iter().find(|(begin, _, position)| match position {
-        // `loop0`, but not `loopback`.
+        // Matches `loop0`, but not `loopback`.
         DevicePosition::Whole => work.strip_prefix(begin).is_some_and(is_number),
         DevicePosition::Nowhere | DevicePosition::Slash | DevicePosition::Dash => {
             work.starts_with(begin)
@@ -197,11 +201,11 @@ fn device(work: &str, position: DevicePosition) -> Option<&str> {
     device.filter(|device| !device.is_empty())
 }
 
-/// Device without the inode number of its journal (`jbd2/sda1-8`), of which old kernels, with names
-/// of 15 bytes, may show only the dash.
+/// Name of a device without the inode number of its journal (`jbd2/sda1-8`). Old kernels limit
+/// thread names to 15 bytes, so that only the dash may remain.
 fn bare(device: &str) -> &str {
     match device.rsplit_once('-') {
-        // `dm-0` is a complete name.
+        // `dm-0` is the complete name of a device.
         Some((device, number)) if device != "dm" && (number.is_empty() || is_number(number)) => {
             device
         }
@@ -209,8 +213,8 @@ fn bare(device: &str) -> &str {
     }
 }
 
-/// True for names of devices; other names do not identify a device: `flush-btrfs-1` is numbered by
-/// mounts.
+/// True if a text identifies a device. Names such as `btrfs-1` in `flush-btrfs-1` contain the
+/// number of a mount, not of a device.
 fn is_device(text: &str) -> bool {
     let number = |text: &str| {
         text.split_once(':').is_some_and(|(major, minor)| is_number(major) && is_number(minor))
@@ -219,7 +223,8 @@ fn is_device(text: &str) -> bool {
     number(text) || !other.iter().any(|name| text.starts_with(name))
 }
 
-/// Name without the number: `ksoftirqd/1`, `kswapd0`; `md0_raid6` is unchanged.
+/// Name without the number of the thread: `ksoftirqd` for `ksoftirqd/1`, `kswapd` for `kswapd0`.
+/// `md0_raid6` is unchanged.
 fn kind(work: &str) -> &str {
     let end = work.trim_end_matches(|c: char| c.is_ascii_digit());
     match end.strip_suffix(['/', ':']) {

@@ -1,11 +1,12 @@
 //! CPU utilization of the machine, CPU frequency, and throttling.
 //!
-//! Busy time is the window minus idle time. A kernel that stops its tick while idle records idle
-//! time exactly (`get_cpu_idle_time_us` in kernel/time/tick-sched.c, used by fs/proc/stat.c), but
-//! samples user and system time by ticks (`account_process_tick` in kernel/sched/cputime.c) unless
-//! it was built to record them exactly. Over windows of 5 s on two CPUs, the two methods differed
-//! by up to 0.6 %, and busy time from idle time agreed with the sum over tasks if no tasks started
-//! or ended. A kernel that never stops its tick samples idle time as well.
+//! Busy time is the elapsed time of all CPUs minus their idle time. A kernel that stops its timer
+//! tick while a CPU is idle records idle time exactly (`get_cpu_idle_time_us` in
+//! kernel/time/tick-sched.c, used by fs/proc/stat.c). User and system time are counted in ticks
+//! (`account_process_tick` in kernel/sched/cputime.c), unless the kernel was built to record them
+//! exactly. In periods of 5 s on two CPUs, busy times from the two methods differed by up to 0.6 %.
+//! If no tasks started or ended, the busy time from idle time agreed with the sum over tasks. A
+//! kernel that never stops its tick also counts idle time in ticks.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,7 @@ impl Ticks {
         let sums = lines.next()?.strip_prefix("cpu ")?;
         let fields = sums.split_whitespace().map(str::parse::<u64>);
         let fields = fields.collect::<Result<Vec<_>, _>>().ok()?;
-        // user nice system idle iowait irq softirq steal; steal since Linux 2.6.11.
+        // Fields: user nice system idle iowait irq softirq steal.
         let field = |index: usize| fields.get(index).copied();
         let processors = lines.take_while(|line| line.starts_with("cpu")).count();
         Some(Self {
@@ -52,11 +53,11 @@ impl Ticks {
         })
     }
 
-    /// CPU time of the machine in a window that started with `earlier`.
+    /// CPU time of the machine since `earlier`, in a period of length `window`.
     pub(super) fn since(self, earlier: Self, window: Nanos) -> HostCpu {
         let tick = tick();
         let time = |after: u64, before: u64| Nanos(after.saturating_sub(before) * tick.0);
-        // iowait may go backward (proc_stat(5)).
+        // iowait may decrease (proc_stat(5)); the difference is then 0.
         let (idle, iowait) = (time(self.idle, earlier.idle), time(self.iowait, earlier.iowait));
         let all = Nanos(window.0.saturating_mul(u64::from(self.processors)));
         let interrupts = time(self.irq, earlier.irq) + time(self.softirq, earlier.softirq);
@@ -64,7 +65,7 @@ impl Ticks {
             processors: self.processors,
             busy: all - idle - iowait,
             iowait,
-            // Zero since boot: interrupt time is not recorded separately.
+            // If both are zero since boot, the kernel does not record interrupt time separately.
             interrupts: (self.irq + self.softirq > 0).then_some(interrupts),
             steal: time(self.steal, earlier.steal),
             // idle and iowait are each rounded to a tick of the sum over all CPUs.
@@ -121,8 +122,9 @@ impl Frequency {
     }
 }
 
-/// Files with counts of thermal throttling (Documentation/ABI/testing/sysfs-devices-system-cpu):
-/// one per core and one per package, although every CPU of them shows the count.
+/// Files with counts of thermal throttling (Documentation/ABI/testing/sysfs-devices-system-cpu).
+/// Each CPU shows the counts of its core and of its package; one file is used per core and one per
+/// package.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Throttles(Vec<PathBuf>);
 
@@ -152,7 +154,7 @@ impl Throttles {
         Self(files)
     }
 
-    /// Sum of the counts; `None` if there is none.
+    /// Sum of the counts; `None` if there are no counts, or if one cannot be read.
     pub(super) fn count(&self, host: &dyn Host) -> Option<u64> {
         let counts = self.0.iter().map(|path| number(host, path));
         counts

@@ -1,4 +1,4 @@
-//! Thread that samples the system during a window.
+//! Thread that samples the system activity while a monitor records.
 
 use std::{
     sync::{
@@ -14,18 +14,18 @@ use model::{Nanos, activity::Unavailable};
 use super::{SamplerState, lock, missing};
 use crate::{host::Host, monitor_thread::MonitorThread};
 
-/// Interval between samples: short enough to separate the different work of a kernel worker, and to
-/// detect short-lived programs.
+/// Interval between samples. It is short, so that the successive work of a kernel worker is
+/// separated and short-lived programs are detected.
 const INTERVAL: Nanos = Nanos(100_000_000);
 
-/// The pause after a sample is at least this many times its CPU time, so that sampling uses at most
-/// 0.33 % of a CPU, regardless of the number of tasks.
+/// Minimum ratio of the pause after a sample to the CPU time of the sample. With this ratio,
+/// sampling uses at most 0.33 % of a CPU, regardless of the number of tasks.
 const PAUSE_FACTOR: u64 = 300;
 
 /// Running sampler thread; dropping it stops the thread.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    /// Never sent to: closing it stops the thread.
+    /// Channel through which nothing is sent. Closing it stops the thread.
     open: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,7 +49,7 @@ impl Sampler {
                 interval = next(host.thread_time() - before);
             }
         };
-        // Thread name in /proc.
+        // Name of the thread in /proc.
         let thread = thread::Builder::new().name("monitor".into()).spawn(work);
         if let Err(error) = &thread {
             unavailable.push(missing(
@@ -60,11 +60,11 @@ impl Sampler {
         Self { open: Some(open), thread: thread.ok() }
     }
 
-    /// Stops the thread; a sample in progress is completed.
+    /// Stops the thread. A sample in progress is completed first.
     pub(super) fn stop(&mut self) {
         self.open = None;
         if let Some(thread) = self.thread.take() {
-            // The thread returns nothing, and a panic in it was already reported.
+            // The thread returns no value, and a panic of the thread was already reported.
             let _ended = thread.join();
         }
     }

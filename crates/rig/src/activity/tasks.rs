@@ -1,11 +1,12 @@
-//! CPU time of tasks: kernel threads by origin, other processes by name, and children of this
-//! process.
+//! CPU time of kernel threads by origin, of other processes by name, and of children of this
+//! process, during a period of recording (the window).
 //!
-//! The clock of each task is the scheduler's exact sum of its run time. A worker of a workqueue
-//! serves many queues in turn and shows the last one, so it is sampled often, and its CPU time
-//! since the last sample is attributed to the queue shown now. A task that starts and ends between
-//! two samples is not detected, nor is the CPU time of a task between the last sample and its end.
-//! Programs started by this process remain its children if their parent ends before them.
+//! A task is a process or a kernel thread. The clock of a task is the exact sum of its run time
+//! that the scheduler keeps. A kernel worker serves many workqueues in turn and shows the last one.
+//! It is therefore sampled often, and its CPU time since the last sample is attributed to the queue
+//! that it shows now. Two kinds of CPU time are not detected: that of a task that starts and ends
+//! between two samples, and that of a task between its last sample and its end. A descendant of
+//! this process still counts as its child if the process in between has ended.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -20,23 +21,27 @@ use model::{
 use super::{devices::Stack, origin};
 use crate::host::Host;
 
-/// `PF_KTHREAD` of include/linux/sched.h: kernel thread.
+/// Flag of kernel threads, `PF_KTHREAD` of include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// Number of other processes listed by name; the rest is only part of the total.
+/// Maximum number of other processes that are listed by name. The CPU time of the rest is only in
+/// the total.
 const MAX_NAMED: usize = 8;
 
-/// CPU time of a process before its name and group are read. They are read again each time it has
-/// doubled, because the process may run another program by then.
+/// CPU time in the window after which the name and the control group of a process are read. Both
+/// are read again each time the CPU time has doubled, because the process may run another program
+/// by then.
 const NAME_AFTER: Nanos = Nanos(1_000_000);
 
-/// CPU time of a worker before its current work is read; less is attributed at a later sample.
+/// Minimum CPU time of a kernel thread since the last sample. A smaller time is attributed at a
+/// later sample.
 const MIN_WORK: Nanos = Nanos(20_000);
 
-/// Number of process IDs that are tried individually; beyond that, listing all tasks is cheaper.
+/// Maximum number of new process IDs that are tried one by one. For more IDs, listing all tasks
+/// takes less time.
 const MAX_TRIED: u32 = 200;
 
-/// Number of samples after which all tasks are listed in any case.
+/// Number of samples after which all tasks are listed regardless of the number of new process IDs.
 const LIST_INTERVAL: u32 = 20;
 
 /// Maximum number of ancestors that are followed.
@@ -45,7 +50,7 @@ const MAX_ANCESTORS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Kernel,
-    /// A descendant of this process when it was detected.
+    /// Process that was a descendant of this process when it was detected.
     Child,
     Other,
 }
@@ -59,31 +64,32 @@ struct Task {
     before: Nanos,
     /// Clock at the last sample.
     last: Nanos,
-    /// CPU time within the window after which its name is read again.
+    /// CPU time in the window after which the name is read again.
     name_at: Nanos,
 }
 
-/// All tasks of the machine except this process, over a window.
+/// All tasks of the machine except this process, with their CPU times in a window.
 #[derive(Clone, Debug)]
 pub(super) struct Tasks {
     own: u32,
-    /// True if `/proc` uses another PID namespace than the clocks.
+    /// True if `/proc` shows another PID namespace than that of this process.
     has_foreign_pids: bool,
     stack: Stack,
     live: BTreeMap<u32, Task>,
-    /// The process ID assigned last, which reveals new tasks.
+    /// Process ID that the kernel has assigned last, at the last sample. `None`: the next sample
+    /// lists all tasks.
     newest: Option<u32>,
-    /// Samples since all tasks were listed.
+    /// Number of samples since all tasks were listed.
     tried: u32,
     kernel: BTreeMap<(Origin, String), Nanos>,
-    /// Other processes that ended.
+    /// CPU time of other processes that have ended, by name and control group.
     ended: BTreeMap<(String, Option<String>), Nanos>,
-    /// CPU time of ended children before the window.
+    /// CPU time that children which ended in the window had used before the window.
     children_before: Nanos,
 }
 
 impl Tasks {
-    /// Finds all tasks; the window starts with [`Tasks::begin`].
+    /// Finds all tasks. The window starts with [`Tasks::begin`].
     pub(super) fn find(host: &dyn Host, stack: Stack) -> Self {
         let mut tasks = Self {
             own: host.pid(),
@@ -100,8 +106,8 @@ impl Tasks {
         tasks
     }
 
-    /// The same tasks for another window. Tasks started since are detected as between two samples,
-    /// which is much cheaper than reading all of `/proc`; [`Tasks::begin`] removes those that
+    /// Prepares the tasks for another window. New tasks are detected as between two samples, which
+    /// takes much less time than reading all of `/proc`. [`Tasks::begin`] removes tasks that have
     /// ended.
     pub(super) fn next_window(mut self, host: &dyn Host, stack: Stack) -> Self {
         self.stack = stack;
@@ -112,13 +118,13 @@ impl Tasks {
         self
     }
 
-    /// True if kernel threads are visible. They are not in a container with a PID namespace, nor if
-    /// `/proc` hides processes of other users (`hidepid`, proc(5)).
+    /// True if kernel threads are visible. They are not visible in a container with a PID
+    /// namespace, and not if `/proc` hides processes of other users (`hidepid`, proc(5)).
     pub(super) fn kernel_threads_visible(&self) -> bool {
         !self.has_foreign_pids && self.live.values().any(|task| task.kind == Kind::Kernel)
     }
 
-    /// Starts the window: CPU time used before does not count.
+    /// Starts the window. CPU time used before does not count.
     pub(super) fn begin(&mut self, host: &dyn Host) {
         let mut reused = false;
         self.live.retain(|&process, task| match host.process_time(process) {
@@ -138,8 +144,8 @@ impl Tasks {
         }
     }
 
-    /// Attributes the CPU time of each task since the last sample; `thoroughly` for the last
-    /// sample.
+    /// Attributes the CPU time of each task since the last sample. `thoroughly` is set for the last
+    /// sample of a window: all tasks are listed, and small times are not left for a later sample.
     pub(super) fn sample(&mut self, host: &dyn Host, thoroughly: bool) {
         self.refresh(host, thoroughly);
         let Self { live, newest, kernel, ended, children_before, stack, .. } = self;
@@ -173,9 +179,10 @@ impl Tasks {
     /// Detects tasks started since the last sample.
     ///
     /// The last field of `/proc/loadavg` is the process ID assigned last (`proc_loadavg(5)`), and
-    /// IDs are assigned in sequence. Therefore only the IDs since then are tried, which is much
-    /// cheaper than listing `/proc`. All tasks are still listed periodically, to find tasks whose
-    /// ID was assigned before they were visible, and after the IDs wrapped.
+    /// IDs are assigned in ascending order. Therefore only the IDs assigned since the last sample
+    /// are tried, which takes much less time than listing `/proc`. All tasks are listed
+    /// periodically, because a task may become visible after its ID was assigned, and whenever the
+    /// IDs have wrapped.
     fn refresh(&mut self, host: &dyn Host, thoroughly: bool) {
         let newest = host.read(Path::new("/proc/loadavg")).ok();
         let newest = newest.and_then(|text| text.split_whitespace().last()?.parse::<u32>().ok());
@@ -189,8 +196,9 @@ impl Tasks {
         self.tried += 1;
         match came.filter(|_| !thoroughly && self.tried < LIST_INTERVAL) {
             Some(came) => {
-                // Threads of other processes have no process clock, but for a thread of this
-                // process, its own ID yields the clock of the process (`pid_for_clock`).
+                // The ID of a thread of another process has no process clock. The ID of a thread of
+                // this process yields the clock of this process (`pid_for_clock`), so such IDs are
+                // excluded.
                 let ours = |process: u32| {
                     host.entry(&Path::new("/proc/self/task").join(process.to_string())).is_ok()
                 };
@@ -234,7 +242,7 @@ impl Tasks {
         })
     }
 
-    /// True if a process with this parent is a descendant of this process.
+    /// True if a process whose parent has the ID `parent` is a descendant of this process.
     fn descends(&self, host: &dyn Host, parent: u32) -> bool {
         let mut parent = parent;
         for _ in 0..MAX_ANCESTORS {
@@ -254,7 +262,7 @@ impl Tasks {
         false
     }
 
-    /// Kernel threads by origin, in descending order of CPU time.
+    /// Kernel threads with their origins, in descending order of CPU time.
     pub(super) fn kernel(&self) -> Vec<KernelThread> {
         let used = self.kernel.iter().filter(|(_, time)| time.0 > 0);
         let mut threads: Vec<KernelThread> = used
@@ -268,7 +276,8 @@ impl Tasks {
         threads
     }
 
-    /// Other processes with the most CPU time, in descending order, and the total of all.
+    /// Other processes with the most CPU time, in descending order, and the total CPU time of all
+    /// other processes.
     pub(super) fn others(&self, host: &dyn Host) -> (Vec<OtherProcess>, Nanos) {
         let mut all = self.ended.clone();
         for (&process, task) in &self.live {
@@ -289,8 +298,8 @@ impl Tasks {
         (others, total)
     }
 
-    /// CPU time of children within the window. `ended` is the total of children that ended in the
-    /// window and were waited for.
+    /// CPU time of children in the window. `ended` is the total CPU time of the children for which
+    /// this process waited in the window.
     pub(super) fn children(&self, ended: Nanos) -> Nanos {
         let children = self.live.values().filter(|task| task.kind == Kind::Child);
         let running: Nanos = children.map(|task| task.last - task.before).sum();
@@ -344,8 +353,9 @@ fn add<K: Ord>(times: &mut BTreeMap<K, Nanos>, key: K, time: Nanos) {
     }
 }
 
-/// True if `/proc` numbers tasks by another PID namespace than that of this process, which the
-/// clocks use. `/proc/self` is a link to the ID in its namespace.
+/// True if `/proc` shows process IDs of another PID namespace than that of this process, in which
+/// the clocks are read. The link `/proc/self` contains the ID of this process in the namespace of
+/// `/proc`.
 fn has_foreign_pids(host: &dyn Host) -> bool {
     let shown = host.follow(Path::new("/proc/self")).ok();
     let shown = shown.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
@@ -380,8 +390,9 @@ impl Status {
     }
 }
 
-/// Control group of a process: of version 2, or of the version 1 hierarchies used for services and
-/// CPU time; the deepest one that is not the root (cgroups(7)).
+/// Control group of a process: the deepest of its groups in all hierarchies, except for root groups
+/// (cgroups(7)). If several groups are equally deep, that of version 2 is preferred, then those of
+/// the version 1 hierarchies for systemd services and for CPU time.
 fn group(host: &dyn Host, process: u32) -> Option<String> {
     deepest(&host.read(&directory(process).join("cgroup")).ok()?)
 }
