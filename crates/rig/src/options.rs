@@ -1,11 +1,11 @@
-//! Options removed from kernels and tools: plans that use them run without them, and the report
-//! says so.
+//! Options that kernels and tools no longer support. A plan that uses such an option runs without
+//! it or with its replacement, and the report contains a warning.
 //!
-//! The input is a filesystem level of the plan. The output is the level in effect, the removed
-//! options, and the options that are kept although they have little or no effect. The table is
-//! `options.toml`. If the table has a kernel version, the version of the running kernel decides; a
-//! kernel without version counts as new. Unknown options are not handled here: mkfs and the kernel
-//! reject them.
+//! The input is a filesystem level, that is, an entry of `filesystem` in the plan. The output is
+//! the level with the options in effect, the removed options, and the options that are passed on
+//! with a note on their meaning. `options.toml` lists these options. An entry with a kernel version
+//! applies if the running kernel has this version or a newer one, or if its version is unknown.
+//! Options that are not listed are passed on, and mkfs or the kernel rejects unknown ones.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::{catalog::Filesystem, host::Host, mount};
 
 const EMBEDDED: &str = include_str!("../options.toml");
 
-/// Entry of the table.
+/// Entry of `options.toml`, where the keys are described.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -61,16 +61,17 @@ struct Document {
 /// Filesystem level with the options in effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedOptions {
-    /// Level without the removed options.
+    /// Filesystem level without the removed options.
     pub level: FilesystemLevel,
-    /// Removed options: one [`Warning::OptionRemoved`] each.
+    /// One [`Warning::OptionRemoved`] for each removed option.
     pub removed: Vec<Warning>,
-    /// Options passed on unchanged, with their meaning, as sentences without a full stop.
+    /// Options that are passed on unchanged, each with a note on its current meaning.
     pub kept: Vec<String>,
 }
 
-/// Resolves the options of a level for this machine. Arguments of mkfs are looked up for the
-/// original type, mount options for the type after conversion.
+/// Resolves the options of a filesystem level for this machine. Arguments of mkfs are searched in
+/// the entries for the original type, and mount options in the entries for the type after a
+/// conversion.
 ///
 /// # Panics
 /// Never: a test parses the embedded table.
@@ -110,7 +111,7 @@ fn version(text: &str) -> Option<(u32, u32)> {
 }
 
 impl ResolvedOptions {
-    /// Records the entry for an option, and its replacement.
+    /// Records that an entry applies to an option. `by` is the replacement of the option, if any.
     fn add(&mut self, entry: &Entry, filesystem: &str, option: &str, by: Option<&str>) {
         let kind = match entry.r#where {
             OptionKind::Mount => "mount option",
@@ -140,7 +141,7 @@ fn mount_options(table: &[&Entry], filesystem: &str, resolved: &mut ResolvedOpti
             resolved.add(entry, filesystem, word, None);
         }
         if entry.is_none_or(|entry| entry.action == Action::Keep) {
-            // A comma within a value was quoted.
+            // A value that contains a comma was quoted in the plan.
             left.push(if word.contains(',') { format!("\"{word}\"") } else { word.clone() });
         }
     }
@@ -179,8 +180,9 @@ fn mkfs(table: &[&Entry], filesystem: &str, resolved: &mut ResolvedOptions) {
     }
 }
 
-/// Value of an option within the same argument: empty, the rest of a short option, or the text
-/// after the `=` of a long one. `None` if it is another option.
+/// Value that is attached to the option `name` in an argument: the rest of a short option
+/// (`-n16384`), or the text after the `=` of a long option. Empty if the argument is the option
+/// alone; `None` if the argument is another option.
 fn attached_value<'a>(argument: &'a str, name: &str) -> Option<&'a str> {
     let rest = argument.strip_prefix(name).filter(|_| !name.is_empty())?;
     match name.starts_with("--") {

@@ -1,9 +1,10 @@
-//! Environment facts of the machine, read from the kernel. Facts that are not available are
-//! omitted.
+//! Environment facts: properties of the machine, its devices, and its filesystems, read from the
+//! kernel. Facts that are not available are omitted.
 //!
-//! Names are dotted and stable, because runs are compared by them: `kernel.*`, `cpu.*`, `memory.*`,
-//! `vm.*`, `clock.*`, `host.*`, `backing.*`, and `device.NAME.*`. Serial numbers are recorded as
-//! the beginning of their hash, sufficient to compare the devices of two runs.
+//! The names of facts must not change, because runs are compared by them: `kernel.*`, `cpu.*`,
+//! `memory.*`, `vm.*`, `clock.*`, `host.*`, `backing.*`, `filesystem.*`, and `device.NAME.*`.
+//! Instead of a serial number, the beginning of its hash is recorded, which is sufficient to
+//! compare the devices of two runs.
 
 mod cleaner;
 mod device;
@@ -36,13 +37,13 @@ fn put_file(host: &dyn Host, environment: &mut Environment, name: impl Into<Stri
     }
 }
 
-/// First 32 bits of the SHA-256 of some bytes, in hexadecimal.
+/// First 32 bits of the SHA-256 hash, in hexadecimal.
 fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Facts about the filesystem that contains a path and about its device, below an image or
-/// directory.
+/// Facts about the filesystem that contains an image file or a directory, and about the device of
+/// this filesystem.
 pub fn holder(host: &dyn Host, path: &Path) -> Environment {
     let mut facts = Environment::default();
     let mounts = host.mounts().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Storage of a run. It is claimed, created, and described once; every trial creates its filesystem
-//! on it.
+//! Storage of a run. It is claimed and created when the [`Rig`] is opened. Every trial creates its
+//! filesystem on this storage.
 
 mod external;
 
@@ -30,8 +30,8 @@ use crate::{
     undo::{self, Journal, NotUndone, PREFIX},
 };
 
-/// Storage of a run. Dropping it undoes all changes; [`Rig::close`] also reports the changes that
-/// could not be undone.
+/// Claimed storage of a run. Dropping it undoes all changes of the machine. [`Rig::close`] does the
+/// same and returns the changes that could not be undone.
 #[derive(Debug)]
 pub struct Rig {
     pub(crate) base: Base,
@@ -42,11 +42,11 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Claims the devices, creates and attaches the images, or finds the directory; then sets the
-    /// memory limit of the storage. Nothing is formatted yet.
+    /// Claims the devices, creates and attaches the images, or finds the directory, and then sets
+    /// the memory limit of the plan. No filesystem is created yet.
     ///
     /// # Errors
-    /// [`RigError`]; earlier changes are undone.
+    /// [`RigError`]. Changes made before the error are undone.
     pub fn open(
         host: Arc<dyn Host>,
         storage: &Storage,
@@ -69,7 +69,7 @@ impl Rig {
             None => undo::default_state_directory(&*host)?,
         };
         let journal = Journal::create(&*host, &state, &options.run_id)?;
-        // Mount tables contain resolved paths.
+        // The path is resolved because mount tables contain resolved paths.
         let state = follow(&*host, &state)?;
         let shared = Shared {
             host: Arc::clone(&host),
@@ -90,7 +90,7 @@ impl Rig {
             external: None,
             closed: false,
         };
-        // From here on, dropping `rig` undoes all changes.
+        // From this point, dropping `rig` undoes all changes.
         rig.claim()?;
         rig.warnings.extend(rig.base.backing.warnings(&*rig.base.shared.host));
         if let Some(memory) = storage.memory_limit
@@ -108,7 +108,7 @@ impl Rig {
                 self.base.shared.journaled().directory(&self.base.mount_point)?;
                 let directory = self.image_directory(directory)?;
                 let total = Bytes(size.0.saturating_mul(count.into()));
-                // A file name may contain a path; the space of an existing file is reused.
+                // A file name may contain a path. The space of an existing file is used again.
                 let existing = file.as_ref().map(|file| directory.join(file));
                 let parent = existing.as_deref().and_then(Path::parent).unwrap_or(&directory);
                 let had = existing.as_deref().map_or(Bytes(0), guard::allocated);
@@ -170,7 +170,7 @@ impl Rig {
         }
     }
 
-    /// Creates or claims one image, sets its size, and attaches it.
+    /// Creates or claims one image, sets its size, and attaches it to a loop device.
     fn image(
         &mut self,
         directory: &Path,
@@ -187,7 +187,8 @@ impl Rig {
         let identity = match claimed {
             ClaimedImage::New if file.is_none() => journaled.image(&path)?,
             ClaimedImage::New => journaled.kept_image(&path)?,
-            // The file that was checked; the reset refuses any other.
+            // The identity is that of the checked file. `renew_image` fails if the path leads to
+            // another file.
             ClaimedImage::Blank { identity } | ClaimedImage::Replace { identity, .. } => {
                 path = follow(&*host, &path)?;
                 identity
@@ -204,8 +205,9 @@ impl Rig {
     /// Creates and mounts a filesystem; see [`MountedFilesystem`].
     ///
     /// # Errors
-    /// [`RigError`]: unsuitable storage, failed mkfs or mount; [`RigError::Busy`] while an earlier
-    /// instance exists. Earlier changes are undone.
+    /// [`RigError::Busy`] while an earlier instance exists; otherwise [`RigError`] if the storage
+    /// is not suitable or a step such as mkfs or mount fails. Changes made before the error are
+    /// undone.
     pub fn instance(&self, spec: &InstanceSpec<'_>) -> Result<MountedFilesystem, RigError> {
         if self.base.shared.occupied.swap(true, Ordering::AcqRel) {
             return Err(RigError::Busy);
@@ -213,7 +215,7 @@ impl Rig {
         let warnings = MountedFilesystem::ready(&self.base, spec).inspect_err(|_| {
             self.base.shared.occupied.store(false, Ordering::Release);
         })?;
-        // From here on, the instance releases the storage when it is dropped.
+        // From this point, the instance releases the storage when it is dropped.
         MountedFilesystem::make(&self.base, spec, warnings)
     }
 
@@ -239,7 +241,7 @@ impl Rig {
         self.warnings.clone()
     }
 
-    /// Facts about the host and the storage, as of now.
+    /// Environment facts about the host and the storage, with current values.
     pub fn environment(&self) -> Environment {
         let host = &*self.base.shared.host;
         let mut environment = probe::machine(host);
@@ -264,7 +266,7 @@ impl Rig {
         environment
     }
 
-    /// Boot ID; `None` if not available.
+    /// Boot ID of the machine; `None` if not available.
     pub fn boot_id(&self) -> Option<String> {
         self.base.shared.host.boot_id()
     }
@@ -274,8 +276,8 @@ impl Rig {
         self.base.shared.journaled().take_actions()
     }
 
-    /// Undoes all changes, newest first, and returns those that could not be undone. Their journal
-    /// is kept for `fslab clean`.
+    /// Undoes all changes, newest first, and returns the changes that could not be undone. In this
+    /// case, the journal is kept for `fslab clean`.
     pub fn close(mut self) -> Vec<NotUndone> {
         self.closed = true;
         self.base.shared.journaled().close()

@@ -1,5 +1,4 @@
-//! State of the segment cleaner, which releases overwritten space on filesystems that leave this to
-//! a program.
+//! State of the segment cleaner of NILFS2, a program that releases overwritten space.
 
 use std::path::Path;
 
@@ -7,12 +6,12 @@ use model::Environment;
 
 use crate::{host::Host, mount::MountEntry};
 
-/// Program that cleans segments of NILFS2 (nilfs_cleanerd(8)). mount.nilfs2(8) starts it with the
-/// device and the mount point as last arguments; mount(2) does not start it.
+/// Name of the cleaner (nilfs_cleanerd(8)). mount.nilfs2(8) starts it with the device and the mount
+/// point as the last arguments; the mount system calls do not start it.
 const CLEANER: &str = "nilfs_cleanerd";
 
-/// Cleaner of a NILFS2 mount: `filesystem.nilfs2.cleaner` is `none`, or its arguments, which show a
-/// protection period other than the configured one. Empty for other filesystems.
+/// Fact `filesystem.nilfs2.cleaner` of a NILFS2 mount: the command line of its cleaner, which may
+/// set the protection period, or `none` if no cleaner is running. Empty for other filesystems.
 pub(crate) fn cleaner(host: &dyn Host, mount: &MountEntry) -> Environment {
     let mut facts = Environment::default();
     if mount.fstype != "nilfs2" {
@@ -22,7 +21,8 @@ pub(crate) fn cleaner(host: &dyn Host, mount: &MountEntry) -> Environment {
     let target = mount.target.display().to_string();
     let arguments = |process: &String| {
         let directory = Path::new("/proc").join(process);
-        // Reading a name is cheaper than reading arguments, which are in the memory of the process.
+        // The name is compared first, because reading it takes less time than reading the
+        // arguments, which are in the memory of the process.
         let named = host.read(&directory.join("comm")).is_ok_and(|name| name.trim() == CLEANER);
         let line = named.then(|| host.read(&directory.join("cmdline")).ok()).flatten()?;
         let words: Vec<&str> = line.split('\0').skip(1).filter(|word| !word.is_empty()).collect();

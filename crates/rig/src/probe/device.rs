@@ -10,7 +10,7 @@ use crate::{
     sysfs::{self, device_of},
 };
 
-/// Facts of a request queue (Documentation/ABI/stable/sysfs-block).
+/// Files of a request queue that are recorded as facts (Documentation/ABI/stable/sysfs-block).
 const QUEUE: [&str; 17] = [
     "rotational",
     "scheduler",
@@ -31,8 +31,8 @@ const QUEUE: [&str; 17] = [
     "io_poll",
 ];
 
-/// Facts about a block device: a disk, a partition with the queue of its disk, a loop device, or a
-/// stack with its lower devices.
+/// Facts about a block device and the devices below it (`slaves`). For a partition, the facts about
+/// the queue are those of its disk.
 pub fn device(host: &dyn Host, name: &str) -> Environment {
     let mut facts = Environment::default();
     let node = Path::new("/sys/class/block").join(name);
@@ -42,7 +42,7 @@ pub fn device(host: &dyn Host, name: &str) -> Environment {
     if let Ok(sectors) = host.read(&node.join("size"))
         && let Ok(sectors) = sectors.trim().parse::<u64>()
     {
-        // Always in units of 512 bytes.
+        // The unit of this file is always 512 bytes.
         facts.set(key("size_bytes"), sectors.saturating_mul(512).to_string());
     }
     for fact in QUEUE {
@@ -61,7 +61,7 @@ pub fn device(host: &dyn Host, name: &str) -> Environment {
     for (fact, file) in identity {
         put_file(host, &mut facts, key(fact), &disk.join(file));
     }
-    // The world-wide name contains the serial number of many devices.
+    // For many devices, the WWID contains the serial number, so it is also recorded as a hash.
     for (fact, file) in [
         ("serial", "device/serial"),
         ("serial", "serial"),
@@ -79,13 +79,14 @@ pub fn device(host: &dyn Host, name: &str) -> Environment {
     if !below.is_empty() {
         facts.set(key("below"), below.join(" "));
     }
-    // Stacks are trees: a device is never below itself.
+    // The recursion ends, because a device is never below itself.
     below.iter().for_each(|name| facts.merge(device(host, name)));
     facts
 }
 
-/// Facts about the connection of a disk: the NUMA node of its nearest parent that has one (-1:
-/// none), and the link of its PCI device (Documentation/ABI/testing/sysfs-bus-pci).
+/// Facts about the connection of a disk: the NUMA node, and the speed and width of the PCI link
+/// (Documentation/ABI/testing/sysfs-bus-pci). Each value is that of the nearest parent device with
+/// this file; a NUMA node of -1 means none.
 fn path_to(host: &dyn Host, disk: &Path, facts: &mut Environment, name: &str) {
     let Ok(place) = host.follow(disk) else { return };
     let nearest = |file: &str| {
@@ -106,10 +107,11 @@ fn path_to(host: &dyn Host, disk: &Path, facts: &mut Environment, name: &str) {
     }
 }
 
-/// Maximum depth of stacked devices; more indicates an error of the search.
+/// Maximum depth of the search for disks. Real stacks have fewer devices.
 const MAX_DEPTH: u32 = 16;
 
-/// Disks at the bottom of a block device: through partitions, stacks, and loop devices.
+/// Disks on which a block device depends, found through partitions, stacked devices, and loop
+/// devices.
 pub(crate) fn disks(host: &dyn Host, name: &str) -> BTreeSet<String> {
     below(host, name, MAX_DEPTH)
 }

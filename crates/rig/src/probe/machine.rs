@@ -7,7 +7,7 @@ use model::Environment;
 use super::{digest, put, put_file};
 use crate::{host::Host, memory, sysfs::selected};
 
-/// Facts that are the text of one file.
+/// Facts whose value is the text of one file.
 const FILES: [(&str, &str); 18] = [
     ("kernel.release", "/proc/sys/kernel/osrelease"),
     ("kernel.version", "/proc/sys/kernel/version"),
@@ -33,7 +33,7 @@ const FILES: [(&str, &str); 18] = [
 pub fn machine(host: &dyn Host) -> Environment {
     let mut facts = Environment::default();
     for (name, path) in FILES {
-        // The command line and the version may contain brackets that do not mark a choice.
+        // In the command line and the version of the kernel, brackets do not mark a choice.
         if let Ok(text) = host.read(Path::new(path)) {
             let text = if name.starts_with("kernel.") { text.trim() } else { selected(&text) };
             if !text.is_empty() {
@@ -77,23 +77,25 @@ fn kernel(host: &dyn Host, facts: &mut Environment) {
     if let Some(model) = preemption(host, facts.get("kernel.version")) {
         facts.set("kernel.preemption", model);
     }
-    // proc_modules(5): the name is the first field. A kernel without modules has no such file.
+    // The name of a module is the first field (proc_modules(5)). A kernel without modules has no
+    // such file.
     let modules = host.read(Path::new("/proc/modules")).unwrap_or_default();
     let mut names: Vec<_> =
         modules.lines().filter_map(|line| line.split_whitespace().next()).collect();
     names.sort_unstable();
     put(facts, "kernel.modules", &names.join(" "));
-    // The files exist but cannot be read if PSI has to be enabled on the command line
-    // (CONFIG_PSI_DEFAULT_DISABLED).
+    // If PSI is disabled by default and not enabled on the kernel command line
+    // (CONFIG_PSI_DEFAULT_DISABLED), the file exists but cannot be read.
     let pressure = Path::new("/proc/pressure/cpu");
     if host.entry(pressure).is_ok() {
         facts.set("kernel.psi", if host.read(pressure).is_ok() { "on" } else { "off" });
     }
 }
 
-/// Preemption model: of a kernel with dynamic preemption, the one in parentheses in the scheduler's
-/// file (`sched_dynamic_show`, `kernel/sched/debug.c`), which only root can read; otherwise that of
-/// the build, from the kernel version (`scripts/mkcompile_h`, since 5.12 `init/Makefile`).
+/// Preemption model of the kernel. With dynamic preemption, it is the word in parentheses in a
+/// debugfs file, which only root can read (`sched_dynamic_show`, `kernel/sched/debug.c`). Otherwise
+/// it is the model for which the kernel was built, according to its version text
+/// (`scripts/mkcompile_h`, since 5.12 `init/Makefile`).
 fn preemption(host: &dyn Host, version: Option<&str>) -> Option<String> {
     let chosen = host.read(Path::new("/sys/kernel/debug/sched/preempt")).unwrap_or_default();
     let chosen = chosen.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
@@ -135,8 +137,8 @@ fn processors(host: &dyn Host, facts: &mut Environment) {
     }
 }
 
-/// cpufreq driver and governor: one word if all CPUs have the same, otherwise one per policy
-/// (Documentation/admin-guide/pm/cpufreq.rst).
+/// Facts about the cpufreq driver and the governor (Documentation/admin-guide/pm/cpufreq.rst): one
+/// name if all policies have the same, otherwise the name for each policy.
 fn frequency(host: &dyn Host, facts: &mut Environment) {
     let directory = Path::new("/sys/devices/system/cpu/cpufreq");
     let policies = host.list(directory).unwrap_or_default();
@@ -172,7 +174,7 @@ fn memory_facts(host: &dyn Host, facts: &mut Environment) {
     if let (Some(total), Some(free)) = (swap("SwapTotal:"), swap("SwapFree:"))
         && !total.starts_with("0 ")
     {
-        // The used amount would differ in every reading.
+        // The amount of used swap is not recorded, because it differs at each reading.
         facts.set("memory.swap_in_use", if total == free { "no" } else { "yes" });
     }
     let nodes = host.list(Path::new("/sys/devices/system/node")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Distribution of a filesystem over its devices, read back from the kernel.
+//! Distribution of a btrfs filesystem over its devices, read back from the kernel.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use crate::host::{EntryKind, Host};
 
 const BTRFS_DIRECTORY: &str = "/sys/fs/btrfs";
 
-/// Types of btrfs block groups: `mixed` contains data and metadata.
+/// Types of btrfs block groups. Block groups of type `mixed` contain data and metadata.
 const KINDS: [&str; 4] = ["data", "metadata", "system", "mixed"];
 
-/// Block group profiles of a mounted btrfs on devices with these names, from
-/// `/sys/fs/btrfs/UUID/allocation/KIND/PROFILE` (`btrfs_sysfs_add_block_group_type` in
-/// fs/btrfs/sysfs.c), and its number of devices. A type with several profiles lists all of them.
+/// Facts about a mounted btrfs that contains the first of these devices: its number of devices, and
+/// the profiles of its block groups, from `/sys/fs/btrfs/UUID/allocation/KIND/PROFILE`
+/// (`btrfs_sysfs_add_block_group_type` in fs/btrfs/sysfs.c). All profiles of a type are listed.
 /// Empty for other filesystems.
 pub fn profiles(host: &dyn Host, names: &[String]) -> Environment {
     let mut facts = Environment::default();

@@ -1,4 +1,4 @@
-//! Data without a known signature: a sample of a device's blocks.
+//! Detection of data without a known signature, by a sample of the blocks of a device.
 
 use std::{fs::File, io};
 
@@ -6,22 +6,22 @@ use model::Bytes;
 
 use super::window::read_full;
 
-/// Bytes read at each end, which contain headers, tables, and boot loaders.
+/// Bytes read at each end of the device, where headers, tables, and boot loaders are stored.
 const END: u64 = 1 << 20;
-/// Number of blocks read between the ends.
+/// Number of blocks that are read between the ends.
 pub(super) const SAMPLES: u64 = 256;
-/// Bytes per block.
+/// Size of a block, in bytes.
 const BLOCK: u64 = 4096;
 
-/// Offset of the first sampled block that is in use: neither all zeros nor all 0xff, the contents
-/// of a new or discarded device. `None` if there is no such block.
+/// Offset of the first sampled block that contains data; `None` if there is none. A block with only
+/// bytes 0, or only bytes 0xff, is blank, as on a new or discarded device.
 ///
-/// The sample consists of the first and last mebibyte and of 256 equidistant blocks of 4 KiB
-/// between them; a device of up to 3 MiB is read completely. The locations depend on the size only,
-/// so that two calls read the same ones. Data between them is not detected.
+/// The sample consists of the first and the last mebibyte and of 256 equidistant blocks of 4 KiB
+/// between them. A device of up to 3 MiB is read completely. The locations depend on the size only,
+/// so that each call reads the same blocks. Data in other blocks is not detected.
 ///
 /// # Errors
-/// Those of `pread(2)`. A file shorter than `size` is searched up to its end.
+/// Those of `pread(2)`. If the file is shorter than `size`, it is searched up to its end.
 pub fn in_use(file: &File, size: Bytes) -> io::Result<Option<Bytes>> {
     let size = size.0;
     let middle = size.saturating_sub(2 * END);

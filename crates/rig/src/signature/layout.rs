@@ -1,11 +1,11 @@
-//! Signatures other than a fixed string at a fixed offset: those relative to the end, those with
-//! several locations, and those whose magic number is too short to be reliable.
+//! Signatures that are not a fixed string at a fixed offset: those at an offset from the end, those
+//! with several possible locations, and those whose magic number is too short to be reliable alone.
 
 use model::Bytes;
 
 use super::{Signature, window::Window};
 
-/// Finds these signatures at all their locations.
+/// Finds all signatures of this module.
 pub(super) fn find(window: &Window) -> Vec<Signature> {
     let searches = [
         ext,
@@ -29,8 +29,8 @@ fn bare(kind: &'static str, offset: u64) -> Signature {
     Signature { kind, label: None, uuid: None, offset: Bytes(offset) }
 }
 
-/// ext2, ext3, ext4, and their external journal, distinguished by features that only the later ones
-/// have (`fs/ext4/ext4.h`: `EXT2_FEATURE_*_SUPP`, `EXT3_FEATURE_*_SUPP`).
+/// ext2, ext3, ext4, and their external journal. They are distinguished by the features that ext2
+/// and ext3 do not support (`fs/ext4/ext4.h`: `EXT2_FEATURE_*_SUPP`, `EXT3_FEATURE_*_SUPP`).
 fn ext(window: &Window) -> Vec<Signature> {
     const SUPERBLOCK: u64 = 1024;
     const HAS_JOURNAL: u32 = 0x4;
@@ -60,8 +60,9 @@ fn ext(window: &Window) -> Vec<Signature> {
     }]
 }
 
-/// Minix, whose two-byte magic number is accepted only with plausible fields (`minix_fs.h`):
-/// inodes, an inode map, a first data zone, and zones of one block.
+/// Minix. The magic number has only two bytes, so other fields of the superblock must be plausible,
+/// too (`minix_fs.h`): the number of inodes, the inode map, and the first data zone are not 0, and
+/// a zone has one block.
 fn minix(window: &Window) -> Vec<Signature> {
     const SUPERBLOCK: u64 = 1024;
     let at = |offset| window.u16(SUPERBLOCK + offset);
@@ -79,8 +80,9 @@ fn minix(window: &Window) -> Vec<Signature> {
     }
 }
 
-/// NILFS2, with its second superblock in the last whole 4 KiB block. The two-byte magic number is
-/// checked together with the revision and the length of the superblock (`nilfs2_ondisk.h`).
+/// NILFS2, whose second superblock is in the last complete block of 4 KiB. The magic number has
+/// only two bytes, so the revision and the length of the superblock are checked, too
+/// (`nilfs2_ondisk.h`).
 fn nilfs2(window: &Window) -> Vec<Signature> {
     let second = (window.size / 4096).checked_sub(1).map(|block| block * 4096);
     let places = [Some(1024), second].into_iter().flatten();
@@ -114,7 +116,7 @@ fn optical(window: &Window) -> Vec<Signature> {
     found
 }
 
-/// FAT: by its name if mkfs wrote one, otherwise by the structure of its boot sector.
+/// FAT, detected by the name that most mkfs programs write, or by the structure of the boot sector.
 fn fat(window: &Window) -> Vec<Signature> {
     let wide = window.has(0x52, b"FAT32   ") || window.has(0x52, b"MSWIN");
     let narrow = [&b"FAT16   "[..], b"FAT12   ", b"FAT     ", b"MSDOS"];
@@ -132,8 +134,9 @@ fn fat(window: &Window) -> Vec<Signature> {
     }]
 }
 
-/// True if the first sector contains a BIOS parameter block valid for FAT (Microsoft FAT
-/// specification, 3.1): jump, sector and cluster size, reserved sectors, one or two tables, medium.
+/// True if the first sector contains a BIOS parameter block that is valid for FAT (Microsoft FAT
+/// specification, 3.1). Checked: jump instruction, sector size, cluster size, reserved sectors,
+/// number of tables, and medium.
 fn has_fat_parameters(window: &Window) -> bool {
     let jump = (window.u8(0) == 0xeb && window.u8(2) == 0x90) || window.u8(0) == 0xe9;
     jump && [512, 1024, 2048, 4096].contains(&window.u16(11))
@@ -143,8 +146,9 @@ fn has_fat_parameters(window: &Window) -> bool {
         && window.u8(21) >= 0xf0
 }
 
-/// Swap space and hibernation images: the last ten bytes of the first page, whose size depends on
-/// the machine that created it (`include/linux/swap.h`, `kernel/power/swap.c`).
+/// Swap space and hibernation images. The signature is in the last ten bytes of the first page, and
+/// the page size is that of the machine that created it (`include/linux/swap.h`,
+/// `kernel/power/swap.c`).
 fn swap(window: &Window) -> Vec<Signature> {
     let kinds: [(&'static str, &[u8]); 6] = [
         ("swap", b"SWAPSPACE2"),
@@ -167,7 +171,7 @@ fn swap(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// LVM2 physical volume: its label is in one of the first four sectors (`lib/label/label.h`).
+/// LVM2 physical volume, whose label is in one of the first four sectors (`lib/label/label.h`).
 fn lvm2(window: &Window) -> Vec<Signature> {
     let labels = (0..4).map(|sector| sector * 512);
     labels
@@ -176,7 +180,7 @@ fn lvm2(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// Second header of LUKS2, which remains if only the first is overwritten.
+/// Second header of LUKS2, which remains if only the first header is overwritten.
 fn luks2_second(window: &Window) -> Vec<Signature> {
     let places = (0..9).map(|step| 0x4000 << step);
     places
@@ -185,8 +189,10 @@ fn luks2_second(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// md members with superblock at the end: 1.0 at least 8 KiB before it, aligned to 4 KiB; 0.90 in
-/// the last whole 64 KiB, in the byte order of its machine (`include/uapi/linux/raid/md_p.h`).
+/// Members of md arrays with a superblock near the end of the device
+/// (`include/uapi/linux/raid/md_p.h`). A superblock of version 1.0 is aligned to 4 KiB and at least
+/// 8 KiB before the end. A superblock of version 0.90 is at the start of the last complete 64 KiB,
+/// in the byte order of the machine that created it.
 fn md_at_end(window: &Window) -> Vec<Signature> {
     let mut found = Vec::new();
     let newer = (window.size / 512).checked_sub(16).map(|sector| (sector & !7) * 512);
@@ -205,8 +211,8 @@ fn md_at_end(window: &Window) -> Vec<Signature> {
     found
 }
 
-/// Members of firmware RAID arrays: their anchors are in the last sectors. DDF: SNIA Common RAID
-/// Disk Data Format 2.0, 4.1; the others as in libblkid.
+/// Members of firmware RAID arrays, whose signatures are near the end of the device. Source for
+/// DDF: SNIA Common RAID Disk Data Format 2.0, 4.1; for the others: libblkid.
 fn firmware_raid(window: &Window) -> Vec<Signature> {
     let anchors: [(&'static str, u64, &[u8]); 5] = [
         ("ddf_raid_member", 512, b"\xde\x11\xde\x11"),
@@ -224,10 +230,10 @@ fn firmware_raid(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// Member of a ZFS pool: uberblocks, at multiples of 1 KiB, in the second half of each of four
-/// labels of 256 KiB, two at the start and two at the end (ZFS On-Disk Specification, 1.2 and 1.3).
-/// Labels begin with space for another boot block or partition table, so ZFS is often found
-/// together with others.
+/// Members of a ZFS pool. There are four labels of 256 KiB: two at the start and two at the end of
+/// the device. The second half of each label contains uberblocks at multiples of 1 KiB (ZFS On-Disk
+/// Specification, 1.2 and 1.3). A label begins with space for a boot block or a partition table, so
+/// other signatures are often found on the same device.
 fn zfs(window: &Window) -> Vec<Signature> {
     const LABEL: u64 = 256 << 10;
     const MAGIC: u64 = 0x00ba_b10c;
@@ -241,8 +247,8 @@ fn zfs(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// GUID partition table: in the second sector, or its backup in the last, for both common sector
-/// sizes (UEFI specification, 5.3).
+/// GUID partition table. Its header is in the second sector, and the backup header in the last
+/// sector; sector sizes of 512 bytes and 4 KiB are tried (UEFI specification, 5.3).
 fn gpt(window: &Window) -> Vec<Signature> {
     let places = [Some(512), Some(4096), window.before_end(512), window.before_end(4096)]
         .into_iter()
@@ -253,8 +259,9 @@ fn gpt(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// Master boot record: its mark, and boot flags of only 0 and 0x80. Not reported if the table only
-/// protects a GPT, or if an empty table is part of the boot sector of a filesystem.
+/// Master boot record: the mark at its end, and four partition entries with a boot flag of 0 or
+/// 0x80. It is not reported if the table only protects a GPT, or if the table is empty and the
+/// sector is the boot sector of a filesystem.
 fn dos(window: &Window) -> Vec<Signature> {
     const MARK: u64 = 510;
     let entries = [446, 462, 478, 494];

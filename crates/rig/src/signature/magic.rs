@@ -1,22 +1,22 @@
-//! Signatures that are a fixed string at a fixed offset from the start: one table.
+//! Table of the signatures that are a fixed string at a fixed offset from the start of the device.
 
 use model::Bytes;
 
 use super::{Signature, window::Window};
 
-/// Location of a name or number, from the start of the device.
+/// Format and offset of a label or a UUID, from the start of the device.
 enum Field {
-    /// Not read.
+    /// The field is not read.
     No,
     /// Text of this many bytes.
     Text(u64, usize),
-    /// Little-endian UTF-16 of this many units.
+    /// Little-endian UTF-16 text of this many units.
     Utf16(u64, usize),
-    /// 16 bytes, in order.
+    /// UUID of 16 bytes, in the order in which they are printed.
     Uuid(u64),
-    /// Four bytes, little-endian, as `1A2B-3C4D`.
+    /// Little-endian number of four bytes, printed as `1A2B-3C4D`.
     Serial32(u64),
-    /// Eight bytes, little-endian, as 16 digits.
+    /// Little-endian number of eight bytes, printed as 16 hexadecimal digits.
     Serial64(u64),
 }
 
@@ -28,7 +28,7 @@ type Rule = (&'static str, u64, &'static [u8], Field, Field);
 const BCACHE: &[u8; 16] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
 const BCACHEFS: &[u8; 16] = b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef";
 
-/// Sorted: filesystems, containers and members, partition tables.
+/// Rules, ordered by kind: filesystems, then containers and members, then partition tables.
 const RULES: &[Rule] = &[
     ("xfs", 0, b"XFSB", Text(0x6c, 12), Uuid(0x20)),
     ("xfs_external_log", 0, b"\xfe\xed\xba\xbe", No, No),

@@ -1,5 +1,5 @@
-//! Partition types that reserve a partition: for a boot loader, the firmware, other partitions.
-//! Such a partition may have no signature, or no data, and still be required.
+//! Partition types that reserve a partition for a boot loader, the firmware, or other partitions.
+//! Such a partition may have neither a signature nor data, and may still be required.
 //!
 //! Sources: UEFI specification 2.10, 5.2 and 5.3; the lists of types of util-linux
 //! (`include/pt-gpt-partnames.h`, `include/pt-mbr-partnames.h`).
@@ -10,14 +10,16 @@ use model::Bytes;
 
 use super::window::read_full;
 
-/// Possible unit sizes of a table, in bytes.
+/// Sector sizes that a partition table may use, in bytes.
 const SECTORS: [u64; 2] = [512, 4096];
-/// Maximum size of the entries read of one table; 128 entries use 16 KiB.
+/// Maximum number of bytes read of the entries of a GUID partition table. The usual 128 entries use
+/// 16 KiB.
 const ENTRIES: u64 = 1 << 20;
-/// Maximum number of logical partitions followed.
+/// Maximum number of logical partitions that are followed.
 const LOGICAL: u32 = 256;
 
-/// Types of a GUID partition table, as stored: the first three groups are little-endian.
+/// Reserved types of a GUID partition table, in the order of the stored bytes: the first three
+/// groups are little-endian.
 const GUIDS: [(&str, u128); 7] = [
     ("BIOS boot", 0x4861_6821_4964_6f6e_744e_6565_6445_4649),
     ("PowerPC PReP boot", 0x382d_1a9e_12c6_1643_aa26_8b49_521e_5a8b),
@@ -28,7 +30,7 @@ const GUIDS: [(&str, u128); 7] = [
     ("ChromeOS kernel", 0x5d2a_3afe_324f_a741_b725_accc_3129_a309),
 ];
 
-/// Types of a master boot record.
+/// Reserved types of a master boot record.
 const TYPES: [(&str, u8); 7] = [
     ("extended partition", 0x05),
     ("extended partition", 0x0f),
@@ -39,8 +41,9 @@ const TYPES: [(&str, u8); 7] = [
     ("EFI system", 0xef),
 ];
 
-/// Reserved use of the partition that begins at `start` of a disk of `size`, according to the
-/// disk's table; `None` if it has an ordinary type, or is not in a known table.
+/// Use for which the partition table of a disk reserves the partition that begins at `start`.
+/// `size` is the size of the disk. `None` if the partition has another type, or if it is not in a
+/// known partition table.
 ///
 /// # Errors
 /// Those of `pread(2)`.
@@ -51,7 +54,7 @@ pub fn reserved(disk: &File, size: Bytes, start: Bytes) -> io::Result<Option<&'s
     })
 }
 
-/// According to a GUID partition table, or its backup at the end of the disk.
+/// Reserved use according to a GUID partition table, or to its backup at the end of the disk.
 fn gpt(disk: &File, size: u64, start: u64) -> io::Result<Option<&'static str>> {
     for sector in SECTORS {
         for header in [Some(sector), size.checked_sub(sector)].into_iter().flatten() {
@@ -79,7 +82,8 @@ fn gpt(disk: &File, size: u64, start: u64) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// According to a master boot record and the chain of logical partitions in its extended one.
+/// Reserved use according to a master boot record, including the chain of logical partitions in its
+/// extended partition.
 fn mbr(disk: &File, start: u64) -> io::Result<Option<&'static str>> {
     for sector in SECTORS {
         let mut chain = None;
@@ -117,8 +121,8 @@ fn is_extended(kind: u8) -> bool {
     [0x05, 0x0f, 0x85].contains(&kind)
 }
 
-/// Type and first sector of the four entries of the boot record at `offset`; empty without its
-/// mark.
+/// Type and first sector of the four entries in the boot record at `offset`; empty if the mark at
+/// the end of the record is missing.
 fn entries(disk: &File, offset: u64) -> io::Result<Vec<(u8, u64)>> {
     let record = read(disk, offset, 512)?;
     if record.get(510..) != Some(b"\x55\xaa") {
@@ -130,7 +134,7 @@ fn entries(disk: &File, offset: u64) -> io::Result<Vec<(u8, u64)>> {
 
 fn read(disk: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
-    // Beyond the largest offset of pread(2) there is no disk.
+    // An offset that pread(2) does not support is beyond the end of any disk.
     let n_read = match i64::try_from(offset) {
         Ok(_) => read_full(disk, &mut bytes, offset)?,
         Err(_) => 0,

@@ -1,22 +1,22 @@
-//! Parts of a device that contain signatures, read once.
+//! Parts of a device that may contain signatures. Each part is read once.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
 use model::Bytes;
 
-/// Size of the head, which ends with the second label of ZFS. Locations further in are read
-/// separately ([`ISLANDS`]).
+/// Size of the part at the start of the device. It ends with the second label of ZFS; later
+/// locations are read separately ([`ISLANDS`]).
 const HEAD: u64 = 512 << 10;
-/// Size of the tail: the last two labels of ZFS begin 512 KiB before the end rounded down to 256
-/// KiB.
+/// Size of the part at the end of the device. The last two labels of ZFS are in the last two
+/// complete units of 256 KiB, and up to 256 KiB may follow.
 const TAIL: u64 = 768 << 10;
-/// Offsets of second LUKS2 headers beyond the head (LUKS2 on-disk format specification, 2.1), and
-/// of the VMFS headers.
+/// Offsets after [`HEAD`] of second LUKS2 headers (LUKS2 on-disk format specification, 2.1) and of
+/// VMFS headers.
 const ISLANDS: [u64; 4] = [0x8_0000, 0x10_0000, 0x20_0000, 0x40_0000];
-/// Bytes read at each of these offsets.
+/// Bytes read at each offset in [`ISLANDS`].
 const ISLAND: u64 = 4096;
 
-/// Data read, by offset; the gaps between the parts count as missing.
+/// Data that was read from a device.
 pub(super) struct Window {
     /// Size of the device.
     pub(super) size: u64,
@@ -40,7 +40,7 @@ impl Window {
         Ok(Self { size, parts })
     }
 
-    /// The `length` bytes at `offset`; `None` if they are beyond the end or were not read.
+    /// Bytes at `offset`; `None` if they are beyond the end or were not read.
     pub(super) fn bytes(&self, offset: u64, length: usize) -> Option<&[u8]> {
         self.parts.iter().find_map(|(start, bytes)| {
             let from = usize::try_from(offset.checked_sub(*start)?).ok()?;
@@ -53,33 +53,33 @@ impl Window {
         self.bytes(offset, magic.len()) == Some(magic)
     }
 
-    /// A byte; 0 if it was not read, as for the other numbers here.
+    /// Byte at `offset`; 0 if it was not read.
     pub(super) fn u8(&self, offset: u64) -> u8 {
         self.array::<1>(offset)[0]
     }
 
-    /// A little-endian number of 16 bits.
+    /// Little-endian number of 16 bits; 0 if it was not read.
     pub(super) fn u16(&self, offset: u64) -> u16 {
         u16::from_le_bytes(self.array(offset))
     }
 
-    /// A little-endian number of 32 bits.
+    /// Little-endian number of 32 bits; 0 if it was not read.
     pub(super) fn u32(&self, offset: u64) -> u32 {
         u32::from_le_bytes(self.array(offset))
     }
 
-    /// The offset `back` bytes before the end, if the device is large enough.
+    /// Offset that is `back` bytes before the end; `None` if the device is too small.
     pub(super) fn before_end(&self, back: u64) -> Option<u64> {
         self.size.checked_sub(back)
     }
 
-    /// `N` bytes; zeros if they were not read.
+    /// The `N` bytes at `offset`; zeros if they were not read.
     pub(super) fn array<const N: usize>(&self, offset: u64) -> [u8; N] {
         self.bytes(offset, N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
     }
 
-    /// Text in a field of `length` bytes that ends with the field or at its first NUL; `None` if it
-    /// is empty.
+    /// Trimmed text in a field of `length` bytes, which ends at the first NUL or with the field.
+    /// `None` if the text is empty or was not read.
     pub(super) fn text(&self, offset: u64, length: usize) -> Option<String> {
         let field = self.bytes(offset, length)?;
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(length);
@@ -88,7 +88,8 @@ impl Window {
         (!trimmed.is_empty()).then(|| trimmed.to_owned())
     }
 
-    /// As [`Window::text`], in little-endian UTF-16 of at most `units` units.
+    /// Text in a field of `units` units of little-endian UTF-16, which ends at the first NUL or
+    /// with the field. `None` if the text is empty or was not read.
     pub(super) fn text_utf16(&self, offset: u64, units: usize) -> Option<String> {
         let field = self.bytes(offset, units * 2)?;
         let units = field.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
@@ -98,12 +99,13 @@ impl Window {
         (!text.is_empty()).then_some(text)
     }
 
-    /// UUID in byte order; `None` if it is all zeros.
+    /// UUID, printed in the order of its bytes; `None` if all bytes are zero or were not read.
     pub(super) fn uuid(&self, offset: u64) -> Option<String> {
         uuid_text(self.array(offset))
     }
 
-    /// UUID as stored by UEFI: the first three groups are little-endian.
+    /// UUID in the format of UEFI, in which the first three groups are little-endian. `None` if all
+    /// bytes are zero or were not read.
     pub(super) fn guid(&self, offset: u64) -> Option<String> {
         let mut bytes: [u8; 16] = self.array(offset);
         bytes[..4].reverse();
@@ -124,7 +126,7 @@ fn uuid_text(bytes: [u8; 16]) -> Option<String> {
     Some(text)
 }
 
-/// Reads until the buffer is full or the file ends.
+/// Reads until the buffer is full or the file ends. Returns the number of bytes read.
 pub(super) fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut n_read = 0;
     while n_read < buffer.len() {

@@ -1,8 +1,9 @@
-//! External directory: a directory on another filesystem, source and target of copy tasks.
+//! External directory: a directory on another filesystem, which copy tasks use as their source and
+//! target.
 //!
-//! By default it is in memory (`/dev/shm`), so that only the filesystem under test is measured. A
-//! plan may set another path, which must not share a disk with the storage, because the two would
-//! compete for it.
+//! By default, the directory is in memory (`/dev/shm`), so that only the filesystem under test is
+//! measured. A plan may set another path. This path must not share a disk with the storage, because
+//! the copy task and the filesystem under test would compete for the disk.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,10 +23,10 @@ use crate::{
     undo::PREFIX,
 };
 
-/// Default parent: a tmpfs on all common distributions (shm_open(3)).
+/// Default parent directory, which is a tmpfs on all common distributions (shm_open(3)).
 const DEFAULT: &str = "/dev/shm";
 
-/// External directory and its facts.
+/// External directory with its environment facts.
 #[derive(Clone, Debug)]
 pub(super) struct ExternalDirectory {
     directory: PathBuf,
@@ -33,14 +34,16 @@ pub(super) struct ExternalDirectory {
 }
 
 impl Rig {
-    /// Returns a directory on another filesystem, for tasks that copy from and to it. It is created
-    /// empty on the first call and removed with the rig; [`Rig::environment`] then contains its
-    /// facts. Files in memory count towards the storage's memory limit, under which swap is
-    /// disabled: a plan with both has to allow for this memory or set another path.
+    /// Returns a directory on another filesystem, for tasks that copy files from and to it. The
+    /// directory is created empty on the first call and removed with the rig. After the first call,
+    /// [`Rig::environment`] contains facts about it. If the directory is in memory, its files count
+    /// towards the memory limit of the plan, and they cannot be swapped out. A plan with a memory
+    /// limit must allow for these files or set another path.
     ///
     /// # Errors
-    /// [`RigError::ExternalDirectory`] if the plan sets a path on the storage under test, and
-    /// [`RigError::Directory`] if the directory cannot be created.
+    /// [`RigError::ExternalDirectory`] if the path of the plan shares a filesystem or a disk with
+    /// the storage under test, and [`RigError::Directory`] if the path does not exist or the
+    /// directory cannot be created.
     pub fn external_directory(&mut self) -> Result<PathBuf, RigError> {
         if let Some(external) = &self.external {
             return Ok(external.directory.clone());
@@ -78,7 +81,8 @@ impl Rig {
         Ok(directory)
     }
 
-    /// Parent of the directory; true if the default does not exist.
+    /// Parent of the directory. True if the default does not exist, so that the state directory is
+    /// used instead.
     fn external_parent(&self, host: &dyn Host) -> (PathBuf, bool) {
         match &self.base.storage.external_directory {
             Some(named) => (named.into(), false),
@@ -89,7 +93,8 @@ impl Rig {
         }
     }
 
-    /// Describes the resource that a path shares with the storage under test.
+    /// Description of the filesystem or disk that a path shares with the storage under test; `None`
+    /// if nothing is shared.
     fn shared_with_storage(&self, host: &dyn Host, parent: &Path) -> Option<String> {
         let of_filesystem = |path: &Path| host.entry(path).ok().map(|entry| entry.identity.device);
         let (below, names) = match &self.base.backing {
