@@ -44,7 +44,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn journaled(&self) -> MutexGuard<'_, JournaledHost> {
-        // The journal remains valid if a holder panics: each line is written before its operation.
+        // The journal is valid even if a thread panicked with the lock, because each line is
+        // written before its operation.
         self.journaled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -139,7 +139,7 @@ pub enum RigError {
         device: PathBuf,
         /// Size of the device.
         size: Bytes,
-        /// Smallest size that mkfs accepts.
+        /// Smallest size that the filesystem supports, according to the catalog.
         min: Bytes,
     },
     /// The filesystem does not support this kind of storage.
@@ -165,7 +165,7 @@ pub enum RigError {
         /// Hint.
         hint: &'static str,
     },
-    /// An earlier filesystem of this rig is still mounted.
+    /// An earlier instance of this rig still exists or could not be removed.
     #[error(
         "the storage is in use by an earlier filesystem instance; finish it, or find out why it \
          cannot be unmounted"

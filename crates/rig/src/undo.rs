@@ -9,11 +9,11 @@
 //! A run holds an flock(2) lock on its journal. A journal that can be locked therefore belongs to a
 //! dead run, and [`clean`] undoes its open changes in reverse order. A change is open if there is
 //! no line `undone` for it. Undo is idempotent. Before an undo, the identity of the target is
-//! checked: a path or number that now leads to something else is skipped. A setting that no longer
-//! has the value of the run was changed by another process; it is skipped and reported. Settings
-//! that the kernel changes by itself are always restored. A reboot already undoes mounts, loop
-//! devices, mapped devices, settings, and control groups, so only files, directories, and the
-//! superblocks of arrays are undone from a journal with another boot ID.
+//! checked: if a path or number now leads to another file or device, nothing is changed. A setting
+//! that no longer has the value of the run was changed by another process; it is skipped and
+//! reported. Settings that the kernel changes by itself are always restored. A reboot already
+//! undoes mounts, loop devices, mapped devices, settings, and control groups, so only files,
+//! directories, and the superblocks of arrays are undone from a journal with another boot ID.
 //!
 //! A line that cannot be parsed was written by a newer version or is damaged. Changes after this
 //! line are undone. Changes before it are not undone, because the unknown change may depend on

@@ -196,7 +196,7 @@ impl ClaimedDevice {
 
     fn check_permission(&self, permission: &Permission) -> Result<(), Refusal> {
         let number = self.medium.number.to_string();
-        // A name that several disks have could mean another disk.
+        // A name that several disks have does not identify this device.
         let whole = self.lock.number;
         let mut others = Block::disks(&self.roots);
         others.retain(|other| other.number != whole);

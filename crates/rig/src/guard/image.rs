@@ -37,7 +37,7 @@ const READ_CHUNK: usize = 1 << 20;
 pub enum ClaimedImage {
     /// No file exists at the path. The caller must create the file with `O_EXCL`.
     New,
-    /// A regular file of zeros.
+    /// A regular file that contains only zeros.
     Blank {
         /// Identity of the checked file. Only a file with this identity may be overwritten.
         identity: Identity,

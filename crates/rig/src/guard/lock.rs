@@ -3,8 +3,9 @@
 //! There are two flock(2) locks for each disk. The lock of the device node of the whole disk is the
 //! one defined by systemd (Locking Block Device Access), which udev, sfdisk, and other programs
 //! check. Some mkfs programs take this lock themselves, so fslab releases it while a program runs
-//! ([`DiskLock::lend`]). The lock of the sysfs directory of the disk is used by fslab only. It is
-//! held until the end of the run, so that another run cannot claim the disk while a program runs.
+//! ([`DiskLock::lend`]). The lock of the sysfs directory of the disk is used by fslab only. This
+//! lock is held until the end of the run, so that another run cannot claim the disk while a program
+//! runs.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -23,8 +24,8 @@ use super::{Number, Refusal, Roots, block::Block};
 
 /// Pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Number of attempts for the lock of the sysfs directory. Few, because another run holds this lock
-/// until it ends.
+/// Number of attempts for the lock of the sysfs directory. The number is small, because another run
+/// holds this lock until it ends.
 const RUN: u32 = 3;
 /// Number of attempts for the lock of the device node, 3 s in total, because udev holds this lock
 /// while it probes a disk.

@@ -26,8 +26,8 @@ use crate::{
     mount::{self, MountEntry, MountRefusal, MountRequest},
 };
 
-/// Maximum number of files whose eviction is checked. They are kept open, and each one needs a file
-/// descriptor.
+/// Maximum number of files whose eviction is checked. The checked files are kept open, and each one
+/// needs a file descriptor.
 const SAMPLED: usize = 256;
 
 /// The machine on which this process runs.

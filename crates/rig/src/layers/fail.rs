@@ -2,8 +2,8 @@
 //!
 //! The filesystem is created, set up, filled, and mounted while the devices have no faults, because
 //! mkfs would fail otherwise. The faults start right before the clock of the first measured phase
-//! starts, when its files exist. They end after the unmount and before fsck, so that fsck checks
-//! the data on the device and does not fail because of read errors.
+//! starts, when the files of the phase exist. The faults end after the unmount and before fsck, so
+//! that fsck checks the data on the device and does not fail because of read errors.
 //!
 //! A fault starts as follows. For a `flakey` device, a table with faults replaces the table without
 //! faults, and its intervals start. For a `dust` device, the bad blocks, which were registered when

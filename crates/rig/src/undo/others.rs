@@ -13,7 +13,7 @@ pub struct OtherRun {
     pub run: String,
     /// True if the run is active.
     pub alive: bool,
-    /// Descriptions of the system settings that it changed and did not restore.
+    /// Descriptions of the system settings that the run changed and did not restore.
     pub settings: Vec<String>,
 }
 
