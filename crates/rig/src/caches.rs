@@ -2,7 +2,7 @@
 //!
 //! `drop_caches` frees neither dirty pages nor data that a mounted filesystem keeps in memory, so a
 //! cold cache requires an unmount. After the unmount, data can only be in the page cache of the
-//! device and in the page cache of the image file. Both are checked.
+//! device and in the page cache of the image file. Both page caches are checked.
 
 mod idle;
 
@@ -19,7 +19,7 @@ use crate::{device, error::RigError, journaled_host::JournaledHost};
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Cached bytes that are tolerated for an unmounted device, because udev reads its superblocks.
-/// They are not data of the workload.
+/// These bytes are not data of the workload.
 const PROBED: Bytes = Bytes::mib(1);
 
 /// Syncs a filesystem.

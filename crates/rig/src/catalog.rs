@@ -113,8 +113,8 @@ pub struct Filesystem {
     /// mkfs argument vector with placeholders.
     #[serde(default)]
     pub mkfs: Vec<String>,
-    /// Arguments of mkfs that set the label `fslab`. They precede the arguments of the plan and are
-    /// omitted if the plan sets a label.
+    /// Arguments of mkfs that set the label `fslab`. These arguments precede the arguments of the
+    /// plan, and are omitted if the plan sets a label.
     #[serde(default)]
     pub label: Vec<String>,
     /// Fixed mount options, which precede those of the plan.
@@ -201,7 +201,7 @@ pub enum CatalogError {
     },
 }
 
-/// Filesystem types. Those of the built-in catalog come first, each in the order of its file.
+/// Filesystem types. The types of the built-in catalog come first. The order is that of the files.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     entries: Vec<Filesystem>,

@@ -43,7 +43,8 @@ pub(crate) struct Image {
     pub(crate) identity: Identity,
     pub(crate) size: Bytes,
     pub(crate) allocation: Allocation,
-    /// Current loop device. It changes with each instance if the plan sets isolation to `reattach`.
+    /// Current loop device. The device may change with each instance if the plan sets isolation to
+    /// `reattach`.
     attached: Mutex<Attached>,
 }
 

@@ -200,8 +200,8 @@ pub struct Usage {
     pub process: Nanos,
     /// Part of `process` used by threads that hold a [`MonitorThread`](crate::MonitorThread).
     pub monitoring: Nanos,
-    /// CPU time of child processes for which this process has waited, and of the children for which
-    /// those had waited.
+    /// CPU time of the child processes that have ended and for which this process has waited, and
+    /// of their children (`RUSAGE_CHILDREN` of getrusage(2)).
     pub children: Nanos,
     /// Page faults without I/O, of this process and of the child processes in `children`.
     pub minor_faults: u64,
@@ -218,8 +218,8 @@ pub struct Records {
     pub lost: bool,
 }
 
-/// Reader of the kernel log. It starts at the end that the log had when [`Host::kernel_log`] was
-/// called.
+/// Reader of the kernel log. Reading starts at the end that the log had when [`Host::kernel_log`]
+/// was called.
 pub trait KernelLog: Send + fmt::Debug {
     /// Returns the records added since the last call, or since the log was opened.
     ///

@@ -299,12 +299,12 @@ impl MountedFilesystem {
     /// Drops all data of the filesystem from memory, and checks that none is cached. Returns a
     /// warning if data is still cached.
     ///
-    /// A filesystem on devices is synced and unmounted, the page caches of its devices and the
-    /// kernel caches are dropped, and the filesystem is mounted again with the same options. The
-    /// check is made while the filesystem is not mounted: neither devices nor images may have
-    /// cached pages. A directory on an existing filesystem is synced, and its files are evicted one
-    /// by one. As root, the kernel caches are dropped, too; without root, dentries and inodes stay
-    /// cached. For a filesystem in memory, only a warning is returned.
+    /// A filesystem on devices is synced and unmounted. Then the page caches of its devices and the
+    /// kernel caches are dropped. Before the filesystem is mounted again with the same options, the
+    /// cached pages of devices and images are counted. A directory on an existing filesystem is
+    /// synced, and its files are evicted one by one. As root, the kernel caches are dropped, too;
+    /// without root, dentries and inodes stay cached. For a filesystem in memory, only a warning is
+    /// returned.
     ///
     /// # Errors
     /// [`RigError`] if the filesystem cannot be unmounted or mounted again. Only
@@ -330,9 +330,10 @@ impl MountedFilesystem {
         Ok(kept)
     }
 
-    /// Syncs the filesystem and waits until three consecutive samples at intervals of 20 ms find no
-    /// I/O in flight, no completed I/O, and almost no CPU time of the kernel threads that do
-    /// deferred work. Returns a warning if this takes longer than `limit`.
+    /// Syncs the filesystem and waits until it is idle in three consecutive samples at intervals of
+    /// 20 ms. Idle means that no I/O is in flight, that none was completed since the last sample,
+    /// and that the kernel threads for deferred work used almost no CPU time. Returns a warning if
+    /// this takes longer than `limit`.
     ///
     /// # Errors
     /// [`RigError::Caches`] if writeback fails.

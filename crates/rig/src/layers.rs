@@ -2,10 +2,10 @@
 //!
 //! The input is a filesystem level, that is, an entry of `filesystem` in the plan, and the devices
 //! of the storage. [`device_requirement`] returns the number of devices that the level uses and the
-//! number of devices on which the filesystem is created, or an error if the storage does not match.
-//! [`describe`] lists the devices that will be created. [`missing`] and [`layer_support`] report
-//! missing kernel features and tools. `build` creates the layers of an instance; each created
-//! device is a change in the undo journal.
+//! number of devices on which the filesystem is created. The result is an error if the storage does
+//! not match. [`describe`] lists the devices that will be created. [`missing`] and
+//! [`layer_support`] report missing kernel features and tools. `build` creates the layers of an
+//! instance; each created device is a change in the undo journal.
 //!
 //! Arrays are created by mdadm(8). All other layers are created by dmsetup(8) with tables in the
 //! format of the kernel (Documentation/admin-guide/device-mapper). For encryption, cryptsetup(8) is

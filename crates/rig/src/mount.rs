@@ -1,8 +1,9 @@
 //! Mounts: options in the syntax of mount(8), the mount table, and the new mount API of Linux 5.2.
 //!
 //! [`attach`] is the only function that mounts. It uses `fsopen`, `fsconfig`, `fsmount`, and
-//! `move_mount`, because they return the messages of the filesystem, which mount(2) writes to the
-//! kernel log only. Not supported: remounts, bind mounts, propagation, mount namespaces.
+//! `move_mount`, because these system calls return the messages of the filesystem, which mount(2)
+//! writes to the kernel log only. Not supported: remounts, bind mounts, propagation, mount
+//! namespaces.
 
 use std::{
     fmt, fs, io,
@@ -233,7 +234,7 @@ impl MountEntry {
 }
 
 /// Mount that contains a path: the mount with the longest matching mount point. If there are
-/// several, the last one.
+/// several, the one that was mounted last.
 pub fn holder<'a>(mounts: &'a [MountEntry], path: &Path) -> Option<&'a MountEntry> {
     let holding = mounts.iter().filter(|mount| path.starts_with(&mount.target));
     holding.max_by_key(|mount| mount.target.components().count())

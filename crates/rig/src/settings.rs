@@ -35,7 +35,7 @@ use crate::{
     undo::Step,
 };
 
-/// Plan of a change of one setting on this machine, in its current state.
+/// Planned change of one setting, for the current state of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SettingChange {
     /// Settings that the writes may alter, and that are therefore restored as well.

@@ -4,8 +4,8 @@
 //! Input: a file and its size. Output: a list of all [`Signature`]s found. A device may have
 //! several signatures, for example of an old filesystem and of a newer partition table, and each
 //! one indicates that data may be present. The names are those of blkid(8). A test compares the
-//! results with blkid on real filesystems. Doubtful matches are reported: after a false positive
-//! the user has to give one more option, after a false negative the data is lost.
+//! results with blkid on real filesystems. Doubtful matches are reported, because a missed
+//! signature could cause a loss of data.
 //!
 //! [`in_use`] samples blocks to detect data without a known signature. [`reserved`] detects a
 //! partition reserved for a boot loader by its partition type.

@@ -1,5 +1,5 @@
-//! Storage of a run. It is claimed and created when the [`Rig`] is opened. Every trial creates its
-//! filesystem on this storage.
+//! Storage of a run, which is claimed and created when the [`Rig`] is opened. Every trial creates
+//! its filesystem on this storage.
 
 mod external;
 

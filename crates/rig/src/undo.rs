@@ -2,18 +2,18 @@
 //!
 //! Each run has a [`Journal`], a file of JSON lines in the state directory. Before a change, the
 //! line `planned` is written and synced. After the change, the line `known` adds facts that undo
-//! requires and that are not known before, such as the inode of a new file or the value of a
-//! setting as read back. After an undo, the line `undone` is written. When a run ends and all its
-//! changes are undone, its journal is removed.
+//! requires, such as the inode of a new file or the value of a setting as read back. After an undo,
+//! the line `undone` is written. When a run ends and all its changes are undone, its journal is
+//! removed.
 //!
 //! A run holds an flock(2) lock on its journal. A journal that can be locked therefore belongs to a
 //! dead run, and [`clean`] undoes its open changes in reverse order. A change is open if there is
 //! no line `undone` for it. Undo is idempotent. Before an undo, the identity of the target is
 //! checked: if a path or number now leads to another file or device, nothing is changed. A setting
 //! that no longer has the value of the run was changed by another process; it is skipped and
-//! reported. Settings that the kernel changes by itself are always restored. A reboot already
-//! undoes mounts, loop devices, mapped devices, settings, and control groups, so only files,
-//! directories, and the superblocks of arrays are undone from a journal with another boot ID.
+//! reported. Settings that the kernel changes by itself are always restored. A reboot removes
+//! mounts, loop devices, mapped devices, and control groups, and resets settings. If the boot ID of
+//! a journal is another one, only files, directories, and arrays are undone.
 //!
 //! A line that cannot be parsed was written by a newer version or is damaged. Changes after this
 //! line are undone. Changes before it are not undone, because the unknown change may depend on

@@ -43,7 +43,7 @@ use rustix::fs::OFlags;
 use thiserror::Error;
 pub use write::Store;
 
-/// Application ID of a run file ("fsla" in ASCII). It distinguishes run files from other SQLite
+/// Application ID of a run file ("fsla" in ASCII). The ID distinguishes run files from other SQLite
 /// files; see sqlite.org/pragma.html#pragma_application_id.
 const APPLICATION_ID: i32 = 0x6673_6c61;
 

@@ -108,8 +108,8 @@ enum OpenAttempt {
     Rollback,
 }
 
-/// Methods of opening a run file, in the order in which they are tried. They depend on the files
-/// next to the run file.
+/// Methods of opening a run file, in the order in which they are tried. The methods depend on the
+/// files next to the run file.
 ///
 /// The header of the run file is read only if there is no log. With a log, this process itself may
 /// be writing the file, and closing the descriptor would release its locks (fcntl(2)).

@@ -91,9 +91,9 @@ pub(crate) fn no_sides(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks that the files next to a run file can belong to the run. They must be regular files with
-/// one hard link and with the owner of the run file. A rollback journal must pass the checks of
-/// [`journal`].
+/// Checks that the files next to a run file can belong to the run. These files must be regular
+/// files with one hard link and with the owner of the run file. A rollback journal must pass the
+/// checks of [`journal`].
 ///
 /// # Errors
 /// [`StoreError::Side`].

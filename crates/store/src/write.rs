@@ -68,9 +68,9 @@ impl Store {
     /// Resumes an interrupted run.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if another process is writing the file, [`StoreError::Altered`] if its
-    /// schema is not the schema of this version, [`StoreError::Side`] if a file next to it cannot
-    /// belong to the run; otherwise the errors of [`read`].
+    /// [`StoreError::Busy`] if another process is writing the file. [`StoreError::Altered`] if its
+    /// schema is not the schema of this version. [`StoreError::Side`] if a file next to it cannot
+    /// belong to the run. Otherwise the errors of [`read`].
     pub fn resume(path: &Path) -> Result<(Self, RunRecord), StoreError> {
         let file = std::fs::canonicalize(path);
         let file = file.map_err(|source| StoreError::Open { path: path.into(), source })?;

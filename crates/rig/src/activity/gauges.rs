@@ -13,8 +13,8 @@ use crate::host::Host;
 /// Maximum number of points. Before it is exceeded, every second point is removed.
 const MAX_POINTS: usize = 512;
 
-/// Minimum interval between two readings of the CPU frequencies. It is long, because a reading may
-/// interrupt each CPU.
+/// Minimum interval between two readings of the CPU frequencies. The interval is long, because a
+/// reading may interrupt each CPU.
 const FREQUENCY_INTERVAL: Nanos = Nanos(1_000_000_000);
 
 /// Series of points.

@@ -44,9 +44,9 @@ use crate::{
     monitor_thread::MonitorThread,
 };
 
-/// Recorder of system activity. It is started by
-/// [`MountedFilesystem::monitor`](crate::MountedFilesystem::monitor), and [`ActivityMonitor::end`]
-/// returns the recorded activity. Dropping it stops the recording.
+/// Recorder of system activity. [`MountedFilesystem::monitor`](crate::MountedFilesystem::monitor)
+/// starts a recorder, and [`ActivityMonitor::end`] returns the recorded activity. Dropping a
+/// recorder stops it.
 #[derive(Debug)]
 pub struct ActivityMonitor {
     host: Arc<dyn Host>,
@@ -215,8 +215,9 @@ struct CounterSnapshot {
 }
 
 impl CounterSnapshot {
-    /// Reads all counters. `tasks` reads the CPU times of tasks; it is called right after the other
-    /// CPU times are read, because they are compared. The order is always the same.
+    /// Reads all counters. `tasks` is a function that reads the CPU times of tasks. It is called
+    /// right after the other CPU times are read, because these times are compared. The order of the
+    /// readings is always the same.
     fn take(host: &dyn Host, stack: &Stack, throttles: &Throttles, tasks: impl FnOnce()) -> Self {
         let at = host.now();
         let ticks = Ticks::read(host);

@@ -14,8 +14,8 @@ use model::{Nanos, activity::Unavailable};
 use super::{SamplerState, lock, missing};
 use crate::{host::Host, monitor_thread::MonitorThread};
 
-/// Interval between samples. It is short, so that the successive work of a kernel worker is
-/// separated and short-lived programs are detected.
+/// Interval between samples. The interval is short, so that the successive work of a kernel worker
+/// is separated and short-lived programs are detected.
 const INTERVAL: Nanos = Nanos(100_000_000);
 
 /// Minimum ratio of the pause after a sample to the CPU time of the sample. With this ratio,

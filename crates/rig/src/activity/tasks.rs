@@ -3,10 +3,11 @@
 //!
 //! A task is a process or a kernel thread. The clock of a task is the exact sum of its run time
 //! that the scheduler keeps. A kernel worker serves many workqueues in turn and shows the last one.
-//! It is therefore sampled often, and its CPU time since the last sample is attributed to the queue
-//! that it shows now. Two kinds of CPU time are not detected: that of a task that starts and ends
-//! between two samples, and that of a task between its last sample and its end. A descendant of
-//! this process still counts as its child if the process in between has ended.
+//! A worker is therefore sampled often, and the CPU time that it used since the last sample is
+//! attributed to the queue that it shows now. Two kinds of CPU time are not detected: that of a
+//! task that starts and ends between two samples, and that of a task between its last sample and
+//! its end. A descendant of this process still counts as its child if the process in between has
+//! ended.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -118,7 +119,7 @@ impl Tasks {
         self
     }
 
-    /// True if kernel threads are visible. They are not visible in a container with a PID
+    /// True if kernel threads are visible. Kernel threads are not visible in a container with a PID
     /// namespace, and not if `/proc` hides processes of other users (`hidepid`, proc(5)).
     pub(super) fn kernel_threads_visible(&self) -> bool {
         !self.has_foreign_pids && self.live.values().any(|task| task.kind == Kind::Kernel)

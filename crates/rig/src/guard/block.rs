@@ -123,8 +123,8 @@ impl Block {
     /// Block device to which a loop device is attached; `None` if it is attached to a file.
     ///
     /// The kernel reports a path in the mount namespace of the process that attached the loop
-    /// device. If the path does not exist in this namespace, a block device with the name of the
-    /// last component is used, because device nodes have the same names in all namespaces.
+    /// device. If the path does not exist in this namespace, its last component is used as the
+    /// kernel name of a device, because device nodes have the same names in all namespaces.
     pub(super) fn backing_device(&self, roots: &Roots) -> Option<Number> {
         let path = roots.resolve(Path::new(&self.backing_file()?));
         if path.exists() {

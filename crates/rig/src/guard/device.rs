@@ -128,7 +128,7 @@ impl ClaimedDevice {
     }
 
     /// Description of the data that would be lost. The first line contains the name, the identity,
-    /// and the size of the device. One more line each describes the contents of the device and of
+    /// and the size of the device. The following lines describe the contents of the device and of
     /// each partition. There is no trailing newline.
     pub fn describe(&self) -> String {
         let mut text = self.name.clone();

@@ -25,7 +25,7 @@ use crate::{
     signature::{self, Signature},
 };
 
-/// Unit of image sizes. It is a multiple of every sector size of loop devices, so that a loop
+/// Unit of image sizes. The unit is a multiple of every sector size of loop devices, so that a loop
 /// device includes the end of the image.
 const IMAGE_UNIT: u64 = 4096;
 

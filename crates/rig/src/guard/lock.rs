@@ -119,9 +119,9 @@ fn open(path: PathBuf) -> Result<File, Refusal> {
 }
 
 /// Name and ID of the process that took a lock of an open file, from `/proc/locks` (proc(5)).
-/// "another process" if it is unknown: the kernel shows neither processes of other PID namespaces
-/// nor the owners of open file description locks, and a process may have ended after passing the
-/// lock to another process.
+/// "another process" if the process is unknown. The kernel shows neither processes of other PID
+/// namespaces nor the owners of open file description locks. The process may also have ended after
+/// passing the lock to another process.
 pub(super) fn holder(file: &File, roots: &Roots) -> String {
     let text = fs::read_to_string(roots.proc.join("locks")).unwrap_or_default();
     let inode = file.metadata().map_or(0, |file| file.ino());

@@ -45,8 +45,8 @@ impl KernelLog for Kmsg {
             match self.0.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(length) => text.push_str(&String::from_utf8_lossy(&buffer[..length])),
-                // EPIPE: records were overwritten; the next read continues with the oldest
-                // available one.
+                // EPIPE: records were overwritten. The next read returns the oldest available
+                // record.
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN) => break,
                     Some(Errno::PIPE) => lost = true,

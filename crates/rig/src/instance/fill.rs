@@ -26,8 +26,8 @@ use crate::{
 /// Directory of the files, in the root directory of the filesystem.
 pub(crate) const FILL_DIRECTORY: &str = "fslab-fill";
 
-/// Seed of the sizes and the data. It is fixed, so that all repetitions and all filesystems get the
-/// same files.
+/// Seed of the sizes and the data. The seed is fixed, so that all repetitions and all filesystems
+/// get the same files.
 const SEED: u64 = 0x6673_6c61_6266_696c;
 
 /// Files per directory.

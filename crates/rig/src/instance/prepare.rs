@@ -3,7 +3,7 @@
 //! The whole `setup` is one lifecycle step. Its duration is the sum of the durations of the
 //! programs, source trees, and removals. Mounts and unmounts between them and the final flush of
 //! the devices write back data; they are part of the system activity of the step, but not of its
-//! duration. This is the same as for mkfs.
+//! duration. The same applies to mkfs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,8 +21,8 @@ use crate::{
 /// Hint for other errors.
 const MANUALLY: &str = "run the command manually, or change `setup` in the plan";
 
-/// Hint if a converter has too little space. It writes the new metadata in addition to the old
-/// metadata (btrfs-convert(8)).
+/// Hint if a converter has too little space. A converter writes the new metadata in addition to the
+/// old metadata (btrfs-convert(8)).
 const SPACE: &str = "a converter needs free space in the old filesystem; use larger storage, or \
                      run the command manually";
 

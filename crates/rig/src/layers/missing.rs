@@ -30,9 +30,9 @@ const DMSETUP: Packages = &[
     ("alpine", "device-mapper"),
 ];
 
-/// Driver of a layer. `alias` is the name by which the kernel requests the module (`md_run` in
-/// drivers/md/md.c, `load_module` in drivers/md/dm-target.c), `module` is the name of the module,
-/// and `option` is the build option of the kernel.
+/// Driver of a layer: module alias, module name, and build option of the kernel. The kernel
+/// requests the module by the alias (`md_run` in drivers/md/md.c, `load_module` in
+/// drivers/md/dm-target.c).
 struct Driver {
     alias: String,
     module: &'static str,
@@ -165,7 +165,7 @@ fn array(level: &str, driver: &Driver, host: &dyn Host) -> Missing {
 }
 
 /// Missing driver of a device-mapper target. `/proc/misc` lists the device mapper if it is loaded.
-/// A loaded target is visible as a module, and a built-in one in `dmsetup targets`.
+/// A loaded target is visible as a module, and a built-in target is listed by `dmsetup targets`.
 fn mapper(driver: &Driver, host: &dyn Host) -> Missing {
     let table = host.read(Path::new("/proc/misc")).unwrap_or_default();
     let loaded_mapper =

@@ -83,9 +83,9 @@ pub(super) fn delay(device: &str, length: u64, read: Nanos, write: Nanos) -> Str
     format!("0 {length} delay {device} 0 {read} {device} 0 {write}")
 }
 
-/// Table of a device that fails periodically. The first interval starts when the table is loaded
-/// and is one without faults (`up`). For the fault `error`, no feature is set, and all requests
-/// fail during `down` (Documentation/admin-guide/device-mapper/dm-flakey.rst).
+/// Table of a device that fails periodically. The first interval starts when the table is loaded;
+/// it is the interval without faults (`up`). For the fault `error`, no feature is set, and all
+/// requests fail during `down` (Documentation/admin-guide/device-mapper/dm-flakey.rst).
 pub(super) fn flakey(device: &str, length: u64, fault: &str, up: Nanos, down: Nanos) -> String {
     let [up, down] = [up, down].map(|time| time.0 / 1_000_000_000);
     let features = if fault == "error" { String::new() } else { format!(" 1 {fault}") };
@@ -150,9 +150,9 @@ pub(super) fn node(name: &str) -> String {
 /// Command that creates an array.
 ///
 /// The members are assumed to be in sync (`--assume-clean`), so that no resynchronization runs
-/// during the workload. They were discarded before, and on most devices discarded blocks read as
-/// zeros. No write-intent bitmap is created; by default, mdadm adds one depending on the size.
-/// `--run` suppresses confirmation prompts.
+/// during the workload. The members were discarded before, and on most devices discarded blocks
+/// read as zeros. No write-intent bitmap is created; by default, mdadm adds one depending on the
+/// size. `--run` suppresses confirmation prompts.
 pub(super) fn array(
     level: &str,
     chunk: Option<Bytes>,

@@ -1,9 +1,9 @@
 //! Queue settings of block devices (Documentation/ABI/stable/sysfs-block).
 //!
 //! Scheduler, read-ahead, and `nr_requests` are set on the devices of the filesystem and on all
-//! devices below them, because the queue below an image or a volume affects the results as much as
-//! the queue on top. One of these devices may be a disk that other processes use. The write cache
-//! mode is set on the devices of the run only. Otherwise, the kernel might omit flushes to a shared
+//! devices below them. The queue below an image or a volume affects the results as much as the
+//! queue on top. One of these devices may be a disk that other processes use. The write cache mode
+//! is set on the devices of the run only. Otherwise, the kernel might omit flushes to a shared
 //! disk, and data that another process has synced would not survive a power loss.
 
 use std::{collections::BTreeSet, path::Path};

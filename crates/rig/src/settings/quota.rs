@@ -10,9 +10,9 @@
 //!
 //! A group that has used its quota is stopped until the end of the period, so the workload pauses
 //! for up to one period. The period is 10 ms instead of the 100 ms that the kernel uses by default.
-//! A pause is then about as long as one disk access, there are 100 timer ticks per second, and a
-//! period has two of the slices of 5 ms in which CPUs fetch their part of the quota
-//! (`sched_cfs_bandwidth_slice_us`).
+//! A pause is then about as long as one disk access. The cost is 100 timer ticks per second. CPUs
+//! fetch their part of the quota in slices of 5 ms (`sched_cfs_bandwidth_slice_us`), so a period
+//! still has two slices.
 
 use std::{
     path::{Path, PathBuf},

@@ -29,8 +29,8 @@ fn bare(kind: &'static str, offset: u64) -> Signature {
     Signature { kind, label: None, uuid: None, offset: Bytes(offset) }
 }
 
-/// ext2, ext3, ext4, and their external journal. They are distinguished by the features that ext2
-/// and ext3 do not support (`fs/ext4/ext4.h`: `EXT2_FEATURE_*_SUPP`, `EXT3_FEATURE_*_SUPP`).
+/// ext2, ext3, ext4, and their external journal. The kinds are distinguished by the features that
+/// ext2 and ext3 do not support (`fs/ext4/ext4.h`: `EXT2_FEATURE_*_SUPP`, `EXT3_FEATURE_*_SUPP`).
 fn ext(window: &Window) -> Vec<Signature> {
     const SUPERBLOCK: u64 = 1024;
     const HAS_JOURNAL: u32 = 0x4;
@@ -260,8 +260,8 @@ fn gpt(window: &Window) -> Vec<Signature> {
 }
 
 /// Master boot record: the mark at its end, and four partition entries with a boot flag of 0 or
-/// 0x80. It is not reported if the table only protects a GPT, or if the table is empty and the
-/// sector is the boot sector of a filesystem.
+/// 0x80. The record is not reported if the table only protects a GPT, or if the table is empty and
+/// the sector is the boot sector of a filesystem.
 fn dos(window: &Window) -> Vec<Signature> {
     const MARK: u64 = 510;
     let entries = [446, 462, 478, 494];

@@ -4,7 +4,7 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 
 use model::Bytes;
 
-/// Size of the part at the start of the device. It ends with the second label of ZFS; later
+/// Size of the part at the start of the device. This part ends with the second label of ZFS; later
 /// locations are read separately ([`ISLANDS`]).
 const HEAD: u64 = 512 << 10;
 /// Size of the part at the end of the device. The last two labels of ZFS are in the last two

@@ -42,8 +42,8 @@ impl Rig {
     ///
     /// # Errors
     /// [`RigError::ExternalDirectory`] if the path of the plan shares a filesystem or a disk with
-    /// the storage under test, and [`RigError::Directory`] if the path does not exist or the
-    /// directory cannot be created.
+    /// the storage under test. [`RigError::Directory`] if the path does not exist or the directory
+    /// cannot be created.
     pub fn external_directory(&mut self) -> Result<PathBuf, RigError> {
         if let Some(external) = &self.external {
             return Ok(external.directory.clone());

@@ -36,7 +36,7 @@ impl Refusals {
     /// Result of a read.
     ///
     /// # Errors
-    /// The scripted one.
+    /// The scripted error.
     pub(super) fn read(&self, path: &Path) -> io::Result<()> {
         match self.reads.get(path) {
             Some(error) => Err(io::Error::from_raw_os_error(*error)),
@@ -47,7 +47,7 @@ impl Refusals {
     /// Result of a write.
     ///
     /// # Errors
-    /// The scripted one.
+    /// The scripted error.
     pub(super) fn write(&mut self, path: &Path, text: &str) -> io::Result<()> {
         let scripted = self.texts.get_mut(&(path.to_owned(), text.to_owned()));
         if let Some((error, left)) = scripted.filter(|(_, left)| *left > 0) {
