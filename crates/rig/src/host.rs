@@ -301,7 +301,7 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn make_directory(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
-    /// Removes a directory and all its contents; links are removed, not followed.
+    /// Removes a directory and all its contents. Symbolic links are removed, not followed.
     fn remove_tree(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory tree created by fslab. The marker file ([`MARKER`]) in the tree must
     /// contain `token`. If `identity` is known, the top directory must have this identity. Nothing

@@ -120,8 +120,8 @@ pub struct FinishReport {
     pub warnings: Vec<Warning>,
 }
 
-/// Mounted filesystem under test. [`MountedFilesystem::finish`] unmounts it and reports the result;
-/// dropping it undoes as much as possible.
+/// Mounted filesystem under test. [`MountedFilesystem::finish`] unmounts the filesystem and returns
+/// the results. Dropping it undoes as many changes as possible.
 #[derive(Debug)]
 pub struct MountedFilesystem {
     shared: Arc<Shared>,

@@ -1,6 +1,6 @@
-//! Host access that journals each change before making it and records it as an action.
+//! Host access that journals each change before it is made, and records each operation.
 //!
-//! All other modules of the crate change the machine through this type only.
+//! All other modules of the crate change the machine through [`JournaledHost`] only.
 
 mod input;
 mod write;
@@ -50,7 +50,7 @@ impl JournaledHost {
         std::mem::take(&mut self.actions)
     }
 
-    /// Runs and records an operation that needs no undo.
+    /// Executes an operation that needs no undo, and records it as an action.
     pub(crate) fn execute<T, E: Display>(
         &mut self,
         what: impl Into<String>,
@@ -287,7 +287,7 @@ impl JournaledHost {
         Ok((step, elapsed))
     }
 
-    /// Unmounts a filesystem, with retries while it is busy; returns the time of the last call.
+    /// Unmounts a filesystem, with retries while it is busy; returns the duration of the last call.
     pub(crate) fn unmount(&mut self, step: Step, target: &Path) -> Result<Nanos, RigError> {
         let mut tries = 0;
         let elapsed = loop {

@@ -219,7 +219,7 @@ impl Rig {
         MountedFilesystem::make(&self.base, spec, warnings)
     }
 
-    /// Sets or changes the memory limit of this process; `Some` if that failed.
+    /// Sets or changes the memory limit of this process. Returns a warning if this failed.
     pub fn limit_memory(&mut self, limit: Bytes) -> Option<Warning> {
         let host = Arc::clone(&self.base.shared.host);
         let mut journaled = self.base.shared.journaled();

@@ -178,7 +178,8 @@ impl Lock {
     /// Locks the run file at a path. The path must not be a symbolic link.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if another process holds the lock or has replaced the file.
+    /// [`StoreError::Busy`] if another process holds the lock or has replaced the file;
+    /// [`StoreError::Open`] if the file cannot be opened.
     pub fn take(path: &Path) -> Result<Self, StoreError> {
         let open = |source| StoreError::Open { path: path.into(), source };
         let mut options = File::options();

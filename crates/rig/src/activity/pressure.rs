@@ -10,7 +10,7 @@ use model::{
 
 use crate::host::Host;
 
-/// `EOPNOTSUPP`: returned by the files if PSI is built in but disabled (`psi_show` in
+/// `EOPNOTSUPP`, the error of a read if PSI is built in but disabled (`psi_show` in
 /// kernel/sched/psi.c).
 const UNSUPPORTED: i32 = 95;
 
@@ -45,7 +45,8 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Total of a line such as `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`, in microseconds.
+/// Total stall time of a line such as `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`, where it
+/// is in microseconds.
 fn total(text: &str, line: &str) -> Option<Nanos> {
     let line = text.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(' '))?;
     let total = line.split_whitespace().find_map(|word| word.strip_prefix("total="))?;

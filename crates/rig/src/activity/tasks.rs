@@ -380,7 +380,8 @@ impl Status {
         Self::parse(&host.read(&directory(process).join("stat")).ok()?)
     }
 
-    /// The name is in parentheses and may contain parentheses; no later field does.
+    /// Parses the text of the file. The name is in parentheses and may itself contain parentheses;
+    /// later fields do not.
     fn parse(text: &str) -> Option<Self> {
         let (head, tail) = text.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;

@@ -24,7 +24,7 @@ pub(super) fn each_file(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::R
 }
 
 /// Total size of all regular files in a directory tree; a file with several hard links counts once.
-/// Entries of the top directory in `except` are omitted.
+/// Entries of the top directory whose names are in `except` are omitted.
 pub(super) fn sizes(directory: &Path, except: &[&str]) -> Result<Bytes, UnreadablePath> {
     let mut sum = Bytes(0);
     let mut linked = HashSet::new();

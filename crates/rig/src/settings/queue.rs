@@ -110,9 +110,9 @@ pub(crate) fn scheduler(host: &dyn Host, devices: &[Device], wanted: &str) -> Se
     change
 }
 
-/// Settings that a change of the scheduler resets: `nr_requests`, the writeback limit, and the
-/// tunables of the old scheduler (`elevator_switch` in `block/elevator.c`, `wbt_disable_default` in
-/// `block/blk-wbt.c`).
+/// Settings that a change of the scheduler resets: `nr_requests`, the target latency of writeback
+/// throttling, and the tunables of the old scheduler (`elevator_switch` in `block/elevator.c`,
+/// `wbt_disable_default` in `block/blk-wbt.c`).
 ///
 /// These settings are meaningful for the current scheduler only. If another process has set a
 /// different scheduler before the undo, they are not restored.

@@ -27,10 +27,10 @@ pub struct Support {
     pub support: Result<String, String>,
 }
 
-/// Description of the axis `scheduler`.
+/// Description of the plan key `scheduler`.
 const SCHEDULER: &str = "The I/O scheduler of every device of the stack (queue/scheduler).";
 
-/// Accepted values of the axis `scheduler`.
+/// Accepted values of the plan key `scheduler`.
 const SCHEDULERS: &str = "name of a scheduler; cfq, noop, and deadline select their successors";
 
 /// Plan key, accepted values, and description of all settings. The scheduler is the first one.

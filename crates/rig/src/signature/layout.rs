@@ -102,7 +102,7 @@ fn nilfs2(window: &Window) -> Vec<Signature> {
         .collect()
 }
 
-/// ISO 9660 and UDF: descriptors of 2 KiB from 32 KiB on (ECMA-119, ECMA-167).
+/// ISO 9660 and UDF, whose descriptors of 2 KiB begin at offset 32 KiB (ECMA-119, ECMA-167).
 fn optical(window: &Window) -> Vec<Signature> {
     const START: u64 = 0x8000;
     let mut found = Vec::new();

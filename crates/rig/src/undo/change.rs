@@ -96,7 +96,7 @@ pub enum Change {
         /// does not mean that another process changed the setting, and undo always restores it.
         #[serde(default)]
         moves: bool,
-        /// Undone only if this setting has this value; `None`: always.
+        /// Setting that must have its recorded value for the undo; `None`: no condition.
         #[serde(default)]
         basis: Option<ParentSetting>,
     },
@@ -104,7 +104,7 @@ pub enum Change {
     Kept {
         /// Files of the settings, and their values before the later change.
         values: Vec<(PathBuf, String)>,
-        /// Undone only if this setting has this value; `None`: always.
+        /// Setting that must have its recorded value for the undo; `None`: no condition.
         #[serde(default)]
         basis: Option<ParentSetting>,
     },
