@@ -38,7 +38,6 @@ pub(crate) struct Shared {
     pub(crate) journaled: Mutex<JournaledHost>,
     /// True while an instance exists.
     pub(crate) occupied: AtomicBool,
-    /// Cache of the activity monitor.
     pub(crate) monitor_cache: MonitorCache,
 }
 
@@ -53,20 +52,14 @@ impl Shared {
 /// Storage of a run, after the devices were claimed and the images were created.
 #[derive(Debug)]
 pub(crate) struct Base {
-    /// State shared with the instance.
     pub(crate) shared: Arc<Shared>,
-    /// Images, devices, or directory.
     pub(crate) backing: Backing,
-    /// Options of the run.
     pub(crate) options: RigOptions,
-    /// Mount point of the instances.
     pub(crate) mount_point: PathBuf,
-    /// Storage of the plan.
     pub(crate) storage: Storage,
 }
 
 impl Base {
-    /// Description of the storage.
     pub(crate) fn describe(&self) -> String {
         match &self.backing {
             Backing::Devices(devices) => {

@@ -22,7 +22,6 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// These bytes are not data of the workload.
 const PROBED: Bytes = Bytes::mib(1);
 
-/// Syncs a filesystem.
 pub(crate) fn sync(journaled: &mut JournaledHost, path: &Path) -> Result<(), RigError> {
     let (done, _) = journaled.execute(format!("syncfs {}", path.display()), |host| host.sync(path));
     done.map_err(|source| RigError::Caches { path: path.to_owned(), source })

@@ -108,7 +108,6 @@ impl<'a> Share<'a> {
         images.chain(devices).collect()
     }
 
-    /// The image files.
     pub(crate) fn images(self) -> &'a [Image] {
         match self.backing {
             Backing::Images(images) => &images[..self.count.min(images.len())],
@@ -194,7 +193,6 @@ impl Image {
         Ok((Self { path, identity, size, allocation, attached: Mutex::new(attached) }, warning))
     }
 
-    /// Device node.
     pub(crate) fn device(&self) -> PathBuf {
         self.attached().device.clone()
     }

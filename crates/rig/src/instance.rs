@@ -246,7 +246,6 @@ impl MountedFilesystem {
         )
     }
 
-    /// Starts a step.
     fn begin(&self, name: &'static str) -> RunningStep {
         RunningStep::begin(name, self.monitor())
     }

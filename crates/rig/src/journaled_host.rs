@@ -153,7 +153,6 @@ impl JournaledHost {
         Ok(step)
     }
 
-    /// Undoes one change.
     pub(crate) fn undo(&mut self, step: Step, what: impl Display) -> Result<(), RigError> {
         let journal = &mut self.journal;
         let start = self.host.now();

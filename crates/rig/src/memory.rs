@@ -26,7 +26,6 @@ pub(crate) struct Group {
     version: Version,
 }
 
-/// Controller name.
 const CONTROLLER: &str = "memory";
 
 /// File that contains the limit of a group.

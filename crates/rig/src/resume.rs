@@ -14,7 +14,6 @@ use thiserror::Error;
 
 use crate::host::Host;
 
-/// Name of the unit.
 const UNIT: &str = "fslab-resume.service";
 
 /// Directory of local units (systemd.unit(5)).

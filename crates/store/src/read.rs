@@ -303,7 +303,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the system activity.
     fn activity(
         &self,
         trials: &mut [TrialRecord],

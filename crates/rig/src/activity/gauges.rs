@@ -45,7 +45,6 @@ impl Series {
         Self { started, points, stride: 1, samples: 0, frequency, last: None, due }
     }
 
-    /// Number of samples.
     pub(super) fn samples(&self) -> u64 {
         self.samples
     }

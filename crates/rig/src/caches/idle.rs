@@ -42,7 +42,6 @@ const NAME: usize = 15;
 /// Result of [`wait_idle`].
 #[derive(Debug, Default)]
 pub(crate) struct IdleResult {
-    /// Waiting time.
     pub(crate) waited: Nanos,
     /// Names of kernel threads that were not idle during the wait.
     pub(crate) active: BTreeSet<String>,

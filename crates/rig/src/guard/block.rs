@@ -40,7 +40,6 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Device with this number.
     pub(super) fn find(number: Number, roots: &Roots) -> io::Result<Self> {
         let directory = roots.sys.join("dev/block").join(number.to_string()).canonicalize()?;
         Ok(Self { number, directory })
@@ -113,7 +112,6 @@ impl Block {
         children(&roots.sys.join("block"))
     }
 
-    /// All attached loop devices.
     pub(super) fn attached_loops(roots: &Roots) -> Vec<Self> {
         let mut all = Self::disks(roots);
         all.retain(|block| block.backing_file().is_some());

@@ -114,7 +114,6 @@ impl ClaimedDevice {
         &self.medium
     }
 
-    /// Lock of the whole disk.
     pub(crate) fn lock(&self) -> &Arc<DiskLock> {
         &self.lock
     }

@@ -37,7 +37,6 @@ const RETURN: u32 = 600;
 /// Locks of a whole disk; released when dropped.
 #[derive(Debug)]
 pub(crate) struct DiskLock {
-    /// The disk.
     pub(super) number: Number,
     name: String,
     node: File,

@@ -95,7 +95,6 @@ pub(super) fn reached(before: Statistics, now: Statistics) -> f64 {
     }
 }
 
-/// Formats a percentage.
 pub(super) fn percentage(percent: f64) -> String {
     format!("{percent:.1} %")
 }

@@ -35,13 +35,11 @@ pub(crate) struct TopDevice {
     pub(crate) path: PathBuf,
     /// Kernel name.
     pub(crate) name: String,
-    /// Size.
     pub(crate) size: Bytes,
 }
 
 /// Input of layer creation.
 pub(crate) struct BuildContext<'a> {
-    /// Host.
     pub(crate) host: &'a dyn Host,
     /// Run ID, which is part of every device name.
     pub(crate) run_id: &'a str,
@@ -110,7 +108,6 @@ struct LayerContext<'a> {
     layer: &'a Layer,
 }
 
-/// Mapped device.
 struct MappedDevice {
     top: TopDevice,
     /// Device-mapper name (dmsetup(8)).

@@ -73,7 +73,6 @@ pub fn make_state_directory(state: &Path) -> Result<(), RigError> {
         .map_err(|source| RigError::Journal { path: state.to_owned(), source })
 }
 
-/// Syncs a directory.
 pub(super) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
