@@ -96,10 +96,10 @@ pub fn elf(bytes: &[u8]) {
 /// Directory of modules: the first byte selects the file whose contents follow.
 pub fn modules(bytes: &[u8]) {
     const FILES: [&str; 6] = [
-        "kernel/a.ko",
-        "kernel/a.ko.xz",
-        "kernel/a.ko.zst",
-        "kernel/a.ko.gz",
+        "kernel/fs/a.ko",
+        "kernel/fs/a.ko.xz",
+        "kernel/fs/a.ko.zst",
+        "kernel/fs/a.ko.gz",
         "modules.builtin",
         "modules.builtin.modinfo",
     ];
