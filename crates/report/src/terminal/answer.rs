@@ -47,9 +47,13 @@ pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
     }
     page.found(&answers);
     page.line("");
-    for answer in &answers {
+    for (answer, view) in answers.iter().zip(views) {
         let trust = &answer.trust;
-        let mut text = format!("Trust: {}", trust.grade.name());
+        let part = match answers.len() {
+            1 => String::new(),
+            _ => format!(" ({})", view.facts.title),
+        };
+        let mut text = format!("Trust{part}: {}", trust.grade.name());
         if let Some(reason) = &trust.reason {
             text.push_str(&format!(". {reason}"));
         }

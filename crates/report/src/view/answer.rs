@@ -387,6 +387,46 @@ fn superlatives(metric: Metric, first: &str, last: &str) -> (String, String) {
     }
 }
 
+/// Finding for a test whose top group has several filesystems: the others are worse than the best.
+/// `None` if there are no others, or only one, which is the slowest.
+fn outside_top(view: &View, named: &Named<'_>) -> Option<Finding> {
+    let family = named.test.family.as_ref()?;
+    let ranking = &family.ranking;
+    let best = *ranking.order.first()?;
+    let others: Vec<usize> =
+        ranking.order.iter().copied().filter(|member| !ranking.top.contains(member)).collect();
+    let slowest = ranking.order.len() >= FOR_SLOWEST && others == ranking.bottom;
+    if ranking.top.len() < 2 || slowest && others.len() == 1 {
+        return None;
+    }
+    let name = |member: &usize| {
+        view.filesystems[named.test.entries[family.members[*member]].filesystem].name.clone()
+    };
+    let (effect, against) = against(view, named, family, (*others.first()?, best), true)?;
+    let (are, closest) = match &others[..] {
+        [_] => ("is", String::new()),
+        [first, ..] => ("are", format!("closest: {}, ", name(first))),
+        [] => return None,
+    };
+    let worse = match named.test.metric.spec().unit {
+        Unit::Instructions if others.len() == 1 => "executes more instructions".into(),
+        Unit::Instructions => "execute more instructions".into(),
+        Unit::Bytes if others.len() == 1 => "has less space".into(),
+        Unit::Bytes => "have less space".into(),
+        Unit::BytesPerSecond
+        | Unit::OpsPerSecond
+        | Unit::Nanoseconds
+        | Unit::Count
+        | Unit::Fraction
+        | Unit::Ratio
+        | Unit::Hertz => format!("{are} slower"),
+    };
+    let names: Vec<String> = others.iter().map(name).collect();
+    let (best, title) = (name(&best), &named.title);
+    let text = format!("{} {worse} than {best} in {title} ({closest}{against}).", list(&names));
+    Some(Finding { effect, text })
+}
+
 fn findings(
     view: &View,
     tests: &[Named<'_>],
@@ -412,12 +452,13 @@ fn findings(
             });
             let mut each: Vec<String> = each.collect();
             if own.len() > TESTS_MAX {
-                each.push(format!("{} more tests", own.len() - TESTS_MAX));
+                each.push(count(own.len() - TESTS_MAX, "more test"));
             }
             let text = format!("{name} {verb} in {}.", list(&each));
             findings.push(Finding { effect: effect(largest), text });
         }
     }
+    findings.extend(tests.iter().filter_map(|named| outside_top(view, named)));
     let tied = |named: &&Named<'_>| {
         let family = named.test.family.as_ref();
         is_contest(named)
