@@ -196,12 +196,18 @@ fn outcome(cells: &[Printed], repetitions: Repetitions, reading: Reading, runs: 
 /// Saving by the stopping rule.
 fn conclusion(n: u32, found: Outcome, standard: Outcome) -> String {
     let sure = match found.known >= standard.known {
-        true => format!("The same precision with a fixed number requires {n} repetitions each"),
-        false => format!("Even {n} repetitions each, the maximum, reach it in fewer cells"),
+        true => format!(
+            "With a fixed number of repetitions, {n} per cell are required to bring as many cells \
+             within ±3 % as profile standard does."
+        ),
+        false => format!(
+            "Even {n} repetitions of each cell, the maximum, bring fewer cells within ±3 % than \
+             profile standard does."
+        ),
     };
     format!(
-        "{sure}: profile standard runs {} of those trials, because it repeats only the cells that \
-         need it. Required: at most 60 %.",
+        "{sure} Profile standard runs {} of the trials of this design, because it repeats only the \
+         cells that need more repetitions. At most 60 % is required.",
         percent(standard.trials / found.trials)
     )
 }
@@ -254,15 +260,22 @@ pub(crate) fn section(runs: u32) -> Section {
     Section {
         title: "Efficiency of the stopping rule",
         intro: format!(
-            "The printed means and standard deviations of {} cells of a study of 2009 (8 \
-             filesystems, 13 tests, 4 record sizes, 10 runs each; \"IOzone Performance \
-             Exploration, Part 2\", Linux Magazine) are the true values, with log-normal data. The \
-             study is simulated {runs} times: with 10 runs each and the highest mean as the \
-             fastest, like the study; with 10 runs each and the tests of fslab; and with the \
-             stopping rule of the profiles. Each cell is repeated separately, as if a trial were \
-             one test. *fastest* counts the {} families of 8 filesystems with a fastest one, \
-             *ordered pairs* the pairs of filesystems with a better one; *wrong* is the fraction \
-             of those that contradicts the printed means.",
+            "This section shows how many trials the stopping rule saves. The simulation takes the \
+             printed means and standard deviations of a study of 2009 as true values: {} cells, \
+             from 8 filesystems, 13 tests, and 4 record sizes (10 runs each; \"IOzone Performance \
+             Exploration, Part 2\", Linux Magazine). The data are log-normal. Each cell is \
+             repeated separately, as if a trial had one test only. Each design is simulated {runs} \
+             times:\n\n\
+             *10 each, by means*: 10 repetitions of each cell, and the filesystem with the highest \
+             mean is the fastest, as in the study. *10 each, by tests*: 10 repetitions and the \
+             tests of fslab. *quick* and *standard*: the stopping rule of the profile, and the \
+             tests of fslab. *N each*: N repetitions, without tests.\n\n\
+             The columns are means over the simulations. *Of 10 each*: trials relative to 10 \
+             repetitions of each cell. *Cells within ±3 %*: cells with a confidence interval of at \
+             most this half-width. *Fastest*: number of the {} families (8 filesystems in one test \
+             at one record size) in which one filesystem is called the fastest. *Ordered pairs*: \
+             pairs of filesystems of which one is called better. *Wrong*: fraction of the number \
+             in the column before that contradicts the printed means.",
             cells.len(),
             families(&cells).len()
         ),

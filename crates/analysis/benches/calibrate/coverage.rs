@@ -52,7 +52,8 @@ pub(crate) fn section(runs: u32) -> Section {
     let sizes = [6, 8, 10, 15, 20, 30];
     let mut header = vec!["distribution".to_owned()];
     header.extend(sizes.map(|n| format!("n = {n}")));
-    let mut table = Table { header, rows: Vec::new(), held: String::new() };
+    let intro = "With a fixed number of repetitions n:";
+    let mut table = Table { intro, header, rows: Vec::new(), held: String::new() };
     let mut all = Vec::new();
     for shape in Shape::ALL {
         let shares = sizes.map(|n| fixed(shape, n, runs));
@@ -68,7 +69,13 @@ pub(crate) fn section(runs: u32) -> Section {
         "coverage",
         "repetitions",
         "too wide at the maximum",
-    ]);
+    ])
+    .with_intro(
+        "With the stopping rule. The rule ends the repetitions of a cell at the first interim \
+         analysis whose interval is narrow enough, which reduces the coverage slightly. *Too wide \
+         at the maximum* is the fraction of runs in which the interval is too wide even after the \
+         maximum number of repetitions of the profile.",
+    );
     let mut covered = Vec::new();
     for shape in Shape::ALL {
         for profile in Profile::ALL {
@@ -86,11 +93,9 @@ pub(crate) fn section(runs: u32) -> Section {
     rule.held = held("Coverage after the stopping rule", &covered, 0.93, 0.97);
     Section {
         title: "Confidence intervals of a cell",
-        intro:
-            "Coverage of the 95 % interval of the median: with a fixed number of repetitions, and \
-             with the stopping rule, which stops at the first interim analysis that meets its \
-             target and thereby reduces the coverage slightly."
-                .into(),
+        intro: "Coverage is the fraction of simulated runs in which the 95 % confidence interval \
+                of the median contains the true median."
+            .into(),
         tables: vec![table, rule],
     }
 }

@@ -87,9 +87,11 @@ pub(crate) fn section(runs: u32) -> Section {
     Section {
         title: "Variance explained by factors",
         intro: format!(
-            "Two factors of 5 and 3 levels, an error of 4 %, a drift of 6 % over the run; {runs} \
-             simulated runs each. Coverage of the interval of the fraction of the variance of \
-             each term, and fraction of p-values below 5 %."
+            "Runs with two factors of 5 and 3 values, an error of 4 %, and a drift of 6 % over the \
+             run are simulated, {runs} of each kind. *Effects* are those of the first factor, the \
+             second factor, and their interaction. ω² is the true fraction of the variance that a \
+             term explains. *Coverage* is the fraction of runs whose 95 % interval contains ω². \
+             The last column is the fraction of p-values of at most 5 %."
         ),
         tables: vec![table],
     }

@@ -12,6 +12,8 @@ pub(crate) struct Section {
 
 /// Table; the first column names the case.
 pub(crate) struct Table {
+    /// Text above the table; may be empty.
+    pub(crate) intro: &'static str,
     pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
     /// Bounds and whether they hold; empty without bounds.
@@ -21,7 +23,12 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(header: &[&str]) -> Self {
         let header = header.iter().map(|cell| (*cell).to_owned()).collect();
-        Self { header, rows: Vec::new(), held: String::new() }
+        Self { intro: "", header, rows: Vec::new(), held: String::new() }
+    }
+
+    /// Sets the text above the table.
+    pub(crate) fn with_intro(self, intro: &'static str) -> Self {
+        Self { intro, ..self }
     }
 }
 
@@ -41,7 +48,7 @@ pub(crate) fn held(what: &str, shares: &[f64], least: f64, most: f64) -> String 
         (false, _) => format!("at most {}", percent(most)),
     };
     format!(
-        "{what}: {} to {}; required: {asked}; met by {inside} of {}.",
+        "{what}: {} to {}. The requirement, {asked}, is met by {inside} of {} values.",
         percent(low),
         percent(high),
         shares.len()
@@ -51,15 +58,17 @@ pub(crate) fn held(what: &str, shares: &[f64], least: f64, most: f64) -> String 
 /// Page with the sections in order.
 pub(crate) fn page(runs: u32, sections: &[Section]) -> String {
     let intro = format!(
-        "Written by `make calibrate`; do not edit. Simulated cells with known rates and \
-         distributions go through the same rounds, stopping rule, intervals, and tests as measured \
-         ones. All seeds are fixed, so the page is reproduced exactly on any machine. Each rate \
-         comes from {runs} simulated runs unless stated otherwise: its standard error is {:.1} \
-         points at 5 % and at 95 %, and {:.1} points at 50 %.\n\n\
-         Distributions: normal; log-normal; *bimodal*, one trial in five 15 % below the others; \
-         *left tail*, an exponential of mean 4 % subtracted; *heavy tail*, Student's t with 3 \
-         degrees of freedom times 2 %. The machine is *stable*, *drifts* by 6 % in ten rounds, or \
-         performs a *random walk*, 3 % in ten rounds.",
+        "Written by `make calibrate`; do not edit. This page shows how often the statistics of \
+         fslab are wrong. Cells with known rates and distributions are simulated, and go through \
+         the same rounds, stopping rule, intervals, and tests as measured cells. All seeds are \
+         fixed, so every machine reproduces the page exactly. Each rate comes from {runs} \
+         simulated runs unless stated otherwise. The standard error of a rate is {:.1} points at 5 % and at \
+         95 %, and {:.1} points at 50 %.\n\n\
+         The simulated values have one of these distributions: normal or log-normal, with the \
+         stated standard deviation; *bimodal*, where one trial in five is 15 % below the others; \
+         *left tail*, where an exponential variable of mean 4 % is subtracted; *heavy tail*, \
+         Student's t with 3 degrees of freedom times 2 %. The machine is *stable*, *drifts* by 6 % \
+         in ten rounds, or performs a *random walk* of 3 % in ten rounds.",
         error(0.05, runs),
         error(0.5, runs)
     );
@@ -69,6 +78,9 @@ pub(crate) fn page(runs: u32, sections: &[Section]) -> String {
         let _ = write!(text, "\n## {}\n\n{}\n", section.title, wrapped(&section.intro));
         for table in &section.tables {
             text.push('\n');
+            if !table.intro.is_empty() {
+                let _ = write!(text, "{}\n\n", wrapped(table.intro));
+            }
             let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
             text.push_str(&line(&table.header));
             let rule = |at: usize| if at == 0 { "---".to_owned() } else { "---:".to_owned() };

@@ -79,7 +79,11 @@ fn laws(shape: Shape, repetitions: u32, runs: u32) -> [f64; 6] {
 
 pub(crate) fn section(runs: u32) -> Section {
     let runs = (runs / 5).max(1);
-    let mut none = Table::new(&["distribution", "rise or fall", "flat", "trend at 5 %"]);
+    let mut none = Table::new(&["distribution", "rise or fall", "flat", "trend at 5 %"])
+        .with_intro(
+            "Flat curves with 8 repetitions: fraction of runs in which a rise or fall is reported, \
+             in which the curve is reported as flat, and in which the trend is significant at 5 %.",
+        );
     for shape in SHAPES {
         let mut row = vec![shape.name()];
         row.extend(flat(shape, runs).map(percent));
@@ -94,7 +98,12 @@ pub(crate) fn section(runs: u32) -> Section {
         "κ",
         "peak reported",
         "peak covered",
-    ]);
+    ])
+    .with_intro(
+        "Curves of the universal scalability law with a peak at 31 clients: coverage of the 95 % \
+         intervals of the efficiency E(32), of the difference between the E(32) of two such \
+         curves, of the coefficients σ and κ, and of the peak.",
+    );
     for repetitions in [8, 20] {
         for shape in SHAPES {
             let mut row = vec![shape.name(), repetitions.to_string()];
@@ -105,9 +114,8 @@ pub(crate) fn section(runs: u32) -> Section {
     Section {
         title: "Scaling with clients",
         intro: format!(
-            "Curves of 8 levels, 1 to 128 clients, with a drift of 6 % over the run; {runs} \
-             simulated runs each. First flat curves with 8 repetitions: fraction of the results. \
-             Then universal curves with a peak at 31 clients: coverage of the 95 % intervals."
+            "The simulated curves have 8 numbers of clients, from 1 to 128, and the machine drifts \
+             by 6 % over the run. Each rate comes from {runs} runs."
         ),
         tables: vec![none, table],
     }

@@ -97,14 +97,23 @@ fn named([one, other]: [Shape; 2]) -> String {
 
 pub(crate) fn section(runs: u32) -> Section {
     let mut wrong =
-        Table::new(&["distribution", "machine", "significant", "and not negligible", "equivalent"]);
+        Table::new(&["distribution", "machine", "significant", "and not negligible", "equivalent"])
+            .with_intro(
+                "The two cells are equal, so every significant difference is false. A false \
+                 difference is *not negligible* if it is not shown to be below δ.",
+            );
     let mut power = Table::new(&[
         "distribution",
         "detected at 5 %",
         "detected at 10 %",
         "wrong direction at 5 %",
-    ]);
-    let mut boundary = Table::new(&["distribution", "equivalent at a true 5 %"]);
+    ])
+    .with_intro(
+        "The second cell is better by 5 or by 10 %, on a stable machine. *Detected* is the \
+         fraction of runs in which the difference is significant.",
+    );
+    let mut boundary = Table::new(&["distribution", "equivalent at a true 5 %"])
+        .with_intro("The true difference is exactly δ, so the result *equivalent* is wrong.");
     let (mut false_ones, mut alike_ones) = (Vec::new(), Vec::new());
     for shapes in pairs() {
         for machine in Machine::ALL {
@@ -133,10 +142,9 @@ pub(crate) fn section(runs: u32) -> Section {
     boundary.held = held("Wrongly equivalent", &alike_ones, 0.0, 0.05);
     Section {
         title: "Comparison of two cells",
-        intro: "Two of six cells of a run with profile standard: random order within rounds, the \
-                stopping rule for each cell, then the comparison at δ = 5 %. First without a \
-                difference, then with the second cell better by 5 and by 10 %. At a true \
-                difference of exactly δ the result *equivalent* is wrong by definition."
+        intro: "A run of profile standard with six cells is simulated, with random order within \
+                rounds and the stopping rule for each cell. Then two of the cells are compared \
+                with an equivalence margin δ of 5 %."
             .into(),
         tables: vec![wrong, power, boundary],
     }
@@ -178,7 +186,12 @@ fn order(shape: Shape, machine: Machine, n: u32, runs: u32) -> (f64, f64) {
 }
 
 pub(crate) fn families(runs: u32) -> Section {
-    let mut table = Table::new(&["equal cells", "a significant pair", "a single fastest cell"]);
+    let mut table = Table::new(&["equal cells", "a significant pair", "a single fastest cell"])
+        .with_intro(
+            "Cells with a standard deviation of 5 % and 8 repetitions: fraction of runs in which \
+             any pair differs significantly after Holm's adjustment, and in which one cell is \
+             called the fastest.",
+        );
     let mut shares = Vec::new();
     for cells in [3, 5, 8] {
         let (pair, winner) = family(cells, runs);
@@ -186,7 +199,12 @@ pub(crate) fn families(runs: u32) -> Section {
         table.rows.push(vec![cells.to_string(), percent(pair), percent(winner)]);
     }
     table.held = held("Families with a false difference", &shares, 0.0, 0.06);
-    let mut orders = Table::new(&["machine", "repetitions", "all of A, then all of B", "rounds"]);
+    let mut orders = Table::new(&["machine", "repetitions", "all of A, then all of B", "rounds"])
+        .with_intro(
+            "Two cells with a standard deviation of 2 % on an unstable machine: fraction of runs \
+             with a significant difference, if all repetitions of A precede those of B, and if \
+             both are measured in rounds.",
+        );
     for machine in [Machine::Drifts, Machine::Wanders] {
         for n in [8, 10] {
             let (apart, blocks) = order(Shape::Normal(0.02), machine, n, runs);
@@ -196,13 +214,7 @@ pub(crate) fn families(runs: u32) -> Section {
     }
     Section {
         title: "Families and trial order",
-        intro:
-            "Equal cells with a standard deviation of 5 % and 8 repetitions: fraction of runs in \
-             which any pair differs significantly after Holm's adjustment, and in which one cell \
-             is the only fastest one. Then two equal cells with a standard deviation of 2 % on an \
-             unstable machine, measured one after the other or in rounds: fraction of significant \
-             differences."
-                .into(),
+        intro: "All cells are equal, so every significant difference is false.".into(),
         tables: vec![table, orders],
     }
 }

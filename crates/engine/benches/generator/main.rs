@@ -233,7 +233,7 @@ fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contes
             ours: random(ours::ring(depth, true)),
             others: vec![
                 ("bare loop with statistics", Some(0.95), nops(Counting::Each)),
-                ("bare loop without", None, nops(Counting::Nothing)),
+                ("bare loop without statistics", None, nops(Counting::Nothing)),
             ],
         },
     ]
@@ -307,9 +307,9 @@ fn memory(extent: &Extent) -> String {
         peak(Bytes::mib(1), extent.length * 4),
     );
     format!(
-        "## Memory\n\nPeak of this process during a phase of random 4 KiB reads on the null \
-         engine: {base} KiB with a file\nof 1 MiB, {large} KiB with one of 1 PiB, {long} KiB when \
-         running 16 times as long."
+        "## Memory\n\nPeak memory of this benchmark during a phase of random 4 KiB reads on the \
+         null engine: {base} KiB with a file of 1 MiB, {large} KiB with a file of 1 PiB, and \
+         {long} KiB with a file of 1 MiB and 16 times the duration."
     )
 }
 
@@ -333,10 +333,12 @@ fn processes(extent: &Extent, cpus: u32) -> String {
         format!("{:.3}{}", summary.median, interval.unwrap_or_default())
     };
     format!(
-        "## Many processes\n\nOn the null engine, {} worker processes on {cpus} CPUs compared \
-         with {cpus}: ratio of\nthe CPU time per operation {} (required: 0.90), of operations \
-         per second from the first start to the\nlast end {}. The last process starts {:.0} ms \
-         after the first (median), because it waits for a CPU.",
+        "## Many processes\n\nThis section compares {} worker processes with {cpus}, on \
+         {cpus} CPUs and the null engine. The CPU time per operation of the few, divided by that \
+         of the many, is {} (required: at least 0.90). The operations per second of the many, \
+         divided by those of the few, are {}. Their time lasts from the first start to the last \
+         end. The last of the many processes starts {:.0} ms after the first (median), because it \
+         waits for a CPU.",
         extent.processes,
         text(&costs),
         text(&rates),
@@ -363,8 +365,8 @@ fn conditions(extent: &Extent, fio: Option<&str>) -> Vec<String> {
             ))
         ),
         format!(
-            "{} rounds of {} ms each, all on the same single CPU; a cached file of {}, for 4 KiB \
-             on the filesystem of the build directory, for 1 MiB on tmpfs",
+            "{} rounds of {} ms each, all on the same single CPU; a cached file of {}, which is on \
+             the filesystem of the build directory for 4 KiB, and on tmpfs for 1 MiB",
             extent.rounds,
             extent.length.as_millis(),
             extent.size

@@ -110,19 +110,22 @@ pub(crate) fn measure(extent: &Extent, peers: bool, only: Option<&str>) -> Secti
 
 fn conditions(programs: &[&str], cpus: u32) -> String {
     format!(
-        "Compared with {}, on a tmpfs. Single calls and programs: all on the same single CPU. \
-         The bare loop takes its names from a table created before its clock starts, keeps the \
-         directory open and its descriptor table unshared like fslab, and counts nothing; fslab \
-         generates each name in its loop. The second bare loop calls clock_gettime(2) once per \
-         call, because a latency needs a clock; fslab counts CPU ticks if the kernel does so, \
-         too, which costs less. \
-         fs_mark calls mkdir for every file and uses names of 40 bytes, like fslab in this \
-         comparison; its rate excludes removals. bonnie++ works in one directory, sequentially in \
-         the order of readdir, and ends creating and deleting with a sync(2) of the whole machine; \
-         fslab does the same, and its sync counts. Layouts: {cpus} CPUs; one owner, \
-         {EACH} files per directory, compared with one thread that opens and closes each file of \
-         the same set, with names from a table. fio creates no empty files, so it is compared with \
-         files of one byte; the time of a run with one file is subtracted.",
+        "This section compares fslab with {}, on a tmpfs. Except for the layouts, all of them run \
+         on the same single CPU.\n\n\
+         **Bare loop.** Like fslab, it keeps the directory open and does not share its descriptor \
+         table. Its names are in a table that is created before the measurement, and it counts \
+         nothing; fslab generates each name in its loop. The bare loop with clock reads also calls \
+         clock_gettime(2) once per call, because a latency requires a clock. fslab reads the tick \
+         counter of the CPU instead if the kernel does so, too, which costs less.\n\n\
+         **fs_mark** calls mkdir for every file. It uses names of 40 bytes, and so does fslab in \
+         this comparison. Its rate does not include removals.\n\n\
+         **bonnie++** works in one directory. In its sequential phases it uses the order of \
+         readdir. It ends creating and deleting with a sync(2) of the whole machine. fslab does \
+         the same, and the time of its sync counts.\n\n\
+         **Layouts** are the untimed creation of file sets: by fslab for one owner on {cpus} CPUs, \
+         with {EACH} files per directory; by one thread that opens and closes each file of the \
+         same set, with names from a table; and by fio. fio creates no empty files, so it is \
+         compared with files of one byte, and the time of a run with one file is subtracted.",
         programs.join(", ")
     )
 }

@@ -70,9 +70,9 @@ pub(crate) fn render(rows: &[Row], facts: &Facts) -> String {
     let bound = 2.0 * facts.clock + 20.0;
     let held = if facts.null <= bound { "is met" } else { "is **not** met" };
     page += &format!(
-        "\n## Null engine\n\nOn the null engine, an operation takes {:.1} ns including all \
-         counters; a clock read\ntakes {:.1} ns. The bound of two reads and 20 ns, {bound:.1} \
-         ns, {held}.\n",
+        "\n## Null engine\n\nThe null engine makes no system calls. An operation takes {:.1} ns \
+         on it, including all counters.\nA clock read takes {:.1} ns. The requirement, at most \
+         two clock reads and 20 ns ({bound:.1} ns), {held}.\n",
         facts.null, facts.clock,
     );
     for finding in &facts.findings {
@@ -134,10 +134,10 @@ const HEAD: &str = "\
 # Load generator overhead
 
 Written by `make bench`; do not edit. A load generator that is slower than the measured operations
-measures itself. This page compares fslab with a *bare loop*, the minimal code with the same calls,
-and with fio with its usual options, each in a thread, all in one run on one machine, in turn (A B
-C, A B C …), so that disturbances affect all of them. Absolute times depend on the machine; the
-ratios less so.
+measures itself. This page shows how much time fslab itself needs per operation. fslab is compared
+with a *bare loop*, the minimal code that makes the same calls, and with fio with its usual options.
+Each of them uses one thread. They were measured on the same machine in turn (A B C, A B C …), so
+that disturbances affect all of them. Absolute times depend on the machine, the ratios much less.
 
 Conditions:
 
@@ -146,9 +146,10 @@ Conditions:
 const RATIOS: &str = "
 ## Ratios
 
-Operations per second of fslab over those of the other program; above 1, fslab is faster. Median of
-the rounds with its 95 % confidence interval (Hettmansperger and Sheather). \"yes\" means that the
-whole interval is at or above the required ratio; \"yes, within the noise\", that the median is.
+The ratio is the operations per second of fslab divided by those of the other program. Above 1,
+fslab is faster. The table shows the median of the rounds with its 95 % confidence interval
+(Hettmansperger and Sheather). \"yes\" means that the whole interval is at or above the required
+ratio. \"yes, within the noise\" means that the median is, but not the whole interval.
 
 ";
 
@@ -160,17 +161,18 @@ const COLUMNS: &str = "\
 const TAIL: &str = "
 ## Implementation
 
-- All decisions are made before the clock starts; the loop is compiled once per I/O engine, and the
-  remaining branches are predictable.
-- A synchronous operation needs one clock read: the end of one is the start of the next. A queue
-  needs two per batch.
-- A histogram is one addition in an array of 7424 counters, with at most 0.4 % error; the time
-  series is updated once per millisecond.
-- Written data is generated before the clock starts; each 4 KiB gets a header of 32 bytes whose
-  checksum takes two multiplications (`crates/engine/src/payload.rs`).
-- The loop contains no allocation, lock, division, or floating-point arithmetic; a test with a
-  counting allocator verifies the first (`crates/engine/tests/allocations.rs`).
+- All decisions are made before the measurement starts. The loop is compiled once per I/O engine,
+  and the remaining branches are predictable.
+- A synchronous operation needs one clock read, because the end of an operation is the start of the
+  next. A queue needs two clock reads per batch.
+- Recording a latency is one addition in an array of 7424 counters, with an error of at most 0.4 %.
+  The time series is updated once per millisecond.
+- Written data is generated before the measurement starts. During the measurement, each 4 KiB get a
+  header of 32 bytes, whose checksum takes two multiplications (`crates/engine/src/payload.rs`).
+- The loop contains no allocation, lock, division, or floating-point arithmetic. A test with a
+  counting allocator verifies that it does not allocate (`crates/engine/tests/allocations.rs`).
 
-The remaining overhead is measured before each phase: the same loop on the null engine. A result
-includes it as a fraction of the time of an operation, with a warning (`generator-bound`) above 5 %.
+Before a trial, fslab measures the remaining overhead by running the loop of each phase on the null
+engine. The result contains the overhead as a fraction of the time of an operation. If it exceeds
+5 %, the result has the warning `generator-bound`.
 ";

@@ -95,13 +95,16 @@ fn conditions(installed: bool, extent: &Extent) -> String {
             .into();
     }
     format!(
-        "The loadfile of the Debian package dbench 4.0, replayed for {} s after a ramp time of \
-         {} s. dbench parses the text while it measures, and makes a system call per line to \
-         check its parent. Its result is that of the last full second; fslab counts exactly. The \
-         bare loop makes the same calls with an unshared descriptor table, from operations \
-         parsed in advance, by one client; it reads the clock once per 64 operations, and counts \
-         nothing. It is compared by CPU time, including the creation of the files. One client: \
-         all on the same single CPU. Several clients: on all CPUs, one process each.",
+        "fslab, dbench, and a bare loop replay the loadfile of the Debian package dbench 4.0, for \
+         {} s after a ramp time of {} s. With one client, all of them run on the same single CPU. \
+         With several clients, each client is a process, and all CPUs are used.\n\n\
+         **dbench** parses the text of the loadfile while it measures, and makes a system call per \
+         line to check its parent. Its result is the value of the last full second; fslab counts \
+         exactly.\n\n\
+         **Bare loop.** One client makes the calls, with a descriptor table of which it is the \
+         only user. The operations are parsed in advance. It reads the clock once per 64 \
+         operations, and counts nothing. It is compared by CPU time, including the creation of \
+         the files.",
         extent.run.as_secs(),
         extent.ramp.as_secs()
     )
@@ -211,8 +214,9 @@ fn crowd(
     let workers = Workers { kind: WorkerKind::Process, ..Workers::threads(clients) };
     let plain = replay(path, workers, by_time(extent));
     let theirs = move || peers::dbench(path, clients, directory, extent.ramp, extent.run, lines);
+    let plural = if clients == 1 { "" } else { "s" };
     let contest = Contest {
-        items: vec![format!("loadfile, {clients} clients, {place}")],
+        items: vec![format!("loadfile, {clients} client{plural}, {place}")],
         ours: single(ours(plain, lines, directory)),
         others: vec![("dbench", least, single(theirs))],
     };
@@ -239,9 +243,10 @@ fn proportions(extent: &Extent, path: &Path, directory: &Path) -> String {
         }
     }
     format!(
-        "Replayed once, {unexpected} of {} operations deviated from the loadfile. Of the types \
-         with at least 1 % of all operations, the fraction in fslab differs most from that in \
-         dbench's table (of {all} operations) for {of}: by {:.2} % (required: less than 2 %).",
+        "When fslab replayed the loadfile once, {unexpected} of {} operations returned another \
+         status than in the loadfile. For each type of operation, its fraction of all operations \
+         was compared with dbench ({all} operations). Of the types with a fraction of at least \
+         1 %, {of} differs most, by {:.2} % (required: less than 2 %).",
         once.ops().0,
         most * 100.0
     )
@@ -276,8 +281,8 @@ fn reading(path: &Path) -> String {
     let megabytes = bytes as f64 / 1e6;
     eprintln!(" reading: {:.0} MB/s, sha256sum {:.0} MB/s", megabytes / ours, megabytes / hashed);
     format!(
-        "Reading, hashing, and parsing its {megabytes:.1} MB takes {ours:.3} s ({:.0} MB/s), \
-         {:.1} times as long as sha256sum, which only hashes them.",
+        "fslab needs {ours:.3} s to read, hash, and parse the {megabytes:.1} MB of the loadfile \
+         ({:.0} MB/s), {:.1} times as long as sha256sum, which does not parse them.",
         megabytes / ours,
         ours / hashed
     )

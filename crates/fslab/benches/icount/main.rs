@@ -254,9 +254,14 @@ fn host() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name"));
     let model = model.and_then(|rest| rest.split_once(':')).map_or("", |(_, name)| name.trim());
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{model}, {processors} CPUs; Linux {}", kernel.trim())
+    format!("{model}, {processors} CPUs; {}", release())
+}
+
+/// Name and release of the host kernel.
+fn release() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("Linux {}", release.trim())
 }
 
 /// Last component of a path.

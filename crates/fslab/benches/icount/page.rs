@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 
-use crate::{file_name, host, ranks::Agreement};
+use crate::{file_name, host, ranks::Agreement, release};
 
 /// Probes with a stricter limit: they perform no I/O, and no kernel thread works for them.
 const TIGHT: [&str; 4] = ["create", "stat", "rename", "read"];
@@ -109,25 +109,26 @@ impl Page {
     fn head(&self) -> String {
         let seconds = |took: &Duration| format!("{:.0}", took.as_secs_f64());
         let busy: Vec<String> = self.busy.iter().map(seconds).collect();
+        let idle = seconds(&self.idle);
         format!(
             "\
 # Repeatability of instruction counts
 
-Written by `make bench-icount`; do not edit. Guests of kind `icount` report instructions instead
-of times. This page shows the repeatability of these counts on a loaded machine, the results of
-a gate of 1 %, and the detected changes. All results except the first duration and the ranks were
-measured while another process used one CPU.
+Written by `make bench-icount`; do not edit. Guests of kind `icount` report executed instructions
+instead of times. This page shows how well these counts repeat on a loaded machine, and which
+changes they detect. While they were measured, another process used one CPU of the host. The
+exceptions are the run of {idle} s listed here and the times of the last section.
 
-- {}; {}
-- guest kernels: {}, {}
-- nine filesystems, three trials each, eight calls, mkfs, mount, and umount (`filesystem-cost`):
-  {} s on the idle machine, {} s on the loaded one
+- host: {}; {}
+- first guest kernel, used in all sections: {}
+- second guest kernel, used in the section *Two kernels* only: {}
+- duration of one run of the plan `filesystem-cost` (nine filesystems, three trials each; eight
+  calls, mkfs, mount, and umount): {idle} s on the idle host, {} s on the loaded host
 ",
             host(),
             self.version,
             self.kernels_named[0],
             self.kernels_named[1],
-            seconds(&self.idle),
             busy.join(" and "),
         )
     }
@@ -137,8 +138,10 @@ measured while another process used one CPU.
             "\
 ## Repeatability
 
-Two runs of `filesystem-cost`. Spread: (maximum - minimum) / median of all six trials. Between
-runs: difference of the two medians. Over the nine filesystems:
+A probe is a call or a lifecycle step. Two runs of `filesystem-cost` measured each probe on nine
+filesystems. *Spread* is the largest minus the smallest count of the six trials of a filesystem,
+divided by their median. *Between runs* is the difference between the medians of the two runs.
+The table shows the median and the largest value over the nine filesystems:
 
 | probe | spread, median | spread, largest | between runs, median | between runs, largest |
 |---|---|---|---|---|
@@ -148,6 +151,7 @@ runs: difference of the two medians. Over the nine filesystems:
         for probe in &self.probes {
             of_name.entry(&probe.name).or_default().push(probe);
         }
+        let kinds = of_name.len();
         for (name, probes) in of_name {
             let of = |share: fn(&Probe) -> f64| {
                 let shares: Vec<f64> = probes.iter().map(|probe| share(probe)).collect();
@@ -165,14 +169,18 @@ runs: difference of the two medians. Over the nine filesystems:
         };
         let (all, tight) = (middle(false), middle(true));
         text += &format!(
-            "\nMedian spread over all {} probes: {}; required: at most 1 %: {}. Over {}: {}; \
-             required: at most 0.5 %: {}.\n",
+            "\n\
+Over all {} combinations ({kinds} probes × {} filesystems) the median spread is {}. The
+requirement, at most 1 %, is {}. Over the probes {}
+the median spread is {}. The requirement, at most 0.5 %, is {}.
+",
             self.probes.len(),
+            self.probes.len() / kinds.max(1),
             percent(all),
-            held(all <= 0.01),
+            met(all <= 0.01),
             TIGHT.join(", "),
             percent(tight),
-            held(tight <= 0.005),
+            met(tight <= 0.005),
         );
         text
     }
@@ -184,15 +192,22 @@ runs: difference of the two medians. Over the nine filesystems:
             "\
 ## A/A comparisons
 
-ext4 and xfs, seven trials each, {} runs; each is compared with the previous one by `fslab compare
---gate 1%`. Non-inferior (exit status 0): {}; inconclusive (6): {}; false regressions (1): {}.
-Required: none of 20: {}. Last result: {last}.
+The same plan (ext4 and xfs, seven trials each) was run {} times. Each run was compared with the
+previous one by `fslab compare --gate 1%`, which fails if a cost is significantly higher by more
+than 1 %. Nothing changed between the runs, so a failure is a false alarm. Of the {}
+comparisons, {} passed (exit status 0), {} were inconclusive (exit status 6), and {} failed (exit
+status 1). The requirement, no failure in 20 comparisons, is {}. The last comparison printed:
+
+```
+{last}
+```
 ",
             self.tries.len() + 1,
+            self.tries.len(),
             counted(0),
             counted(6),
             counted(1),
-            held(counted(1) == 0 && self.tries.len() >= 20),
+            met(counted(1) == 0 && self.tries.len() >= 20),
         )
     }
 
@@ -201,8 +216,8 @@ Required: none of 20: {}. Last result: {last}.
             "\
 ## Additional work
 
-ext4 without metadata checksums against two variants in the same run: with checksums, and with
-data journaling.
+One run measured ext4 without metadata checksums and two variants of it that execute more
+instructions: one with checksums, one with data journaling. The gate has to fail for both.
 
 | variant | gate of 1 % | significantly higher costs |
 |---|---|---|
@@ -213,8 +228,8 @@ data journaling.
             let shown: Vec<String> =
                 shown.map(|change| format!("{} {}", change.probe, signed(change.more()))).collect();
             let verdict = match status {
-                1 => "worse",
-                0 => "**non-inferior**",
+                1 => "failed",
+                0 => "**passed**",
                 _ => "**inconclusive**",
             };
             text += &format!("| {name} | {verdict} | {} |\n", shown.join(", "));
@@ -228,8 +243,9 @@ data journaling.
             "\
 ## Two kernels
 
-Cost with the second kernel relative to the first, n = {n} each. Numbers are significant
-differences (false discovery rate 5 %); a dot means no significant difference.
+Change of each cost from the first guest kernel to the second, n = {n} trials with each kernel.
+A number is a significant change (false discovery rate 5 %), a dot stands for no significant
+change.
 
 ",
         );
@@ -261,26 +277,33 @@ differences (false discovery rate 5 %); a dot means no significant difference.
         let costlier =
             of("btrfs", "create").is_some_and(|change| change.found && change.more() > 0.0);
         text += &format!(
-            "\nKnown from 6.1 to 6.12: btrfs uses more instructions to create a file: {}.\n",
-            held(costlier)
+            "\nOne change from Linux 6.1 to 6.12 was known before: btrfs uses more instructions to \
+             create a\nfile. The results {} it.\n",
+            if costlier { "confirm" } else { "**do not confirm**" }
         );
         text
     }
 
     fn ranks(&self) -> String {
-        let head = "\
+        let head = format!(
+            "\
 ## Ranks by time
 
-The same calls measured by time, without a guest, on the filesystems of this kernel, on an image
-in memory. Kendall's τ of the two orders: 1 if they are equal, -1 if one is the reverse of the
-other. Differences of less than 5 % are ties.
+The same calls were also timed without a guest, on an image file in memory. The host kernel was
+{}. The table compares the order of the filesystems by instructions with
+their order by time.
+Kendall's τ is 1 if the two orders are equal, and -1 if one is the reverse of the other.
+Costs that differ by less than 5 % are ties. *All tied* means that one of the orders consists of
+ties only, so τ is undefined.
 
-";
+",
+            release(),
+        );
         if self.ranks.is_empty() {
             return format!("{head}Not compared: root is required.\n");
         }
         let mut text = format!(
-            "{head}| probe | τ | by instructions, fewest first | by time \
+            "{head}| probe | τ | by instructions, fewest first | by time, shortest first \
                      |\n|---|---|---|---|\n"
         );
         for agreement in &self.ranks {
@@ -315,6 +338,6 @@ fn signed(share: f64) -> String {
     format!("{:+.1} %", 100.0 * share)
 }
 
-fn held(held: bool) -> &'static str {
-    if held { "held" } else { "**not held**" }
+fn met(met: bool) -> &'static str {
+    if met { "met" } else { "**not met**" }
 }

@@ -142,7 +142,9 @@ fn readers_of_untrusted_input_do_not_panic() {
     };
     let only = env::var("FSLAB_FUZZ_TARGET").ok();
     let columns = ["target", "seeds", "inputs", "longest, ms", "failures"];
-    let intro = "Each reader gets seeds and damaged seeds.";
+    let intro = "\
+Each reader of untrusted input reads valid examples (*seeds*), and then randomly damaged copies of
+them. A failure is a panic.";
     let mut section = Section::new(6, "fuzz", "Damaged input", intro, &columns);
     let mut failures = Vec::new();
     if !Path::new("/dev/shm").is_dir() {

@@ -267,11 +267,17 @@ fn cases() -> Vec<Case> {
     cases.push(case("audit", "byte order mark", &["audit", "bom.csv"], None));
     cases.push(case("audit", "20,000 rows", &["audit", "rows.csv"], None));
     cases.push(case("audit", "a number of 4,000 digits", &["audit", "number.csv"], None));
-    for file in ["nested.toml", "tables.toml", "keys.toml", "long.toml", "nul.toml"] {
+    for (name, file) in [
+        ("200,000 nested lists", "nested.toml"),
+        ("80,000 nested tables", "tables.toml"),
+        ("a key of 120,000 parts", "keys.toml"),
+        ("a title of 100 MiB", "long.toml"),
+        ("NUL", "nul.toml"),
+    ] {
         let statements = ["audit", "bonnie.csv", "--statements", file];
-        cases.push(case("statements", "as plan", &statements, ""));
+        cases.push(case("statements", name, &statements, ""));
         let filesystems = ["list", "filesystems", "--catalog", file];
-        cases.push(case("catalog", "as plan", &filesystems, ""));
+        cases.push(case("catalog", name, &filesystems, ""));
     }
     cases
 }
@@ -295,8 +301,9 @@ fn hostile_input_yields_an_error_or_a_bounded_result() {
         4,
         "inputs",
         "Hostile inputs",
-        "Each input yields an error with exit status 2, or a result, with at most 256 MiB of \
-         private memory.",
+        "\
+Each input must lead to an error with exit status 2 (*refused*) or to a result (*accepted*), with at
+most 256 MiB of private memory.",
         &["input", "case", "time, ms", "peak, MiB", "result"],
     );
     let mut failures = Vec::new();

@@ -168,10 +168,12 @@ fn section() -> Section {
         2,
         "power",
         "Power loss",
-        "fslab runs as root in a virtual machine whose disk writes are recorded: four trials on an \
-         image file, and four on a directory with an interruption and `--resume`. Each state that \
-         a power loss could leave must contain every stored trial, and a journal must name each \
-         file of fslab.",
+        "\
+fslab runs as root in a virtual machine, and all writes to the disk are recorded. One run measures
+four trials on an image file. Another measures four trials on a directory, with an interruption and
+`--resume`. From the recorded writes, the test builds the states in which a power loss could leave
+the disk. Each state must contain every trial that fslab had reported as stored (otherwise the trial
+is *lost*), and an undo journal must name each file of fslab (otherwise the file is an *orphan*).",
         &["writes and flushes", "flushes", "states", "lost", "orphans", "seed"],
     )
 }

@@ -107,10 +107,12 @@ fn section() -> Section {
         3,
         "targets",
         "Dangerous targets",
-        "Devices on the disks of a virtual machine, prepared with the tools of this host. A case \
-         passes if `fslab run` ends with exit status 2 or 3, its message contains the hint, and no \
-         byte of any disk has changed. With `--overwrite-device`, the target was identified by its \
-         serial number. The measured cases are controls.",
+        "\
+The disks of a virtual machine are prepared with the tools of the host. A target that is *refused*
+passes if `fslab run` ends with exit status 2 or 3, its message contains the hint, and no byte of
+any disk has changed. In rows with *yes*, `--overwrite-device` named the target by its serial
+number, and fslab has to refuse the target nevertheless. The targets that have to be *measured*
+verify that fslab does not refuse everything.",
         &["target", "`--overwrite-device`", "expected", "hint", "result"],
     )
 }

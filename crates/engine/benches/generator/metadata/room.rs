@@ -71,8 +71,9 @@ pub(crate) fn memory((few, many, needed): (u64, u64, Bytes), room: &Room) -> Str
     let (small, large) = (child(few), child(many));
     eprintln!(" memory: {few} files {small} KiB, {many} files {large} KiB");
     format!(
-        "Peak memory of a process that creates, reads (in random order), and removes {few} \
-         files: {small} KiB; {many} files: {large} KiB (required: less than 16 MiB more)."
+        "A process that creates {few} files, calls stat for each in random order, and removes \
+         them has a peak memory of {small} KiB. With {many} files it has {large} KiB; less than 16 \
+         MiB more are required."
     )
 }
 

@@ -75,9 +75,9 @@ pub(super) fn memory(clients: u32, load: &Path, directory: &Path, run: Duration)
         (reported(1, "thread"), reported(clients, "thread"), reported(clients, "process"));
     eprintln!(" memory: 1 client {one} KiB, {clients} threads {threads}, processes {processes}");
     format!(
-        "Peak memory of all processes with shared pages counted once (PSS): one \
-         client {one} KiB, {clients} clients that are threads {threads} KiB, that are processes \
-         {processes} KiB (required: less than 102400)."
+        "Peak memory of all processes, with shared pages counted once (PSS): {one} KiB with one \
+         client, {threads} KiB with {clients} threads as clients, and {processes} KiB with \
+         {clients} processes as clients (required: less than 102400 KiB)."
     )
 }
 

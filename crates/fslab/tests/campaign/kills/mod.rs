@@ -107,13 +107,19 @@ const ROWS: [Row; 79] = [
 ];
 
 const INTRO: &str = "\
-Each try has a new state directory. The duration of the command is measured once; the command is hit
-at a uniformly random time within it. Then `fslab clean` runs. A try fails if a mount, loop device,
-mapped device, array, control group, image, journal, file in `/dev/shm`, or process of fslab remains,
-if a setting differs by a byte, if the run file cannot be opened or lacks a stored trial, if an
-output file is incomplete, or if `--resume` does not complete with each trial exactly once. A command
-that ends normally after a handled signal leaves nothing, even before `fslab clean`. *hit* counts the
-tries in which the command was still running. `FSLAB_CAMPAIGN_SEED=SEED` repeats a row.";
+Each try runs a command with a new state directory, ends the command at a uniformly random time
+within its usual duration, and then runs `fslab clean`. A try fails in each of these cases:
+
+- A mount, loop device, mapped device, array, control group, image, journal, file in `/dev/shm`, or
+  process of fslab remains.
+- The value of a setting is not exactly the value before the try.
+- The run file cannot be opened, or lacks a stored trial.
+- An output file is incomplete.
+- `--resume` does not complete the run, or a trial is missing or occurs twice.
+- The command handled the signal and ended normally, but left something before `fslab clean` ran.
+
+*hit* is the number of tries in which the command was still running. The other tries came too late.
+`FSLAB_CAMPAIGN_SEED=SEED` repeats a row.";
 
 /// Seed of all times: `FSLAB_CAMPAIGN_SEED`, or random in the full campaign and fixed in the short
 /// one.
