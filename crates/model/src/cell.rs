@@ -24,8 +24,7 @@ pub struct FilesystemLevel {
     /// Mount options, comma-separated; empty for the defaults.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mount: String,
-    /// Number of storage devices used, starting with the first. `None`: all if the filesystem can
-    /// span devices, otherwise one.
+    /// Number of storage devices used, starting with the first. `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<u32>,
     /// Layers between devices and filesystem, lowest first.

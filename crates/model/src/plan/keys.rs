@@ -72,7 +72,7 @@ pub const KEYS: &[KeySpec] = &[
     key("filesystem", "type", "a name of `fslab list filesystems`", "the name", "Filesystem type."),
     key("filesystem", "mkfs_options", "list of arguments", "none", "Additional mkfs arguments."),
     key("filesystem", "mount_options", "string", "the kernel's defaults", "Mount options, comma-separated."),
-    key("filesystem", "device_count", "integer, 1 to 16", "all if the filesystem can span devices, otherwise 1", "Number of storage devices used, starting with the first."),
+    key("filesystem", "device_count", "integer, 1 to 16", "all", "Number of storage devices used, starting with the first. A filesystem that supports one device is skipped if more than one remain above the layers."),
     key("filesystem", "layers", "list of tables", "none", "Stacked block devices between storage and filesystem, lowest first: { md = \"raid0\", chunk = \"512KiB\" }, { crypt = \"aes-xts-plain64\", key_size = 512 }, { thin = \"64KiB\" }, { cache = \"writeback\", block_size = \"256KiB\" }, { delay = \"20ms\" }, { flakey = \"error\" }, { dust = \"16-63\", block_size = \"1MiB\" }, { log_writes = true }."),
     key("layer", "md", "raid0, raid1, raid4, raid5, raid6, raid10, or linear", "", "md array over all devices."),
     key("layer", "chunk", "size such as \"512KiB\"", "default of mdadm(8)", "Chunk size of the md array."),
