@@ -1,34 +1,43 @@
 //! Comparison of runs: pairs their cells, lists differences in conditions, and tests the numbers.
 //!
-//! [`RunRecord`]s are compared in order, each with its predecessor; the result is a [`Chain`], for
-//! two runs with one step. A step is a [`Paired`]: differences by [`Aspect`], every paired test
-//! with its comparison, unpaired cells with the reason, and obstacles to findings. Only the reasons
-//! are formatted here.
+//! Runs ([`RunRecord`]) are compared in order, each with its predecessor. The result is a [`Chain`]
+//! with one step ([`Paired`]) per comparison. A step contains the differences between the
+//! conditions of the two runs by [`Aspect`], the comparison of each pair of tests, the unpaired
+//! cells with reasons, and the obstacles to findings. Errors, reasons, and obstacles format
+//! themselves; crate `report` formats all other results.
 //!
 //! # Pairing
 //!
-//! Filesystems that [`CompareOptions::rename`] names come first, then cells of the same identity,
-//! then the same workload under the same conditions with the filesystem of the same name and other
-//! options, and, if each run has a single filesystem, the same workload. A/A duplicates are not
-//! paired.
+//! A cell of the first run is paired by the first of these criteria that applies:
+//!
+//! 1. [`CompareOptions::rename`] names its filesystem: the cell has the new name and the same
+//!    workload and conditions. If no names are given and each run has a single filesystem, these
+//!    two filesystems are paired in the same way.
+//! 2. The second run has a cell of the same identity.
+//! 3. The second run has a cell with the same filesystem name, workload, and conditions, but other
+//!    filesystem options.
+//!
+//! A/A duplicates are not paired.
 //!
 //! # Findings
 //!
-//! The differences between two runs must belong to one aspect, which is then the subject of the
-//! comparison. If they differ in two aspects, a difference of numbers may be due to either, and is
-//! a finding only if [`CompareOptions::allow`] names them all. Without differences, the runs are
-//! repetitions of each other. Runs have no common blocks, so values are not aligned, and a machine
-//! that was slower on one of the two days looks like a slower filesystem. [`NegativeControls`]
-//! guard against that: tests that the differences cannot have affected.
+//! The conditions of two runs must differ in at most one aspect, which is then the subject of the
+//! comparison. If they differ in several aspects, a difference of numbers may be due to any of
+//! these aspects; it is a finding only if [`CompareOptions::allow`] names all of them. Runs without
+//! differences in their conditions are repetitions of each other.
+//!
+//! Two runs have no common blocks, so their repetitions are compared as independent samples. A
+//! machine that was slower during one of the runs therefore looks like a slower filesystem.
+//! [`NegativeControls`] detect this: tests that the differences cannot have affected.
 //!
 //! # Multiple comparisons
 //!
-//! The family is all tests of all steps that may yield findings, including unremarkable ones. The
-//! list is screened by Benjamini–Hochberg, and its intervals are widened to the level that bounds
-//! the fraction of listed intervals that do not cover (Benjamini and Yekutieli, "False discovery
-//! rate-adjusted multiple confidence intervals for selected parameters", Journal of the American
-//! Statistical Association 100, 2005). Findings about single tests, and the gate, are
-//! Holm-adjusted.
+//! The family contains all tests of all steps that may yield findings, regardless of their results.
+//! The list of differing tests is screened by Benjamini–Hochberg. The confidence intervals of
+//! listed tests are widened to a level that limits the fraction of intervals that do not contain
+//! the true ratio (Benjamini and Yekutieli, "False discovery rate-adjusted multiple confidence
+//! intervals for selected parameters", Journal of the American Statistical Association 100, 2005).
+//! Findings about single tests, and the results of the gate, are Holm-adjusted.
 
 mod cells;
 mod family;
@@ -59,15 +68,16 @@ use crate::{
 /// Options of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompareOptions {
-    /// Filesystems by name: that of the first run is compared with that of the second.
+    /// Pairs of names: a filesystem of the first run, and the filesystem of the second run to
+    /// compare it with.
     pub rename: Vec<(String, String)>,
     /// Metrics to compare.
     pub metrics: Metrics,
-    /// Equivalence margin δ; `None`: the larger of those of the runs' profiles.
+    /// Equivalence margin δ; `None`: the larger margin of the profiles of the two runs.
     pub margin: Option<Ratio>,
-    /// Aspects that may differ together.
+    /// Aspects in which runs may differ at the same time.
     pub allow: Vec<Aspect>,
-    /// Gate, if any.
+    /// Rule of the gate, if any.
     pub gate: Option<GateRule>,
 }
 
@@ -76,7 +86,8 @@ pub struct CompareOptions {
 pub struct GateRule {
     /// Largest allowed regression: 0.05 for 5 %.
     pub margin: Ratio,
-    /// True if every test must be non-inferior, instead of none significantly worse.
+    /// True if every test must be non-inferior. Otherwise one non-inferior test is enough if no
+    /// test is significantly worse.
     pub strict: bool,
 }
 
@@ -121,7 +132,7 @@ pub enum CompareError {
     NoSuchFilesystem {
         /// Name.
         name: String,
-        /// Run that lacks it.
+        /// Run that lacks the filesystem.
         which: Which,
         /// Filesystems of that run, comma-separated.
         known: String,
@@ -131,10 +142,10 @@ pub enum CompareError {
     PairedTwice {
         /// Name.
         name: String,
-        /// Run it belongs to.
+        /// Run to which the filesystem belongs.
         which: Which,
     },
-    /// Both are the same run, and none of its filesystems is compared with another.
+    /// The same run was given twice, without filesystems to compare with each other.
     #[error(
         "both runs are {id}; use two different runs, or compare two filesystems of one run with \
          --pair A=B"
@@ -153,7 +164,7 @@ pub enum CompareError {
 pub struct AspectDifference {
     /// Aspect.
     pub aspect: Aspect,
-    /// Conditions, at least one, the most descriptive one first.
+    /// Conditions, at least one, the most descriptive condition first.
     pub differences: Vec<Difference>,
 }
 
@@ -175,7 +186,7 @@ pub enum FindingsObstacle {
     Imported {
         /// Imported run.
         which: Which,
-        /// Program that measured it.
+        /// Program that measured the run.
         program: String,
     },
     /// One run has a blocking warning.
@@ -194,9 +205,9 @@ pub enum FindingsObstacle {
         margin.0 * 100.0
     )]
     NegativeControlsChanged {
-        /// Geometric mean of their ratios.
+        /// Geometric mean of the ratios of the negative controls.
         ratio: Ratio,
-        /// Margin exceeded.
+        /// Effective equivalence margin, which the ratio exceeds.
         margin: Ratio,
     },
 }
@@ -223,68 +234,73 @@ pub struct TestPair {
     pub phase: String,
     /// Metric compared.
     pub metric: Metric,
-    /// True if the differences can have affected the test; otherwise it is a negative control.
+    /// True if the differences between the runs can have affected the test; otherwise the test is a
+    /// negative control.
     pub affected: bool,
     /// Values in the first run, if any.
     pub before: Option<Summary>,
     /// Values in the second run, if any.
     pub after: Option<Summary>,
-    /// Second run relative to the first, or the reason for withholding the comparison.
+    /// Comparison of the second run with the first run, or the reason for withholding it.
     pub comparison: Result<Comparison, Withheld>,
-    /// Interval of the ratio: at 95 %, wider if the test is listed.
+    /// Confidence interval of the ratio: at 95 %, or at [`Family::level`] if screening found the
+    /// test.
     pub interval: Option<Interval>,
     /// True if screening found a difference. Always false if the runs yield no findings.
     pub found: bool,
-    /// p-value after Holm's adjustment over the family; 1 for tests in no family.
+    /// p-value after Holm's adjustment over the family; 1 for a test outside the family.
     pub p_holm: f64,
-    /// Result at the gate; `None` without a gate or outside the family.
+    /// Result at the gate. `None` without a gate, and for tests outside the family, except for
+    /// tests that failed or are missing in the second run.
     pub gate: Option<AtGate>,
-    /// True if totals include it: the primary or the requested metric, with a direction.
+    /// True if totals include the test: its metric is the primary or the requested metric, and has
+    /// a direction.
     pub pooled: bool,
     /// Repetitions with their blocks, for totals over several tests.
     repetitions: (Vec<Repetition>, Vec<Repetition>),
 }
 
-/// Numbers of tests by result; they add up to the size of the family.
+/// Numbers of compared tests by result, for tests that the differences between two runs can affect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Significantly better, by a difference that may exceed the margin.
     pub better: u32,
-    /// Significantly worse, likewise.
+    /// Significantly worse, by a difference that may exceed the margin.
     pub worse: u32,
     /// Equivalent.
     pub equivalent: u32,
     /// Significantly different, but by less than the margin.
     pub negligible: u32,
-    /// All others.
+    /// None of these.
     pub inconclusive: u32,
 }
 
 /// Comparison of two runs.
 #[derive(Clone, Debug)]
 pub struct Paired {
-    /// Differences between their conditions.
+    /// Differences between the conditions of the two runs.
     pub conditions: Conditions,
-    /// Aspects in which they differ; a single one is the subject of the comparison.
+    /// Aspects in which the conditions differ; a single aspect is the subject of the comparison.
     pub aspects: Vec<AspectDifference>,
-    /// Obstacles to findings; empty if there are none.
+    /// Reasons that the runs yield no findings; empty if they yield findings.
     pub obstacles: Vec<FindingsObstacle>,
-    /// True if single tests yield findings: not for profile quick.
+    /// True if single tests yield findings; false if a run used profile quick.
     pub headlines: bool,
     /// Nominal equivalence margin δ.
     pub margin: Ratio,
     /// Effective margin δ′, raised to the A/A noise if the duplicates differ significantly.
     pub effective_margin: Ratio,
-    /// A/A noise of both runs, with enough duplicates.
+    /// A/A noise over the duplicates of both runs; `None` without a duplicate that has enough
+    /// repetitions.
     pub noise: Option<AaNoise>,
     /// Paired tests in the order of the first run.
     pub tests: Vec<TestPair>,
-    /// Family of its tests.
+    /// Family of the tests of all steps.
     pub family: Family,
     /// Numbers of tests by result.
     pub tally: Tally,
-    /// Total over all affected tests, each by one metric; `None` if it cannot be estimated, or if
-    /// the runs yield no findings.
+    /// Geometric mean of the ratios of the affected tests that are pooled. `None` if it cannot be
+    /// estimated, or if the runs yield no findings.
     pub total: Option<Aggregate>,
     /// Negative controls.
     pub negative_controls: NegativeControls,
@@ -299,16 +315,16 @@ pub struct Paired {
 pub struct Chain {
     /// Comparisons, one fewer than runs.
     pub steps: Vec<Paired>,
-    /// Result of the gate over all of them, if any.
+    /// Result of the gate over all steps, if any.
     pub gate: Option<Gate>,
-    /// Change points of tests over many runs; empty below twenty.
+    /// Change points of tests over all runs; empty for fewer than twenty runs.
     pub histories: Vec<History>,
 }
 
 /// Compares two runs.
 ///
 /// # Errors
-/// [`CompareError::NoSuchFilesystem`].
+/// [`CompareError`].
 pub fn pair(
     first: &RunRecord,
     second: &RunRecord,
@@ -350,7 +366,7 @@ fn quick(runs: &[&RunRecord]) -> bool {
     runs.iter().any(|run| run.info.profile == Profile::Quick)
 }
 
-/// One comparison, without the parts that depend on the family.
+/// Comparison of two runs, without the parts that depend on the family.
 fn step(
     first: &RunRecord,
     second: &RunRecord,
@@ -403,14 +419,14 @@ fn step(
     })
 }
 
-/// Differences by aspect. Filesystems that are compared with others count as differences.
+/// Differences by aspect, including filesystems that are compared under different names.
 fn aspects(conditions: &Conditions, matched: &cells::Matched) -> Vec<AspectDifference> {
     let mut differences: Vec<Difference> = matched.renamed();
     differences.extend(conditions.differences.iter().cloned());
     let of = |aspect: Aspect| {
         let own = differences.iter().filter(|difference| difference.aspect == Some(aspect));
         let mut own: Vec<Difference> = own.cloned().collect();
-        // The release describes a kernel better than its build does.
+        // For example, the release describes a kernel better than its build.
         own.sort_by_key(|difference| !LEADING.contains(&difference.what.as_str()));
         (!own.is_empty()).then_some(AspectDifference { aspect, differences: own })
     };
@@ -444,7 +460,8 @@ fn obstacles_to_findings(
     refused
 }
 
-/// Geometric mean over tests with values on both sides; `one` if both are of one run.
+/// Geometric mean of the ratios of pooled tests that were compared. `one` is true if both are the
+/// same run.
 fn total<'a>(tests: impl Iterator<Item = &'a TestPair>, one: bool) -> Option<Aggregate> {
     let pairing = |test: &TestPair| Pairing {
         name: format!("{} · {} · {}", test.filesystems.1, test.label, test.phase),
@@ -454,12 +471,13 @@ fn total<'a>(tests: impl Iterator<Item = &'a TestPair>, one: bool) -> Option<Agg
     };
     let tests = tests.filter(|test| test.comparison.is_ok() && test.pooled);
     let pairings: Vec<Pairing> = tests.map(pairing).collect();
-    // The tests of one trial share its filesystem and its block: each run is drawn as a whole.
+    // Tests of one trial share a filesystem and a block, so blocks are drawn for all of them
+    // together.
     let mean = if one { aggregate::geometric } else { aggregate::geometric_across };
     mean(&pairings, SEED).ok()
 }
 
-/// Seed of the draws of totals.
+/// Seed of the resampling for totals.
 const SEED: u64 = 2_11;
 
 #[cfg(test)]

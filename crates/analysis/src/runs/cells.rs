@@ -18,11 +18,11 @@ use crate::{
 /// Criterion by which two cells were paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairedBy {
-    /// Same cell.
+    /// The same cell.
     Identity,
-    /// Same workload, conditions, and filesystem name, with other options.
+    /// The same workload, conditions, and filesystem name, but other filesystem options.
     Options,
-    /// Same workload and conditions on another filesystem.
+    /// The same workload and conditions on a filesystem with another name.
     Workload,
 }
 
@@ -31,7 +31,7 @@ pub enum PairedBy {
 pub struct Unpaired {
     /// Filesystem and workload.
     pub name: String,
-    /// Number of its tests with values.
+    /// Number of tests of the cell that have values.
     pub tests: u32,
     /// Reason.
     pub reason: UnpairedReason,
@@ -66,8 +66,8 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// True if other filesystem options cannot have affected it: it is the same cell, and no fact
-    /// of its filesystem differs.
+    /// True if a difference in filesystem options between the runs cannot have affected the pair:
+    /// both cells are identical, and no fact of their filesystem differs.
     pub(super) fn unaffected(&self, first: &RunRecord, conditions: &Conditions) -> bool {
         let level = &first.cells[self.first].cell.filesystem;
         let kinds = [Some(&level.fs_type), level.converted_to.as_ref()];
@@ -86,8 +86,8 @@ impl Match {
     }
 }
 
-/// Facts of a filesystem type instead of a level of the axis: common to all levels of that type,
-/// regardless of their names.
+/// Facts of a filesystem type, which apply to all filesystems of that type regardless of their
+/// names in the plan.
 const OF_KINDS: [&str; 2] = ["tools", "mkfs"];
 
 /// All cells of two runs.
@@ -96,18 +96,18 @@ pub(super) struct Matched {
     pub(super) pairs: Vec<Match>,
     pub(super) only_first: Vec<Unpaired>,
     pub(super) only_second: Vec<Unpaired>,
-    /// Names of filesystems that were compared with others.
+    /// Names of filesystems that were compared under different names.
     names: BTreeSet<(String, String)>,
 }
 
 impl Matched {
-    /// Cells of the first run that are compared with a cell of the same filesystem.
+    /// Cells of the first run that are compared with a cell of the same filesystem name.
     pub(super) fn shared(&self, first: &RunRecord) -> Vec<String> {
         let same = self.pairs.iter().filter(|pair| pair.by != PairedBy::Workload);
         same.map(|pair| named(&first.cells[pair.first])).collect()
     }
 
-    /// Filesystems that are compared with others, as differences.
+    /// Pairs of filesystems with different names, as differences.
     pub(super) fn renamed(&self) -> Vec<Difference> {
         let difference = |(first, second): &(String, String)| Difference {
             severity: Severity::Severe,
@@ -120,7 +120,7 @@ impl Matched {
     }
 }
 
-/// CompareOptions the cells of two runs, in the order of the first.
+/// Pairs the cells of two runs, in the order of the first run.
 pub(super) fn matched(
     first: &RunRecord,
     second: &RunRecord,
@@ -169,8 +169,9 @@ pub(super) fn matched(
     })
 }
 
-/// Cells that a cell of the first run may be paired with, the closest first. A renamed filesystem
-/// is paired under its new name only, and the filesystem of that name with nothing else.
+/// Cells of the second run that a cell of the first run may be paired with, the best match first. A
+/// renamed filesystem is paired under its new name only. A filesystem that has this new name in the
+/// second run is paired with no other.
 fn candidates(
     record: &CellRecord,
     second: &RunRecord,
@@ -209,7 +210,8 @@ fn candidates(
     found
 }
 
-/// Difference of two cells besides the filesystem; `None` if there is none.
+/// Difference between two cells besides the filesystem: the name of the differing condition, or
+/// `Some(None)` for the workload. `None` if there is no difference.
 fn apart(one: &Cell, other: &Cell) -> Option<Option<&'static str>> {
     if one.workload != other.workload {
         return Some(None);
@@ -228,8 +230,8 @@ fn filesystems(run: &RunRecord) -> BTreeSet<&str> {
     cells.map(|cell| cell.cell.filesystem.name.as_str()).collect()
 }
 
-/// Unpaired cells with the reason. `renamed` are the filesystems of the other run that are compared
-/// with those of other names.
+/// Unpaired cells with reasons. `renamed` lists filesystems of this run that are compared under
+/// another name.
 fn unpaired<'a>(
     run: &RunRecord,
     paired: &BTreeSet<usize>,

@@ -1,4 +1,9 @@
 //! Multiple comparisons: screening, findings about single tests, and the gate.
+//!
+//! Screening lists the tests whose values differ between two runs. The gate is the check of `fslab
+//! compare --gate MARGIN`: it fails if a test became worse by more than the margin. In a chain of
+//! runs, each run is compared with its predecessor, and the tests of all comparisons form one
+//! family.
 
 use model::{Ratio, Warning, metric::Better, warning::Severity};
 
@@ -7,15 +12,15 @@ use super::{
 };
 use crate::{Comparer, Side, Size, Verdict, count, family, ranks::FAMILY_ERROR, summary::LEVEL};
 
-/// False discovery rate of lists: standard, and for profile quick.
+/// False discovery rate of the list of differing tests: the default, and for profile quick.
 const FALSE_DISCOVERIES: [f64; 2] = [0.05, 0.10];
 
 /// Tests that are adjusted together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Family {
-    /// Number of tests over all steps.
+    /// Number of tests over all comparisons of the chain.
     pub tests: u32,
-    /// False discovery rate of the list.
+    /// False discovery rate of the list of tests with a difference.
     pub q: f64,
     /// Number of listed tests.
     pub found: u32,
@@ -26,11 +31,12 @@ pub struct Family {
 /// Result of a test at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtGate {
-    /// Significantly worse by more than the gate allows, Holm-adjusted.
+    /// Significantly worse by more than the gate's margin after Holm's adjustment. The A/A noise
+    /// replaces the margin if it is significant and larger.
     Worse,
-    /// Non-inferior by that margin, likewise.
+    /// Non-inferior by the gate's margin, Holm-adjusted unless the gate is strict.
     NonInferior,
-    /// Neither.
+    /// Neither worse nor non-inferior.
     Inconclusive,
     /// The trials failed in the second run, but not in the first.
     Failed,
@@ -38,14 +44,16 @@ pub enum AtGate {
     Missing,
 }
 
-/// Result of the gate: of a step in the first variant that applies, of a chain the worst of its
-/// steps.
+/// Result of the gate for one comparison of two runs. The variants are ordered from best to worst;
+/// a chain of comparisons has its worst result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GateVerdict {
-    /// No test is significantly worse, newly failing, or missing, and at least one is non-inferior;
-    /// for a strict gate, all are.
+    /// No test is significantly worse, newly failing, or missing, and at least one test is
+    /// non-inferior. For a strict gate, all tests are non-inferior.
     Passed,
-    /// Inconclusive.
+    /// No test is significantly worse or newly failing, but the gate does not pass: too few tests
+    /// are non-inferior, tests are missing, the negative controls changed, or the A/A noise is too
+    /// large.
     Inconclusive,
     /// At least one test is significantly worse or newly failing.
     Failed,
@@ -68,21 +76,23 @@ impl GateVerdict {
 /// Gate with its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
-    /// Rule.
+    /// Rule of the gate.
     pub rule: GateRule,
-    /// A/A noise, if it is significant and exceeds the gate; the largest of all steps.
+    /// Largest A/A noise of all comparisons that is significant and exceeds the gate's margin, if
+    /// any.
     pub aa_noise: Option<Ratio>,
-    /// True if a machine benchmark changed by more than the margin in a step.
+    /// True if a machine benchmark changed by more than the equivalence margin between two runs.
     pub machine: bool,
-    /// Verdict.
+    /// Verdict over all comparisons.
     pub verdict: GateVerdict,
-    /// Obstacles to a comparison; empty otherwise.
+    /// Reasons that runs yield no findings; empty if all yield findings.
     pub obstacles: Vec<FindingsObstacle>,
     /// Number of significantly worse tests.
     pub worse: u32,
     /// Number of non-inferior tests.
     pub non_inferior: u32,
-    /// Number of tests that are neither, or paired but not compared.
+    /// Number of tests that are neither worse nor non-inferior, including paired tests that were
+    /// not compared.
     pub inconclusive: u32,
     /// Tests whose trials failed in the second run but not in the first, by cell.
     pub failed: Vec<Missing>,
@@ -90,12 +100,13 @@ pub struct Gate {
     pub missing: Vec<Missing>,
 }
 
-/// True if a test is compared, may yield findings, and belongs to the family.
+/// True if a test can belong to the family: the differences between the runs can affect the test,
+/// its values were compared, and its metric has a direction.
 fn member(test: &TestPair) -> bool {
     test.affected && test.comparison.is_ok() && test.metric.spec().better != Better::Neither
 }
 
-/// Adjusts all tests of the steps together.
+/// Adjusts the tests of all comparisons together. Runs with obstacles to findings are excluded.
 pub(super) fn screen(steps: &mut [Paired], quick: bool, comparer: &mut Comparer) {
     let q = FALSE_DISCOVERIES[usize::from(quick)];
     let claimed = steps.iter_mut().filter(|step| step.obstacles.is_empty());
@@ -109,7 +120,9 @@ pub(super) fn screen(steps: &mut [Paired], quick: bool, comparer: &mut Comparer)
         test.p_holm = holm;
         test.found = *found;
         if *found {
-            // Below 95 % the interval would be narrower than that of the cell next to it.
+            // At a false discovery rate of 10 %, the level is below 95 % if more than half of the
+            // tests are found. Intervals of listed tests must not be narrower than those of other
+            // tests.
             let (level, better) = (screening.level.max(LEVEL), test.metric.spec().better);
             let (before, after) = (values(&test.repetitions.0), values(&test.repetitions.1));
             let wide = comparer.interval(&before, &after, better, level);
@@ -123,7 +136,7 @@ pub(super) fn screen(steps: &mut [Paired], quick: bool, comparer: &mut Comparer)
 }
 
 impl TestPair {
-    /// Side of a difference that is significant after Holm's adjustment and may exceed the margin.
+    /// Direction of a difference that is significant after Holm's adjustment and not negligible.
     pub fn headline(&self) -> Option<Side> {
         let Ok(comparison) = &self.comparison else { return None };
         match comparison.verdict {
@@ -148,7 +161,7 @@ impl TestPair {
     }
 }
 
-/// Counts the results of the tests of a step.
+/// Counts the results of the tests of one comparison.
 pub(super) fn tally(step: &Paired) -> Tally {
     let mut tally = Tally::default();
     for test in step.tests.iter().filter(|test| member(test)) {
@@ -165,20 +178,24 @@ pub(super) fn tally(step: &Paired) -> Tally {
 
 /// Evaluates the gate for every test.
 ///
-/// Tests of the first run whose trials fail in the second are worse, regardless of their values;
-/// those that the second run lacks may be, so the gate does not pass without them.
+/// A test of the first run whose trials fail in the second run counts as worse, regardless of its
+/// values. A test that is missing in the second run could be worse, so the gate does not pass with
+/// a missing test.
 ///
-/// The gate's margin is added to the second side of a test: the p-value is that of "worse by
-/// exactly the margin". It is two-sided, like the interval, and each side is Holm-adjusted over all
-/// tests, so that each single result holds. A strict gate makes one statement about all tests, that
-/// none is worse. It is wrong if any test is worse, and is made only if each is non-inferior, so
-/// each may be tested at the full level (intersection-union test: Berger, "Multiparameter
-/// Hypothesis Testing and Acceptance Sampling", Technometrics 24, 1982); if one is not, the
-/// adjusted results are reported.
+/// The values of the second run are improved by the gate's margin and then compared with those of
+/// the first run. The p-value is therefore that of the hypothesis "worse by exactly the margin".
+/// The test is two-sided, like the confidence interval.
 ///
-/// If A/A duplicates differ significantly by more than the gate, a test is worse only beyond the
-/// A/A noise, and none is non-inferior, because differences of the size of the gate's margin cannot
-/// be resolved.
+/// The p-values of losses above the margin are Holm-adjusted over all tests, and so are those of
+/// losses below the margin. Each single result is therefore valid. A strict gate makes only one
+/// statement: no test is worse by more than the margin. This statement is made only if each test is
+/// non-inferior at the full, unadjusted level (intersection-union test: Berger, "Multiparameter
+/// Hypothesis Testing and Acceptance Sampling", Technometrics 24, 1982). Otherwise the adjusted
+/// results are reported.
+///
+/// If A/A duplicates differ significantly by more than the gate's margin, differences of the size
+/// of the margin cannot be resolved. A test is then worse only if its loss exceeds the A/A noise,
+/// and no test is non-inferior.
 pub(super) fn gate(steps: &mut [Paired], rule: GateRule, comparer: &mut Comparer) -> Gate {
     let mut gate = Gate {
         rule,
@@ -207,7 +224,7 @@ pub(super) fn gate(steps: &mut [Paired], rule: GateRule, comparer: &mut Comparer
                 Some(AtGate::Worse) => counts.worse += 1,
                 Some(AtGate::NonInferior) => counts.non_inferior += 1,
                 Some(AtGate::Inconclusive) | None => counts.inconclusive += 1,
-                // They are counted with their names.
+                // Counted below, from the lists of failed and missing tests.
                 Some(AtGate::Failed | AtGate::Missing) => {}
             }
         }
@@ -221,7 +238,7 @@ pub(super) fn gate(steps: &mut [Paired], rule: GateRule, comparer: &mut Comparer
     gate
 }
 
-/// Counts of the tests of one step.
+/// Results of the tests of one comparison.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     worse: u32,
@@ -232,7 +249,7 @@ struct Counts {
     masked: bool,
 }
 
-/// A/A noise of a step, if it is significant and exceeds the gate.
+/// A/A noise of a comparison, if it is significant and exceeds the gate's margin.
 fn masked(step: &Paired, rule: GateRule) -> Option<Ratio> {
     let noise = step.noise.filter(|noise| noise.shown)?.ratio;
     (noise.0 > rule.margin.0).then_some(noise)
@@ -264,9 +281,10 @@ fn decide(steps: &mut [Paired], rule: GateRule, comparer: &mut Comparer) {
     }
 }
 
-/// Verdict of a step; that of the chain is the worst of all.
+/// Verdict on one comparison of two runs.
 fn verdict(counts: &Counts, step: &Paired, rule: GateRule) -> GateVerdict {
-    // A change of the negative controls depends on the data and may not recur.
+    // A change of the negative controls makes the verdict inconclusive, because it depends on the
+    // data and may not recur in new runs.
     let moved = |reason: &FindingsObstacle| {
         matches!(reason, FindingsObstacle::NegativeControlsChanged { .. })
     };
@@ -274,7 +292,7 @@ fn verdict(counts: &Counts, step: &Paired, rule: GateRule) -> GateVerdict {
         () if step.tests.is_empty() || !step.obstacles.iter().all(moved) => {
             GateVerdict::NotComparable
         }
-        // Failures do not depend on the speed of the machine.
+        // Checked before the obstacles: failures do not depend on the speed of the machine.
         () if counts.worse > 0 || counts.failed => GateVerdict::Failed,
         () if !step.obstacles.is_empty() || counts.masked => GateVerdict::Inconclusive,
         () if counts.non_inferior == 0 || counts.missing => GateVerdict::Inconclusive,
@@ -283,7 +301,8 @@ fn verdict(counts: &Counts, step: &Paired, rule: GateRule) -> GateVerdict {
     }
 }
 
-/// True if a comparison is decisive: enough repetitions, and methods that agree.
+/// True if a comparison has no blocking warning, such as too few repetitions, and its two estimates
+/// of the ratio agree.
 fn sound(test: &TestPair) -> bool {
     let stops = |warning: &Warning| warning.severity() == Severity::Blocking;
     test.comparison
@@ -291,8 +310,9 @@ fn sound(test: &TestPair) -> bool {
         .is_ok_and(|comparison| comparison.ratios_agree && !comparison.warnings.iter().any(stops))
 }
 
-/// Side of "worse by exactly the margin" on which a test is, and its p-value; `None` if the
-/// comparison is not decisive.
+/// Comparison of the first run with the second run improved by `margin`. The side is `Worse` if the
+/// loss exceeds the margin; the p-value is that of "worse by exactly the margin". `None` if the
+/// comparison of the unchanged values is not decisive.
 fn beyond(test: &TestPair, margin: Ratio, comparer: &mut Comparer) -> Option<(Side, f64)> {
     if !sound(test) {
         return None;

@@ -1,4 +1,4 @@
-//! Tests of paired cells, and the conditions under which their numbers are comparable.
+//! Tests of paired cells, and checks that their numbers are comparable.
 
 use model::{
     Ratio, RunRecord, Warning,
@@ -57,13 +57,15 @@ pub enum Withheld {
     Numbers(Error),
 }
 
-/// True if a warning prevents all findings. Too few repetitions do so through the comparison.
+/// True if a warning prevents all findings. Too few repetitions are handled by the comparison
+/// instead.
 pub(super) fn blocks(warning: &Warning) -> bool {
     warning.severity() == Severity::Blocking
         && !matches!(warning, Warning::TooFewRepetitions { .. })
 }
 
-/// Measured phases that either of two paired cells has, in the order of the first run.
+/// Pairs of tests: the measured phases that either cell of a pair has, in the order of the first
+/// run.
 pub(super) fn tests(
     first: &RunRecord,
     second: &RunRecord,
@@ -89,7 +91,8 @@ pub(super) fn tests(
                 Metrics::All => {
                     let there = sides[1].metrics(pair.second, &phase.name);
                     let here = sides[0].metrics(pair.first, &phase.name).into_iter();
-                    // A missing primary metric is reported.
+                    // The primary metric is kept even if the second run lacks it: its absence is
+                    // reported.
                     here.filter(|m| there.contains(m) || *m == phase.primary).collect()
                 }
             };
@@ -117,7 +120,7 @@ struct TestContext<'a> {
 }
 
 impl TestContext<'_> {
-    /// Test with its values, or with the reason for withholding it; not compared yet.
+    /// Pair of tests with its values. The comparison is withheld with a reason, or not made yet.
     fn test(&self, pair: &Match) -> TestPair {
         let repetitions =
             |at: usize| self.sides[at].repetitions(self.indexes[at], &self.phase.name, self.metric);
@@ -131,7 +134,7 @@ impl TestContext<'_> {
                 withheld(which, &self.sides[at], (index, cell), &self.phase.name, self.metric)
             })
         });
-        // Comparable tests are compared below; until then there are no repetitions.
+        // Tests without a reason are marked with this error until `compare` compares them.
         let comparison = Err(reason.unwrap_or(Withheld::Numbers(Error::Empty)));
         TestPair {
             first: self.indexes[0],
@@ -154,7 +157,7 @@ impl TestContext<'_> {
         }
     }
 
-    /// Checks that both sides have the same test.
+    /// Checks that both runs measured the same test.
     fn same(&self) -> Result<(), Withheld> {
         let own = |cell: &CellRecord| {
             cell.phases.iter().find(|phase| phase.name == self.phase.name).cloned()
@@ -181,7 +184,7 @@ impl TestContext<'_> {
     }
 }
 
-/// Reason that the numbers of a test of the cell with this index may not be compared.
+/// Reason that the values of a metric of one cell must not be compared.
 pub(super) fn withheld(
     which: Which,
     numbers: &Numbers<'_>,
@@ -215,8 +218,8 @@ pub(super) fn withheld(
     blocking.map(|(_, warning)| Withheld::Blocked { which, warning: warning.clone() })
 }
 
-/// Workload and the conditions that the plan sets. A label names the conditions that its own plan
-/// varies, so the longer of two is more specific.
+/// Workload and the conditions that the plan sets. A label contains the conditions that the plan of
+/// its run varies, so the longer of the two labels is more specific.
 fn label(cells: [&CellRecord; 2]) -> String {
     let [first, second] = cells.map(|cell| cell.label.as_str());
     let mut label = if second.len() > first.len() { second } else { first }.to_owned();
@@ -232,7 +235,7 @@ fn label(cells: [&CellRecord; 2]) -> String {
     label
 }
 
-/// Compares a test if permitted, at the effective margin.
+/// Compares a test at the effective margin, unless its comparison is withheld.
 pub(super) fn compare(test: &mut TestPair, working: Ratio, comparer: &mut Comparer) {
     if !matches!(test.comparison, Err(Withheld::Numbers(Error::Empty))) {
         return;

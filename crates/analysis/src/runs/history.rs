@@ -1,8 +1,9 @@
 //! Change points of tests over many runs.
 //!
-//! Computes a [`History`] per test from the runs and the comparisons of neighbors. A run whose
-//! numbers of a test are not comparable contributes no point. A change is reported only if every
-//! comparison between its two points may yield findings; otherwise it is kept with the reason.
+//! Computes a [`History`] per test from the runs and the comparisons of neighboring runs. A run
+//! contributes no point to a test if its numbers are not comparable. A change point is reported
+//! only if every comparison between the two runs around it may yield findings. Other change points
+//! are kept with the reason.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ use crate::{
     conditions::named,
 };
 
-/// One test over all runs.
+/// One test over all runs that have numbers of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
     /// Filesystem and workload.
@@ -33,9 +34,9 @@ pub struct History {
     pub metric: Metric,
     /// Indexes of the runs with numbers, in order.
     pub runs: Vec<usize>,
-    /// Median in each of these runs.
+    /// Median of the test in each of these runs.
     pub medians: Vec<f64>,
-    /// Change points, ascending; the index is that of the first run at the new level.
+    /// Change points, ascending. Their index is that of the first run at the new level.
     pub changes: Vec<Change>,
     /// Withheld change points.
     pub withheld: Vec<WithheldChange>,
@@ -50,7 +51,7 @@ pub struct WithheldChange {
     pub reason: String,
 }
 
-/// Cell of any run, and the values of one of its tests in each.
+/// One test of a cell, with its values in the runs.
 struct Series {
     name: String,
     phase: String,
@@ -59,8 +60,9 @@ struct Series {
     points: Vec<(usize, usize, f64)>,
 }
 
-/// Finds change points in every test that enough runs have in cells of one identity; none below
-/// [`changes::POINTS_MIN`]. `steps` are the comparisons of each run with the next.
+/// Histories of all tests with enough points; empty below [`changes::POINTS_MIN`] runs. Cells of
+/// different runs are the same cell if their identities are equal. `steps` are the comparisons of
+/// each run with the next.
 pub(super) fn histories(
     runs: &[&RunRecord],
     how: &CompareOptions,
@@ -78,7 +80,7 @@ pub(super) fn histories(
             found.push((series, changes));
         }
     }
-    // Changes of negative controls.
+    // Number of changes of negative controls at each comparison.
     let mut control = vec![0_u32; steps.len()];
     for (series, changes) in &found {
         for step in changes.iter().flat_map(|change| between(series, change)) {
@@ -107,7 +109,8 @@ pub(super) fn histories(
     found.into_iter().map(history).collect()
 }
 
-/// Comparisons between the last point of the old level and the first of the new one.
+/// Indexes of the comparisons between the last run at the old level and the first run at the new
+/// level.
 fn between(series: &Series, change: &Change) -> std::ops::Range<usize> {
     series.points[change.at - 1].0..series.points[change.at].0
 }
@@ -171,7 +174,7 @@ fn all(runs: &[&RunRecord], metrics: Metrics) -> Vec<Series> {
                     all.push(Series { name, phase, metric, points: Vec::new() });
                     all.len() - 1
                 });
-                // Two cells of one identity are one.
+                // If two cells of a run have the same identity, only the first one is used.
                 if all[place].points.last().is_none_or(|(last, ..)| *last < at) {
                     all[place].points.push((at, index, median));
                 }
@@ -181,7 +184,7 @@ fn all(runs: &[&RunRecord], metrics: Metrics) -> Vec<Series> {
     all
 }
 
-/// Median of a test in one run, if it is comparable and has a logarithm.
+/// Median of a test in one run; `None` if it is not comparable or has no logarithm.
 fn point(
     numbers: &Numbers<'_>,
     cell: (usize, &CellRecord),
@@ -196,8 +199,8 @@ fn point(
     (median > 0.0).then_some(median)
 }
 
-/// Tests of a cell; only those of the primary or requested metrics, because a history of every
-/// metric is not useful.
+/// Tests of a cell with the requested metric, or else the primary metric: a history of every metric
+/// is not useful.
 fn measured(record: &CellRecord, metrics: Metrics) -> impl Iterator<Item = (&PhaseInfo, Metric)> {
     let measured = record.phases.iter().filter(|phase| phase.role == Role::Measure);
     measured.map(move |phase| match metrics {

@@ -1,11 +1,11 @@
-//! Tests of the first run without numbers in the second.
+//! Tests of the first run without numbers in the second run.
 //!
-//! Lists newly failing and missing tests by cell. A test that was withheld in the first run as well
-//! is neither, because nothing was known of it before.
+//! Lists newly failing and missing tests by cell. A test that also has no comparable numbers in the
+//! first run is in neither list.
 
 use super::{AtGate, Paired, PairedBy, TestPair, Unpaired, UnpairedReason, Which, Withheld};
 
-/// Tests of one cell of the first run that have no numbers in the second, for one reason.
+/// Tests of one cell of the first run that have no numbers in the second run, for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// Index of the comparison in the chain.
@@ -22,7 +22,8 @@ pub struct Missing {
 
 /// Result of a test that lost its numbers in the second run.
 pub(super) fn lost(test: &TestPair) -> Option<AtGate> {
-    // A secondary metric may be missing for other reasons, such as too few operations.
+    // Only for metrics in totals. A secondary metric may be missing for other reasons, such as too
+    // few operations.
     let withheld =
         test.comparison.as_ref().err().filter(|_| test.pooled && test.before.is_some())?;
     match withheld {
@@ -43,9 +44,9 @@ pub(super) fn failed(steps: &[Paired]) -> Vec<Missing> {
     steps.flat_map(|(at, step)| of_tests(at, step, AtGate::Failed)).collect()
 }
 
-/// Tests of the first run that the second does not have: phases of paired cells, and unpaired
-/// cells. A/A duplicates are not tests, and a filesystem that was replaced by another was omitted
-/// on purpose.
+/// Tests of the first run that are missing in the second run: phases of paired cells, and unpaired
+/// cells. A/A duplicates are not tests. A filesystem that is compared under another name is not
+/// missing.
 pub(super) fn find(steps: &[Paired]) -> Vec<Missing> {
     let steps = steps.iter().enumerate();
     let unpaired = |at: usize, unpaired: &Unpaired| {
@@ -67,7 +68,7 @@ pub(super) fn find(steps: &[Paired]) -> Vec<Missing> {
     steps.flat_map(of_step).collect()
 }
 
-/// Tests of a step with this result, grouped by cell and reason.
+/// Tests of a step that have this result, grouped by cell and reason.
 fn of_tests(at: usize, step: &Paired, what: AtGate) -> Vec<Missing> {
     let mut missing: Vec<Missing> = Vec::new();
     for test in step.tests.iter().filter(|test| lost(test) == Some(what)) {

@@ -6,12 +6,12 @@ use model::{Ratio, RunRecord};
 use super::{FindingsObstacle, TestPair, total};
 use crate::{Interval, count};
 
-/// Results that should be the same in both runs.
+/// Results that should be equal in both runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NegativeControls {
-    /// Tests that the differences cannot have affected, if any.
+    /// Total over the tests that the differences cannot have affected, if any.
     pub tests: Option<UnaffectedTests>,
-    /// Machine benchmarks, which each run measured once, so that they support no findings.
+    /// Machine benchmarks. Each run measured them only once, so they support no findings.
     pub machine: Vec<MachineFact>,
 }
 
@@ -35,7 +35,7 @@ pub struct MachineFact {
     pub first: f64,
     /// Value in the second run.
     pub second: f64,
-    /// True if they differ by more than the margin.
+    /// True if the values differ by more than the margin.
     pub differs: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct MachineFact {
 const FACTS: [&str; 2] = ["generator.memory_copy_bytes_per_second", "clock.cost_ns"];
 
 impl NegativeControls {
-    /// Obstacle to findings if the unaffected tests changed.
+    /// Obstacle to findings if the total of the unaffected tests changed by more than the margin.
     pub(super) fn obstacle(&self, effective_margin: Ratio) -> Option<FindingsObstacle> {
         let ratio = self.tests.as_ref()?.ratio;
         let moved = ratio.0.ln().abs() > effective_margin.0.ln_1p();

@@ -11,7 +11,7 @@ use model::{
 
 use crate::{aa::Phase, trend::Repetition};
 
-/// Values over all workers of measured trials, in the order of the trials.
+/// Values of measured trials, totals over all workers, in the order of the trials.
 pub(super) struct Numbers<'a> {
     values: BTreeMap<(usize, Metric), BTreeMap<&'a str, Vec<Repetition>>>,
     /// Trials of each cell.
@@ -52,8 +52,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Repetitions without blocks, because blocks of different runs are different, even with equal
-/// numbers.
+/// Repetitions without their blocks: equal block numbers of different runs are different blocks.
 pub(super) fn apart(repetitions: &[Repetition]) -> Vec<Repetition> {
     repetitions.iter().map(|repetition| Repetition { block: None, ..*repetition }).collect()
 }
@@ -63,7 +62,7 @@ pub(super) fn values(repetitions: &[Repetition]) -> Vec<f64> {
     repetitions.iter().map(|repetition| repetition.value).collect()
 }
 
-/// Every cell with an A/A duplicate: the values of both, phase by phase.
+/// Values of each cell that has an A/A duplicate and of the duplicate, by phase.
 pub(super) fn aa_duplicates(run: &RunRecord) -> Vec<Vec<Phase>> {
     let numbers = Numbers::new(run);
     let mut aa_duplicates = Vec::new();
