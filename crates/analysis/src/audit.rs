@@ -1,22 +1,22 @@
 //! Audit of printed tables and statements: checks them for errors and contradictions.
 //!
-//! Printed numbers are [`Cell`]s: coordinates, the text, and a value if the text has been read
-//! already. A [`Layout`] defines which coordinates identify a quantity (filesystem, test) and which
-//! only its location (table). Results are values:
+//! Printed numbers are [`Cell`]s: coordinates, a text, and a value if the text has already been
+//! parsed. A [`Layout`] defines which coordinates identify a quantity (filesystem, test) and which
+//! ones only its location (table). Results are values:
 //!
 //! - [`tables`] returns [`Finding`]s: malformed numbers ([`number`]), conflicting values,
-//!   duplicated cells, missing cells of a grid, and last digits that reveal the number of readings
-//!   behind the means.
+//!   duplicated cells, missing cells of a grid, and last digits that show how many readings a mean
+//!   was computed from.
 //! - [`statements`] returns [`Judgment`]s of statements given as data ([`Statement`]): holds, in
 //!   part, contradicted, or not testable, with the deciding numbers.
 //! - [`measured`] returns [`Decision`]s of the same statements about measured numbers.
 //!
-//! Cells are referred to by their index in the input. Nothing is corrected or formatted. Chance and
-//! copying cannot be distinguished with certainty: [`Chance`] states the rate of equal cells that
-//! are certainly not copies.
+//! Cells are referred to by their index in the input. The audit corrects and formats nothing. Equal
+//! cells can be due to chance or to copying, which cannot be distinguished with certainty.
+//! [`Chance`] is the rate of equal cells among cells that are certainly not copies.
 //!
-//! Cost: n log n in the number of cells, and per statement linear in the cells and quadratic in the
-//! levels of its axis.
+//! Cost: n log n in the number of cells. For each statement, the cost is linear in the number of
+//! cells and quadratic in the number of levels of its axis.
 
 mod digits;
 mod estimate;
@@ -44,9 +44,9 @@ pub use statement::{
 
 use printed::Printed;
 
-/// Coordinates with the levels that a statement covers, one or several.
+/// Coordinates with one or several levels each, which select cells.
 pub type Filter = BTreeMap<String, Vec<String>>;
-/// Coordinates and their levels.
+/// Coordinates with one level each.
 pub type Location = BTreeMap<String, String>;
 
 /// Printed number.
@@ -56,27 +56,28 @@ pub struct Cell {
     pub at: Location,
     /// Text as printed.
     pub printed: String,
-    /// Value if the text has been read already; otherwise [`number::read`] reads it.
+    /// Value, if the text has already been parsed. Otherwise [`number::read`] parses it.
     pub value: Option<f64>,
 }
 
 /// Meaning of the coordinates of a set of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Coordinates that only describe the location of a number, such as the table. All others
-    /// identify the quantity.
+    /// Coordinates that only describe the location of a number, such as the table. All other
+    /// coordinates identify the quantity.
     pub place: Vec<String>,
-    /// Coordinate that distinguishes means and deviations of a quantity.
+    /// Coordinate that distinguishes the mean from the deviation of a quantity.
     pub statistic: Option<String>,
-    /// Level for means, which statements refer to.
+    /// Level of `statistic` for means, which statements refer to.
     pub mean: Option<String>,
-    /// Level for standard deviations.
+    /// Level of `statistic` for standard deviations.
     pub deviation: Option<String>,
-    /// Number of runs behind the means and deviations.
+    /// Number of runs of each mean and deviation.
     pub runs: Option<u32>,
-    /// Sets of coordinates; cells with the same levels are checked for duplicate values.
+    /// Sets of coordinates. Cells that agree in all coordinates of a set are checked for duplicate
+    /// values.
     pub repeats: Vec<Vec<String>>,
-    /// Direction of the numbers, unless a statement sets it.
+    /// Direction of the numbers. A statement can override it.
     pub better: Better,
 }
 
@@ -89,21 +90,21 @@ pub enum Finding {
         cell: usize,
         /// Errors of the text.
         faults: Vec<number::Fault>,
-        /// Assumed value: the given value, else that printed in the other cell, else all digits;
-        /// `None` if it cannot be read.
+        /// Assumed value: the given value, else that of the confirming cell, else the most likely
+        /// reading. `None` if the text cannot be read.
         reading: Option<f64>,
         /// Other possible values, most likely first.
         others: Vec<f64>,
-        /// Cell of the same quantity that prints one of the readings.
+        /// Well-formed cell of the same quantity that prints one of the readings.
         confirmed: Option<usize>,
     },
-    /// A quantity is printed twice with different values.
+    /// A quantity is printed several times with different values.
     Conflicting {
         /// First cell.
         first: usize,
         /// Later cell.
         second: usize,
-        /// (second - first) / first.
+        /// Relative difference, (second - first) / first.
         difference: f64,
         /// Possible cause.
         reason: Cause,
@@ -114,21 +115,22 @@ pub enum Finding {
         first: usize,
         /// Other cell.
         second: usize,
-        /// Common set of coordinates, by its index in [`Layout::repeats`].
+        /// Set of coordinates in which both cells agree, by its index in [`Layout::repeats`].
         shared: usize,
-        /// True if every statistic of both quantities is equal, as if a whole cell was copied.
+        /// True if both quantities are equal in every statistic, as if one was copied.
         whole: bool,
     },
-    /// Rate of equal cells of one statistic, with and without common coordinates.
+    /// Rates of equal cells of one statistic, for pairs that agree in a set of coordinates and for
+    /// other pairs.
     DuplicateTest(Chance),
-    /// The grid of all levels has no cell here.
+    /// No cell has this combination of levels.
     MissingCell {
         /// Coordinates of the missing cell.
         at: Location,
     },
     /// All numbers of a statistic have endings of means of a few integers.
     Granular {
-        /// Level of the statistic; empty without one.
+        /// Level of the statistic; empty if the layout has none.
         statistic: String,
         /// Endings.
         parts: Parts,
@@ -137,7 +139,7 @@ pub enum Finding {
     },
 }
 
-/// Possible cause of two values of one quantity.
+/// Possible cause of two different values of one quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// One digit differs.
@@ -147,44 +149,45 @@ pub enum Cause {
     },
     /// Two neighboring digits are swapped.
     Swapped {
-        /// Position of the first one.
+        /// Position of the first of the two digits.
         position: usize,
     },
-    /// The later value is that of a cell of another quantity.
+    /// The later value is also that of another quantity.
     SecondIsOf {
-        /// That cell.
+        /// Cell of the other quantity.
         cell: usize,
     },
-    /// The first value is that of a cell of another quantity, so the later one is probably right.
+    /// The first value is also that of another quantity, so the later value is probably right.
     FirstIsOf {
-        /// That cell.
+        /// Cell of the other quantity.
         cell: usize,
     },
     /// Unknown cause.
     Unknown,
 }
 
-/// Equal values of one statistic among pairs of cells; each quantity counts once.
+/// Equal values of one statistic among pairs of cells. Only the first cell of each quantity counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chance {
-    /// Level of the statistic; empty without one.
+    /// Level of the statistic; empty if the layout has none.
     pub statistic: String,
     /// Set of coordinates, by its index in [`Layout::repeats`].
     pub shared: usize,
-    /// Equal pairs, and all pairs, with common coordinates.
+    /// Number of equal pairs and of all pairs that agree in the set of coordinates.
     pub sharing: (u64, u64),
-    /// Equal pairs, and all pairs, without common coordinates.
+    /// Number of equal pairs and of all pairs that do not agree in the set of coordinates.
     pub apart: (u64, u64),
-    /// Distinct values that occur in more than one cell with common coordinates; a value counts
-    /// once, regardless of the number of cells.
+    /// Number of distinct values that several agreeing cells have. Each value counts once,
+    /// regardless of the number of cells.
     pub values: u64,
-    /// Expected number of equal pairs with common coordinates. The larger of two estimates: the
-    /// rate of pairs without common coordinates, and the rate extrapolated from pairs within 1 % of
-    /// each other, because values of one filesystem or test are similar.
+    /// Expected number of equal pairs among pairs that agree in the set of coordinates. It is the
+    /// larger of two estimates: one from the rate of equal pairs among all other pairs, and one
+    /// from the number of agreeing pairs that are within 1 % of each other, because values of one
+    /// filesystem or test are similar.
     pub expected: f64,
-    /// Probability of at least this many repeated values given the expected number of equal pairs
-    /// (Poisson), Holm-adjusted over all statistics and sets of coordinates. Values are not
-    /// independent, so it is an estimate.
+    /// Probability of at least this many repeated values, given the expected number of equal pairs
+    /// (Poisson), Holm-adjusted over all statistics and sets of coordinates. The probability is an
+    /// estimate, because values are not independent.
     pub p: f64,
 }
 
@@ -192,8 +195,8 @@ pub struct Chance {
 pub const CHANCE: f64 = 0.01;
 
 impl Finding {
-    /// True if the finding is evidence against the numbers. Endings and counts only describe them;
-    /// duplicates that chance explains are left to the caller, who has the [`Chance`].
+    /// True if the finding is evidence against the numbers. [`Finding::DuplicateTest`] and
+    /// [`Finding::Granular`] only describe them.
     pub fn doubtful(&self) -> bool {
         match self {
             Self::Malformed { .. }
@@ -205,9 +208,9 @@ impl Finding {
     }
 }
 
-/// Checks the numbers: malformed texts, conflicting values, duplicates (with their [`Chance`]; only
-/// those that chance does not explain, by [`CHANCE`]), missing cells, and endings, in this order,
-/// and each in the order of the cells.
+/// Checks the numbers. The findings are malformed texts, conflicting values, duplicates, tests for
+/// duplicates, missing cells, and endings, in this order, and each in the order of the cells.
+/// Duplicates that chance may explain (p-value at least [`CHANCE`]) are not findings.
 pub fn tables(cells: &[Cell], layout: &Layout) -> Vec<Finding> {
     let printed = Printed::new(cells, layout);
     let repeats = repeats::find(&printed);
@@ -220,9 +223,10 @@ pub fn tables(cells: &[Cell], layout: &Layout) -> Vec<Finding> {
     findings
 }
 
-/// Checks statements against the cells. The first value of a quantity counts. Cells that duplicate
-/// those of another quantity neither contradict nor confirm. A statement whose result depends on
-/// the reading of a malformed cell cannot be tested.
+/// Checks statements against the cells. If a quantity is printed several times, its first cell
+/// counts. If all deciding cells of a contradiction duplicate another quantity, the cells do not
+/// contradict the statement. A statement whose result depends on the reading of a malformed cell
+/// cannot be tested.
 pub fn statements(cells: &[Cell], layout: &Layout, statements: &[Statement]) -> Vec<Judgment> {
     let printed = Printed::new(cells, layout);
     let repeats = repeats::find(&printed);

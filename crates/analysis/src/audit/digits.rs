@@ -1,4 +1,4 @@
-//! Digits: differences between two numbers, and endings.
+//! Analysis of digits: slips between two numbers, and endings of means.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,26 @@ use super::{Cause, Finding, number, printed::Printed};
 
 /// Minimum number of values for an analysis of endings.
 const VALUES: usize = 20;
-/// Probability of common endings by chance above which they are not reported.
+/// Probability above which common endings may be due to chance and are not reported.
 const BY_CHANCE: f64 = 1e-6;
-/// Maximum number of integers whose means are detected.
+/// Maximum number of integers per mean that is detected.
 const PARTS: u32 = 10;
 
-/// Endings of means of integers.
+/// Endings of means of a few integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Number of integers: 3 for endings .00, .33, and .66; 1 if all end in zeros.
+    /// Number of integers per mean: 3 for endings .00, .33, and .66; 1 if all numbers end in zeros.
     pub of: u32,
-    /// True if the means were truncated (.66) rather than rounded (.67); `None` if both are the
-    /// same.
+    /// True if the means were truncated (.66), false if they were rounded (.67); `None` if both
+    /// give the same endings.
     pub cut: Option<bool>,
 }
 
 /// Minimum number of digits for a slip: shorter numbers differ in a single digit by chance.
 const DIGITS: usize = 3;
 
-/// Slip between two numbers printed for one quantity, if one digit differs or two are swapped.
+/// Slip between two numbers printed for the same quantity: one digit differs, or two neighboring
+/// digits are swapped.
 pub(super) fn slip(first: f64, second: f64, places: usize) -> Option<Cause> {
     let (a, b) = (format!("{first:.places$}"), format!("{second:.places$}"));
     if a.len() != b.len() {
@@ -46,7 +47,7 @@ pub(super) fn slip(first: f64, second: f64, places: usize) -> Option<Cause> {
     }
 }
 
-/// Decimal places of the numbers of a statistic: the usual number, else the largest.
+/// Decimal places of the numbers of a statistic: the usual number of places, else the largest.
 fn places(printed: &Printed<'_>, statistic: &str) -> usize {
     let usual = printed.styles.get(statistic).and_then(|style| style.decimals);
     let own = || {
@@ -56,8 +57,8 @@ fn places(printed: &Printed<'_>, statistic: &str) -> usize {
     usual.unwrap_or_else(own)
 }
 
-/// Step between neighboring numbers of each statistic, with its decimal places: a unit of the last
-/// place, or, if the endings are those of means, one over their number.
+/// Decimal places of each statistic, and the step between neighboring numbers: a unit of the last
+/// place, or 1/n if the endings are those of means of n integers.
 pub(super) fn scales<'a>(printed: &Printed<'a>) -> BTreeMap<&'a str, (usize, f64)> {
     let scale = |statistic: &&'a str| {
         let places = places(printed, statistic);
@@ -70,7 +71,7 @@ pub(super) fn scales<'a>(printed: &Printed<'a>) -> BTreeMap<&'a str, (usize, f64
     printed.styles.keys().map(scale).collect()
 }
 
-/// Endings of each statistic that are those of means of a few integers.
+/// Statistics whose endings are those of means of a few integers.
 pub(super) fn granular(printed: &Printed<'_>) -> Vec<Finding> {
     let found = printed.styles.keys().filter_map(|statistic| {
         let (parts, values) = parts(printed, statistic, places(printed, statistic))?;
@@ -80,8 +81,7 @@ pub(super) fn granular(printed: &Printed<'_>) -> Vec<Finding> {
 }
 
 /// Smallest number of integers whose means have the endings of all values of a statistic, and the
-/// number of values. Considers only numbers with one to six decimal places that almost all of them
-/// have.
+/// number of values. `None` unless almost all numbers have the same one to six decimal places.
 fn parts(printed: &Printed<'_>, statistic: &str, places: usize) -> Option<(Parts, usize)> {
     let style = printed.styles.get(statistic)?;
     let scale = 10_u32.pow(u32::try_from(style.decimals.filter(|n| (1..=6).contains(n))?).ok()?);
@@ -96,7 +96,8 @@ fn parts(printed: &Printed<'_>, statistic: &str, places: usize) -> Option<(Parts
         return None;
     }
     let fits = |of: u32, up: u32| {
-        // up is 0 if numbers are truncated, and half of the divisor if they are rounded.
+        // `up` is 0 if numbers are truncated, and half of the divisor, `of * 2`, if they are
+        // rounded.
         let of_parts: Vec<u32> = (0..of).map(|part| (part * scale * 2 + up) / (of * 2)).collect();
         let by_chance = f64::from(of) / f64::from(scale);
         let lucky = by_chance.powf(values as f64) < BY_CHANCE;

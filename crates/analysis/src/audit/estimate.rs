@@ -1,10 +1,10 @@
 //! Numbers computed from printed means, and the significance of their differences.
 //!
-//! Welch's test (Welch, "The generalization of 'Student's' problem when several different
-//! population variances are involved", Biometrika 34, 1947) from means, standard deviations, and
-//! numbers of runs. A mean or sum of several cells has the variance of independent summands, and
-//! degrees of freedom after Satterthwaite ("An approximate distribution of estimates of variance
-//! components", Biometrics Bulletin 2, 1946).
+//! The test is Welch's (Welch, "The generalization of 'Student's' problem when several different
+//! population variances are involved", Biometrika 34, 1947), computed from means, standard
+//! deviations, and numbers of runs. A mean or sum of several cells has the variance of independent
+//! summands and the degrees of freedom of Satterthwaite ("An approximate distribution of estimates
+//! of variance components", Biometrics Bulletin 2, 1946).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -12,13 +12,13 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub(super) value: f64,
-    /// Variance, and the sum of its squared parts over their degrees of freedom; `None` if a
-    /// deviation is unknown.
+    /// Variance, and the sum of its squared parts over their degrees of freedom. `None` if a
+    /// deviation or the number of runs is unknown.
     error: Option<(f64, f64)>,
 }
 
 impl Estimate {
-    /// Mean or sum of at least one cell, given the value and deviation of each and the common
+    /// Mean or sum of at least one cell, from the value and deviation of each cell and the common
     /// number of runs.
     pub(super) fn of(cells: &[(f64, Option<f64>)], runs: Option<u32>, sum: bool) -> Self {
         let weight = if sum { 1.0 } else { 1.0 / cells.len() as f64 };
@@ -32,7 +32,7 @@ impl Estimate {
         Self { value, error }
     }
 
-    /// Two-sided p-value of no difference.
+    /// Two-sided p-value of no difference; `None` if an error is unknown or there is no scatter.
     pub(super) fn p(&self, other: &Self) -> Option<f64> {
         let ((v1, s1), (v2, s2)) = (self.error?, other.error?);
         let variance = v1 + v2;

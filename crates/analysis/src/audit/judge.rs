@@ -1,4 +1,4 @@
-//! Checks statements against the cells.
+//! Checks of statements against the cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::{
 pub(super) struct Level {
     pub(super) name: String,
     pub(super) estimate: Estimate,
-    /// True if all its cells duplicate those of another quantity.
+    /// True if all cells of the level duplicate those of another quantity.
     doubtful: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Level {
 pub(super) struct Answer {
     pub(super) holds: bool,
     pub(super) fact: Fact,
-    /// Deciding differences, with the levels on either side.
+    /// Pairs of levels whose difference decides the result.
     pub(super) deciding: Vec<(Level, Level)>,
 }
 
@@ -33,16 +33,16 @@ pub(super) struct Judge<'a> {
     pub(super) printed: &'a Printed<'a>,
     /// Assumed value of each cell.
     pub(super) values: Vec<Option<f64>>,
-    /// Cells that duplicate those of another quantity.
+    /// Cells whose quantity duplicates another quantity in all statistics.
     doubtful: BTreeSet<usize>,
-    /// Deviation of each mean.
+    /// Deviation of each mean, by cell.
     deviations: BTreeMap<usize, f64>,
-    /// Cells that statements refer to: the first of each quantity.
+    /// Cells that statements refer to: the first cell of each quantity.
     firsts: Vec<usize>,
 }
 
-/// Ruling over the parts: the common one, or else in part. Parts that cannot be tested do not
-/// count.
+/// Ruling over several parts: the ruling that all parts have, else [`Ruling::InPart`]. Parts that
+/// cannot be tested do not count.
 pub(super) fn together(rulings: impl Iterator<Item = Ruling>) -> Ruling {
     let tested = rulings.filter(|ruling| *ruling != Ruling::NotTestable);
     tested
@@ -126,7 +126,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Cells covered by a part.
+    /// Cells that a part refers to.
     pub(super) fn about(&self, part: &Part) -> Result<Vec<usize>, Untestable> {
         let cells = &self.printed.cells;
         let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -149,7 +149,8 @@ impl<'a> Judge<'a> {
         let layout = self.printed.layout;
         let statistic = layout.statistic.as_ref().filter(|name| !part.about.contains_key(*name));
         let mean = statistic.and(layout.mean.as_deref());
-        // A part that names a table refers to the cells of that table, first or not.
+        // A part that names a table refers to all cells of that table. Other parts refer to the
+        // first cell of each quantity.
         let named = layout.place.iter().any(|name| part.about.contains_key(name));
         let every: Vec<usize> = match named {
             true => (0..cells.len()).filter(|at| self.printed.values[*at].is_some()).collect(),
@@ -168,9 +169,9 @@ impl<'a> Judge<'a> {
         if found.is_empty() { Err("no cell has all these coordinates".into()) } else { Ok(found) }
     }
 
-    /// Levels of an axis in input order, each with its number. Levels that lack cells which others
-    /// have would be means over different cells: they are excluded, and the claim cannot be tested
-    /// if it names one of them (or names none).
+    /// Levels of an axis with their numbers, in numerical order or else in input order. A level
+    /// that lacks cells which other levels have would be a mean over different cells, so it is
+    /// excluded. A claim cannot be tested if it names such a level, or if it names no levels.
     fn levels(
         &self,
         part: &Part,
@@ -195,7 +196,7 @@ impl<'a> Judge<'a> {
             one.is_some_and(|(_, own)| self.apart_from(axis, cells) == self.apart_from(axis, own))
         };
         if let Some((name, cells)) = levels.iter().find(lacks) {
-            // If all lack the same cells, they are comparable.
+            // If all named levels lack the same cells, they are comparable.
             if !levels.iter().filter(|(name, _)| spoken(name)).all(same) {
                 let plural = if cells.len() == 1 { "" } else { "s" };
                 let few = cells.len();
@@ -216,7 +217,7 @@ impl<'a> Judge<'a> {
         Ok(levels.into_iter().map(level).collect())
     }
 
-    /// Coordinates of cells without an axis and without the location, in order.
+    /// Coordinates of cells, sorted, without an axis and without the coordinates of the location.
     fn apart_from(&self, axis: &str, cells: &[usize]) -> Vec<Vec<(&'a str, &'a str)>> {
         let of = |cell: &usize| {
             let mut thing = self.printed.thing(*cell);
@@ -311,7 +312,7 @@ impl<'a> Judge<'a> {
 
     fn quoted(&self, part: &Part, cells: &[usize], value: f64, within: f64) -> Answer {
         let own = self.estimate(part, cells).value;
-        // The tolerance of an exact quotation covers the rounding of sums only.
+        // The tolerance covers rounding of sums if the number is quoted exactly.
         let holds = (own - value).abs() <= value.abs() * within.max(1e-9);
         let prints = |cell: &&usize| self.values[**cell] == Some(value);
         let elsewhere = self.firsts.iter().find(prints).copied().filter(|_| !holds);
@@ -342,7 +343,7 @@ fn strs(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
-/// Result at its location.
+/// Result of a claim at a location, negated if `not`.
 fn place(at: Location, not: bool, answer: Answer) -> LocationResult {
     let holds = answer.holds != not;
     let ps = answer.deciding.iter().filter_map(|(one, other)| one.estimate.p(&other.estimate));
@@ -376,7 +377,7 @@ pub(super) fn listed(levels: &[Level]) -> Vec<(String, f64)> {
     levels.iter().map(|level| (level.name.clone(), level.estimate.value)).collect()
 }
 
-/// (largest - smallest) / smallest, with the two levels.
+/// Relative spread, (largest - smallest) / smallest, with the smallest and the largest level.
 pub(super) fn spread(levels: &[Level]) -> Result<(f64, (Level, Level)), Untestable> {
     let by = |one: &&Level, other: &&Level| one.estimate.value.total_cmp(&other.estimate.value);
     match (levels.iter().min_by(by), levels.iter().max_by(by)) {
@@ -406,7 +407,7 @@ fn change(
         ChangeKind::Improves => up,
         ChangeKind::Worsens => a != b && !up,
     };
-    // The size of a change is not a question of significance.
+    // A claim about the size of a change has no deciding difference, so it has no p-value.
     let deciding = match trend {
         ChangeKind::Between(..) => Vec::new(),
         ChangeKind::Rises | ChangeKind::Falls | ChangeKind::Improves | ChangeKind::Worsens => {
@@ -434,7 +435,7 @@ fn monotone(levels: &[Level], rises: bool) -> Result<Answer, Untestable> {
 fn insensitive(levels: &[Level], within: f64) -> Result<Answer, Untestable> {
     let (spread, ends) = spread(levels)?;
     let holds = spread <= within;
-    // Equality needs no significant difference; inequality does.
+    // Only inequality requires a significant difference.
     let deciding = if holds { Vec::new() } else { vec![ends] };
     Ok(Answer { holds, fact: Fact::Steps(listed(levels)), deciding })
 }

@@ -1,13 +1,15 @@
-//! Statements about measured numbers: they hold, do not hold, or are undecided.
+//! Statements about measured numbers: a statement holds, does not hold, or is undecided.
 //!
 //! A measured number is a mean of repetitions. Its uncertainty is the fiducial distribution of a
 //! normal mean, mean + deviation / √n · t with n - 1 degrees of freedom (Fisher, "The fiducial
-//! argument in statistical inference", Annals of Eugenics 6, 1935); its central 95 % is Student's
-//! confidence interval. A statement is checked on [`DRAWS`] sets of numbers drawn from these
-//! distributions. It holds if it holds in all draws but a share of 5 % divided by the number of
-//! tested statements (Bonferroni), so that the probability of a wrong decision about any of them is
-//! about 5 %. Numbers are drawn independently: common effects of a block make differences smaller
-//! than the draws suggest, which leaves statements undecided rather than wrongly decided.
+//! argument in statistical inference", Annals of Eugenics 6, 1935). The central 95 % of this
+//! distribution are Student's confidence interval.
+//!
+//! A statement is checked on [`DRAWS`] sets of numbers drawn from these distributions. It holds if
+//! it is true in all draws except a fraction of 5 % divided by the number of tested statements
+//! (Bonferroni). The probability of a wrong decision about any statement is therefore about 5 %.
+//! Numbers are drawn independently. Common effects of a block make real differences smaller than
+//! the draws suggest, so such statements are undecided instead of wrongly decided.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -17,13 +19,13 @@ use super::{
 };
 use crate::{moments::Moments, ranks::FAMILY_ERROR};
 
-/// Sets of numbers on which a statement is checked.
+/// Number of drawn sets of numbers on which a statement is checked.
 pub const DRAWS: u32 = 2000;
 
-/// Repetitions of a number below which its statements cannot be tested.
+/// Minimum number of repetitions of every number that a statement refers to.
 pub const REPETITIONS: u32 = 3;
 
-/// Quantiles of Student's distribution from which values are drawn.
+/// Number of quantiles of Student's distribution from which values are drawn.
 const QUANTILES: usize = 4096;
 
 /// Measured number.
@@ -31,20 +33,20 @@ const QUANTILES: usize = 4096;
 pub struct Measured {
     /// Coordinates.
     pub at: Location,
-    /// Mean and deviation of the repetitions.
+    /// Mean and standard deviation of the repetitions.
     pub moments: Moments,
 }
 
 /// Result of a statement about measured numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The numbers confirm it.
+    /// The numbers confirm the statement.
     Holds,
-    /// The numbers contradict it, at least in part.
+    /// The numbers contradict the statement, at least in part.
     DoesNotHold,
     /// The numbers are not precise enough.
     Undecided,
-    /// Numbers are missing, or the statement is about the numbers of the study.
+    /// Numbers are missing, or the statement is about the study itself.
     NotTestable,
 }
 
@@ -53,15 +55,15 @@ pub enum Verdict {
 pub struct Decision {
     /// Verdict.
     pub verdict: Verdict,
-    /// Share of the draws in which the statement holds; `None` if it cannot be tested.
+    /// Fraction of the draws in which the statement holds; `None` if it cannot be tested.
     pub share: Option<f64>,
     /// Result for the means, with the deciding numbers.
     pub judgment: Judgment,
-    /// Levels that the statement includes and that were not measured.
+    /// Levels that the statement names and that were not measured, by coordinate.
     pub missing: Location,
 }
 
-/// Statement before the number of tested statements is known.
+/// Result of a statement that does not depend on the number of tested statements.
 struct Draft {
     judgment: Judgment,
     missing: Location,
@@ -69,13 +71,13 @@ struct Draft {
     draws: Option<(u32, u32)>,
 }
 
-/// Decides statements about measured numbers; results are in the order of the statements. `layout`
-/// is that of the study; its deviations and number of runs are not used.
+/// Decides statements about measured numbers, in the order of the statements. `layout` is that of
+/// the study; its deviations, number of runs, and locations are not used.
 pub fn measured(cells: &[Measured], layout: &Layout, statements: &[Statement]) -> Vec<Decision> {
     let layout = &Layout { deviation: None, runs: None, place: Vec::new(), ..layout.clone() };
     let mut tables = Tables::default();
     let printed = printed(cells);
-    // Statements that cannot be tested are known without draws.
+    // The number of tested statements is needed first, and it does not depend on the draws.
     let tested = statements.iter().filter(|one| prepared(&printed, cells, layout, one).is_ok());
     let family = u32::try_from(tested.count()).unwrap_or(u32::MAX).max(1);
     let most = (f64::from(DRAWS) * FAMILY_ERROR / f64::from(family)).floor();
@@ -96,7 +98,7 @@ pub fn measured(cells: &[Measured], layout: &Layout, statements: &[Statement]) -
     statements.iter().map(draft).map(decided).collect()
 }
 
-/// The means as cells.
+/// Cells that contain the means.
 fn printed(cells: &[Measured]) -> Vec<Cell> {
     let cell = |own: &Measured| Cell {
         at: own.at.clone(),
@@ -106,14 +108,14 @@ fn printed(cells: &[Measured]) -> Vec<Cell> {
     cells.iter().map(cell).collect()
 }
 
-/// Statement with the cells of each part.
+/// Statement that can be tested, with the cells of each part.
 struct Ready {
     parts: Vec<(Part, Vec<usize>)>,
     judgment: Judgment,
     missing: Location,
 }
 
-/// Prepares a statement; a [`Draft`] with the reason if it cannot be tested.
+/// Prepares a statement for testing. If it cannot be tested, returns a [`Draft`] with the reason.
 fn prepared(
     printed: &[Cell],
     cells: &[Measured],
@@ -147,8 +149,9 @@ fn prepared(
     }
 }
 
-/// Parts without levels that were not measured, and these levels by coordinate. A coordinate of
-/// which no level was measured is kept, so that the part cannot be tested.
+/// Parts of a statement without the levels that were not measured, and these levels by coordinate.
+/// If no level of a coordinate was measured, all its levels are kept, so that the part cannot be
+/// tested.
 fn measured_levels(cells: &[Cell], statement: &Statement) -> (Vec<Part>, Location) {
     let known = |axis: &str, level: &str| {
         cells.iter().any(|cell| cell.at.get(axis).is_some_and(|own| own == level))
@@ -171,7 +174,7 @@ fn measured_levels(cells: &[Cell], statement: &Statement) -> (Vec<Part>, Locatio
     (parts, missing)
 }
 
-/// Reason why a claim says nothing about other measurements.
+/// Reason that a claim applies only to the numbers of the study.
 fn own_numbers(claim: &Claim) -> Option<&'static str> {
     match claim {
         Claim::Quoted { .. } => Some("it quotes a number of the study"),
@@ -189,7 +192,8 @@ fn own_numbers(claim: &Claim) -> Option<&'static str> {
     }
 }
 
-/// Checks a statement on draws, at most [`DRAWS`]; fewer if it can no longer be decided.
+/// Checks a statement on at most [`DRAWS`] draws. Stops early if the statement is already
+/// undecided.
 fn draft_of(
     ready: Ready,
     cells: &[Measured],
@@ -235,7 +239,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// Index of the quantiles of these degrees of freedom, at least 1.
+    /// Index of the quantiles for these degrees of freedom, at least 1.
     fn of(&mut self, freedom: u32) -> usize {
         if let Some(at) = self.quantiles.iter().position(|(own, _)| *own == freedom) {
             return at;

@@ -1,20 +1,21 @@
 //! Syntax of printed numbers, and possible values of malformed ones.
 //!
-//! A well-formed number has an optional sign, digits (without separators or in groups of three
-//! separated by commas), and at most one decimal point followed by digits; or it is a number with
-//! an exponent. Texts with points as thousands separators and a decimal comma are read accordingly
-//! and reported. In addition, numbers are compared with the style of their neighbors: thousands
-//! separators, and the number of decimal places.
+//! A well-formed number has an optional sign, digits, and at most one decimal point followed by
+//! digits. The digits have no separators, or commas between groups of three. A number with an
+//! exponent is also well-formed. Texts with points between thousands and a decimal comma are read
+//! accordingly and reported. In addition, numbers are compared with the style of their neighbors:
+//! thousands separators and the number of decimal places.
 
-/// Fraction of the numbers of a column that determines its style.
+/// Fraction of the numbers of a column that must agree to determine its style.
 const USUAL: f64 = 0.95;
 
 /// Style of the numbers of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Decimal places, if equal for almost all numbers and at least one.
+    /// Number of decimal places, if almost all numbers have the same number, at least one.
     pub decimals: Option<usize>,
-    /// True if almost all numbers from 1000 up have thousands separators.
+    /// True if almost all numbers of at least four digits before the decimal point have thousands
+    /// separators.
     pub grouped: bool,
     /// True if more numbers require a decimal comma or points between thousands than require a
     /// decimal point or commas between thousands.
@@ -26,7 +27,7 @@ pub struct Style {
 pub enum Fault {
     /// Not a number.
     NotANumber,
-    /// No thousands separator, although the neighbors have one.
+    /// No thousands separator, although the neighboring numbers have one.
     NoSeparator,
     /// A group of thousands does not have three digits.
     Group {
@@ -37,9 +38,9 @@ pub enum Fault {
     CommaForPoint,
     /// Point instead of a thousands separator.
     PointForComma,
-    /// Unusual number of decimal places.
+    /// Number of decimal places that differs from that of the neighbors.
     Decimals {
-        /// Decimal places of the text.
+        /// Decimal places of this text.
         found: usize,
         /// Decimal places of the neighbors.
         usual: usize,
@@ -88,12 +89,14 @@ impl Groups<'_> {
         &self.digits[..self.digits.len() - usize::from(self.has_point())]
     }
 
-    /// Decimal places if the last separator is the decimal one, comma or point.
+    /// Number of digits in the last group: the decimal places if the last separator is a decimal
+    /// comma or point.
     fn last(&self) -> usize {
         self.digits[self.digits.len() - 1].len()
     }
 
-    /// True if all separators before the last are this one, with groups of three between them.
+    /// True if all separators except the last one are this one, with groups of three digits between
+    /// them.
     fn thousands(&self, separator: char) -> bool {
         let count = self.separators.len().saturating_sub(1);
         self.separators[..count].iter().all(|own| *own == separator)
@@ -101,7 +104,8 @@ impl Groups<'_> {
             && self.digits[1..=count].iter().all(|group| group.len() == 3)
     }
 
-    /// True if points separate thousands before a decimal comma, or several points do without one.
+    /// True if points separate thousands before a decimal comma, or if several points separate
+    /// thousands without a decimal comma.
     fn foreign(&self) -> bool {
         self.thousands('.')
             && match &self.separators[..] {
@@ -111,8 +115,8 @@ impl Groups<'_> {
             }
     }
 
-    /// Style that the text requires: `Some(true)` if a comma cannot be a thousands separator,
-    /// `Some(false)` if a point cannot.
+    /// Style that the text requires: `Some(true)` if a comma must be the decimal separator,
+    /// `Some(false)` if a point must be. `None` if the text allows both.
     fn comma(&self) -> Option<bool> {
         match &self.separators[..] {
             [','] if !matches!(self.last(), 0 | 3) => Some(true),
@@ -129,7 +133,7 @@ impl Groups<'_> {
     }
 }
 
-/// Style of the given texts; those that are not numbers do not count.
+/// Style of the given texts. Texts that are not numbers are ignored.
 pub fn style<'a>(texts: impl Iterator<Item = &'a str>) -> Style {
     let (mut places, mut all) = (std::collections::BTreeMap::new(), 0_u32);
     let (mut thousands, mut grouped) = (0_u32, 0_u32);
@@ -154,7 +158,7 @@ pub fn style<'a>(texts: impl Iterator<Item = &'a str>) -> Style {
     }
 }
 
-/// Reads a text in the style of its neighbors. Surrounding space is accepted.
+/// Reads a text in the style of its neighbors. Surrounding white space is ignored.
 pub fn read(text: &str, style: &Style) -> Reading {
     let text = text.trim();
     let Some(groups) = split(text) else { return scientific(text) };
@@ -193,9 +197,9 @@ pub fn read(text: &str, style: &Style) -> Reading {
     Reading { faults, candidates }
 }
 
-/// Reads a text with points between thousands, or with a decimal comma, or, among such texts, an
-/// ambiguous one. The reading of the other style comes second, unless the text and its neighbors
-/// require this one.
+/// Reads a text with points between thousands or with a decimal comma, or an ambiguous text among
+/// such neighbors. The second candidate is the reading in the other style, unless the text and its
+/// neighbors require the first one.
 fn foreign(groups: &Groups<'_>, style: &Style) -> Reading {
     let all = groups.digits.concat();
     let of = |places| value(&all, places, groups.negative);
@@ -203,7 +207,7 @@ fn foreign(groups: &Groups<'_>, style: &Style) -> Reading {
     let points = groups.separators.contains(&'.');
     let whole = !comma && points && groups.last() == 3 && groups.thousands('.');
     if !comma && !whole {
-        // A decimal point, regardless of the neighbors.
+        // The point is a decimal point, regardless of the neighbors.
         return Reading { faults: Vec::new(), candidates: of(groups.last()).into_iter().collect() };
     }
     let mut faults = Vec::new();
@@ -216,7 +220,8 @@ fn foreign(groups: &Groups<'_>, style: &Style) -> Reading {
     let own = of(if comma { groups.last() } else { 0 });
     let other = of(if comma { 0 } else { groups.last() });
     let certain = style.comma && groups.comma() == Some(true);
-    // If neighbors have a point with the same number of places, the last of several points is one.
+    // If the neighbors have a decimal point with the same number of places, the last of several
+    // points is a decimal point.
     let swapped = !comma && !style.comma && style.decimals == Some(groups.last());
     let both = if swapped { [other, own] } else { [own, other.filter(|_| !certain)] };
     Reading { faults, candidates: both.into_iter().flatten().collect() }
@@ -232,11 +237,12 @@ fn scientific(text: &str) -> Reading {
     }
 }
 
-/// All printed digits in order, with a decimal comma if possible, and with the usual number of
-/// decimal places; then, if a group has one digit too many, without each of its digits.
+/// Possible values of a malformed number, most likely first: all digits in order, with a decimal
+/// comma if possible, and with the usual number of decimal places. If a group has one digit too
+/// many, the values without each of its digits follow.
 fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault]) -> Vec<f64> {
     let own = if comma { groups.digits[groups.digits.len() - 1].len() } else { groups.decimals() };
-    // A text whose only error is its number of places keeps its point.
+    // The decimal point is moved only if a group has the wrong number of digits.
     let moved = faults.iter().any(|fault| matches!(fault, Fault::Group { .. }));
     let places = if moved { style.decimals.unwrap_or(own) } else { own };
     let mut values = Vec::new();
@@ -248,8 +254,8 @@ fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault])
         }
     };
     let all = groups.digits.concat();
-    // A last comma that does not precede a group of thousands may be a decimal one. Before four
-    // digits, one digit too many is as likely.
+    // A last comma that is not followed by three digits may be a decimal comma. With four digits,
+    // one digit too many is more likely, so the decimal comma is tried last.
     let last = groups.separators.last() == Some(&',') && groups.last() > 0 && groups.last() != 3;
     let last = last && groups.separators.iter().all(|own| *own == ',');
     if last && groups.last() != 4 {
@@ -272,7 +278,8 @@ fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault])
     values
 }
 
-/// Inserts a decimal point before the last `places` digits.
+/// Value of digits with a decimal point before the last `places` digits; `None` if there are fewer
+/// digits.
 fn value(digits: &str, places: usize, negative: bool) -> Option<f64> {
     let whole = digits.len().checked_sub(places)?;
     let text =
@@ -280,7 +287,7 @@ fn value(digits: &str, places: usize, negative: bool) -> Option<f64> {
     text.parse::<f64>().ok().filter(|value| value.is_finite())
 }
 
-/// Decimal places of a text that is a number without exponent.
+/// Decimal places of a text; 0 if it is not a number or has an exponent.
 pub(super) fn places(text: &str) -> usize {
     split(text.trim()).map_or(0, |groups| groups.decimals())
 }

@@ -7,7 +7,7 @@ use super::{
     number::{self, Reading, Style},
 };
 
-/// Maximum number of combinations of a grid that is checked for missing cells.
+/// Maximum number of combinations of levels up to which missing cells are searched.
 const GRID: usize = 1_000_000;
 
 /// Cells with their readings.
@@ -19,12 +19,13 @@ pub(super) struct Printed<'a> {
     /// Cells of the same quantity in input order; quantities in the order of their first cell.
     pub(super) things: Vec<Vec<usize>>,
     pub(super) malformed: Vec<Finding>,
-    /// Ambiguous cells with their other readings: no value was given, and no other cell prints one
-    /// of the readings.
+    /// Malformed cells with several possible values, with all values but the assumed one. No value
+    /// was given for these cells, and no well-formed cell of the same quantity confirms one of the
+    /// readings.
     pub(super) ambiguous: BTreeMap<usize, Vec<f64>>,
     /// Style of each statistic, by its level.
     pub(super) styles: BTreeMap<&'a str, Style>,
-    /// Decimal places of each statistic, and the step between neighboring numbers.
+    /// Decimal places of each statistic, and the step between neighboring numbers, by its level.
     pub(super) scales: BTreeMap<&'a str, (usize, f64)>,
 }
 
@@ -55,7 +56,7 @@ impl<'a> Printed<'a> {
         printed
     }
 
-    /// Reads every text and reports malformed ones in the order of the cells.
+    /// Reads all texts and reports malformed ones, in the order of the cells.
     fn read(&mut self) {
         let reading = |cell: &Cell| {
             let style = self.styles[statistic(self.layout, cell)];
@@ -95,13 +96,13 @@ impl<'a> Printed<'a> {
         }
     }
 
-    /// Statistic of a cell; empty without one.
+    /// Statistic of a cell; empty if the layout has none.
     pub(super) fn statistic(&self, cell: usize) -> &'a str {
         statistic(self.layout, &self.cells[cell])
     }
 
-    /// Step between a number and its neighbors: that of its statistic if all have the same number
-    /// of decimal places, else a unit of its last place.
+    /// Step between a number and its neighbors: that of the statistic if almost all of its numbers
+    /// have the same number of decimal places, else a unit of the last place of this number.
     pub(super) fn step(&self, cell: usize) -> f64 {
         let statistic = self.statistic(cell);
         match self.styles[statistic].decimals {
@@ -113,19 +114,19 @@ impl<'a> Printed<'a> {
         }
     }
 
-    /// First cell with a value of each quantity.
+    /// First cell of each quantity, if it has a value.
     pub(super) fn firsts(&self) -> Vec<usize> {
         let first = self.things.iter().map(|thing| thing[0]);
         first.filter(|cell| self.values[*cell].is_some()).collect()
     }
 
-    /// Levels of a cell at these coordinates; a missing coordinate is an empty level.
+    /// Levels of a cell at these coordinates. The level of a missing coordinate is empty.
     pub(super) fn levels(&self, cell: usize, coordinates: &[String]) -> Vec<&'a str> {
         let at = &self.cells[cell].at;
         coordinates.iter().map(|name| at.get(name).map_or("", String::as_str)).collect()
     }
 
-    /// Quantity of a cell without its statistic.
+    /// Coordinates of the quantity of a cell without its statistic.
     pub(super) fn thing(&self, cell: usize) -> Vec<(&'a str, &'a str)> {
         let statistic = self.layout.statistic.as_deref();
         let mut identity = identity(self.layout, &self.cells[cell]);
@@ -133,10 +134,11 @@ impl<'a> Printed<'a> {
         identity
     }
 
-    /// Combinations of all levels that no cell has. If two levels never meet, for example because a
-    /// filesystem was not measured in one edition, this is reported once, by these two. Nothing is
-    /// reported if more than a quarter of the combinations are missing, because the table is then
-    /// not a grid, nor beyond a million combinations.
+    /// Combinations of levels that no cell has. If two levels never occur together, for example
+    /// because a filesystem was not measured in one edition, the pair is reported once instead of
+    /// all its combinations. Nothing is reported if more than a quarter of the combinations are
+    /// missing, because the table is then not a grid, or if there are more than a million
+    /// combinations.
     pub(super) fn missing_cells(&self) -> Vec<Location> {
         let mut axes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -197,7 +199,7 @@ fn meetings<'b>(
     at.iter().enumerate().flat_map(pairs).collect::<Vec<_>>().into_iter()
 }
 
-/// Level of the statistic; empty without one.
+/// Level of the statistic of a cell; empty if the layout has none.
 fn statistic<'a>(layout: &Layout, cell: &'a Cell) -> &'a str {
     let name = layout.statistic.as_ref();
     name.and_then(|name| cell.at.get(name)).map_or("", String::as_str)

@@ -22,7 +22,7 @@ impl Ranks {
         Self { levels, better }
     }
 
-    /// Factor by which the first is better than the second.
+    /// Factor by which the first level is better than the second.
     fn ratio(&self, one: &Level, other: &Level) -> f64 {
         match self.better {
             Better::Higher | Better::Neither => one.estimate.value / other.estimate.value,
@@ -38,8 +38,8 @@ impl Ranks {
         Fact::Ranked(listed(&self.levels))
     }
 
-    /// Checks that each upper level is better than each lower one by at least a margin. The
-    /// deciding pairs are the closest ones, or all that contradict.
+    /// Checks that each upper level is better than each lower level by at least the factor
+    /// `margin`. All pairs are deciding if the claim holds, else the pairs that contradict it.
     fn apart(&self, upper: &[Level], lower: &[Level], margin: f64) -> Answer {
         let pairs = upper.iter().flat_map(|one| lower.iter().map(move |other| (one, other)));
         let leads = |(one, other): &(&Level, &Level)| {

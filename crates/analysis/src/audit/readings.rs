@@ -1,13 +1,14 @@
-//! Statements about cells with several readings.
+//! Statements about cells that can be read in several ways.
 
 use super::{Judged, Part, Ruling, judge::Judge};
 
-/// Maximum number of combinations of readings that are tried. Beyond it, each cell's readings are
-/// tried alone, and the second, third, and so on of all cells together.
+/// Maximum number of combinations of readings that are tried. If there are more, only one cell at a
+/// time, or all cells together, are read in another way.
 const COMBINATIONS: usize = 64;
 
 impl Judge<'_> {
-    /// Checks a part with each reading of its cells. If the results differ, it cannot be tested.
+    /// Checks a part with each combination of readings of its cells. The part cannot be tested if
+    /// the results differ.
     pub(super) fn under_each_reading(&mut self, part: &Part) -> Judged {
         let likeliest = self.part(part);
         let cells = match self.about(part) {
@@ -43,7 +44,8 @@ impl Judge<'_> {
     }
 }
 
-/// Readings other than the most likely ones, for one cell or several; single cells first.
+/// Combinations of readings that differ from the most likely ones, for one cell or several; single
+/// cells first.
 fn combinations(several: &[(usize, &[f64])]) -> Vec<Vec<(usize, f64)>> {
     let of = |(cell, others): &(usize, &[f64])| {
         others.iter().map(|other| vec![(*cell, *other)]).collect::<Vec<_>>()

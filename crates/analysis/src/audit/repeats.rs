@@ -1,4 +1,4 @@
-//! Conflicting values of one quantity, and duplicate values of two.
+//! Conflicting values of one quantity, and equal values of two quantities.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use statrs::distribution::{DiscreteCDF, Poisson};
 
 use super::{CHANCE, Cause, Chance, Finding, digits, printed::Printed};
 
-/// Minimum value in steps: shorter numbers (below four digits) repeat by chance.
+/// Minimum value in steps: smaller numbers (fewer than four digits) are equal by chance.
 const STEPS: f64 = 1000.0;
-/// Relative difference below which values are near each other.
+/// Relative difference up to which two values are near each other.
 const NEAR: f64 = 0.01;
 
-/// Duplicate values and their probability.
+/// Duplicate values, and the probabilities that they are due to chance.
 pub(super) struct Duplicates {
     pub(super) found: Vec<Finding>,
     pub(super) chances: Vec<Chance>,
@@ -20,7 +20,7 @@ pub(super) struct Duplicates {
 /// Cells of one statistic with the same value, in input order.
 type Equal = Vec<usize>;
 
-/// Finds the duplicate values for every set of coordinates of the layout.
+/// Finds duplicate values for every set of coordinates in [`super::Layout::repeats`].
 pub(super) fn find(printed: &Printed<'_>) -> Duplicates {
     let mut repeats = Duplicates { found: Vec::new(), chances: Vec::new() };
     let mut tests = Vec::new();
@@ -63,7 +63,8 @@ pub(super) fn find(printed: &Printed<'_>) -> Duplicates {
         | Finding::Granular { .. } => (usize::MAX, 0),
     };
     repeats.found.sort_by_key(first);
-    // Two cells with several common sets of coordinates are reported once, under the first set.
+    // Two cells that have several sets of coordinates in common are reported once, under the first
+    // set.
     repeats.found.dedup_by_key(|finding| first(finding));
     repeats
 }
@@ -77,15 +78,15 @@ fn pair<'a>(printed: &Printed<'a>, of: &Finding) -> Option<(Thing<'a>, Thing<'a>
     Some((one, other, printed.statistic(*first)))
 }
 
-/// Test for duplicate values of one statistic among cells with one common set of coordinates.
+/// Test for duplicate values of one statistic among cells that agree in one set of coordinates.
 struct Test {
-    /// Counts; the probability is not adjusted yet.
+    /// Counts, and the p-value before the adjustment.
     chance: Chance,
     /// Pairs to report if chance is an unlikely cause.
     pairs: Vec<Finding>,
 }
 
-/// Duplicate values of one statistic among cells with one common set of coordinates.
+/// Tests for duplicate values of one statistic among cells that agree in one set of coordinates.
 fn one(printed: &Printed<'_>, shared: usize, statistic: &str) -> Test {
     let coordinates = &printed.layout.repeats[shared];
     let of = |cell: &usize| printed.statistic(*cell) == statistic;
@@ -118,12 +119,12 @@ fn one(printed: &Printed<'_>, shared: usize, statistic: &str) -> Test {
     let apart = (all.0 - sharing.0, all.1 - sharing.1);
     let of_apart = apart.0 as f64 / apart.1.max(1) as f64 * sharing.1 as f64;
     let expected = by_row.into_values().map(by_chance).sum::<f64>().max(of_apart);
-    // A value that occurs in m cells has one cause, not one for each of its m (m - 1) / 2 pairs.
+    // Equal values in m cells have one cause, not one for each of their m (m - 1) / 2 pairs.
     let repeated = in_rows.iter().filter(|(_, equal)| equal.len() > 1);
     let values = repeated.map(|((bits, _), _)| bits).collect::<BTreeSet<_>>().len() as u64;
     let p = beyond(values, expected);
-    // Each later cell is compared with the first one, so a value that occurs everywhere yields no
-    // more findings than cells.
+    // Each later cell is compared only with the first one, so a value that occurs in many cells has
+    // fewer findings than cells.
     let held = |equal: &Equal| {
         let first = equal[0];
         let pair = move |second| Finding::Duplicated { first, second, shared, whole: false };
@@ -138,9 +139,9 @@ fn pairs(n: u64) -> u64 {
     n * n.saturating_sub(1) / 2
 }
 
-/// Expected number of equal pairs if values that are near each other were uniform within that
-/// distance d: values come with their steps, and a near pair, unless it is equal, can have 2 d /
-/// step + 1 differences.
+/// Expected number of equal pairs by chance. `values` are values with their steps. The difference
+/// of two near values is assumed to be uniform between -d and d, with d of 1 % of the value. It is
+/// one of 2 d / step + 1 multiples of the step, and the values are equal for one of these.
 fn by_chance(mut values: Vec<(f64, f64)>) -> f64 {
     values.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let (mut above, mut beyond) = (0, 0);
@@ -155,18 +156,19 @@ fn by_chance(mut values: Vec<(f64, f64)>) -> f64 {
     expected
 }
 
-/// Probability of at least this many repeated values given the expected number of equal pairs
-/// (Poisson). At most as many values as pairs can repeat, so it is not too small.
+/// Probability of at least `equal` repeated values, given the expected number of equal pairs
+/// (Poisson). It is not too small, because there are at most as many repeated values as equal
+/// pairs.
 fn beyond(equal: u64, expected: f64) -> f64 {
     match (equal, Poisson::new(expected)) {
         (0, _) => 1.0,
-        // Without a near pair, no pair would be equal.
+        // Without near pairs, no equal pair is expected.
         (_, Err(_)) => 0.0,
         (_, Ok(chance)) => chance.sf(equal - 1).clamp(0.0, 1.0),
     }
 }
 
-/// Quantities printed more than once with values that differ from the first.
+/// Quantities that are printed several times, with values that differ from the first one.
 pub(super) fn differing(printed: &Printed<'_>, repeats: &[Finding]) -> Vec<Finding> {
     let mut copies: BTreeMap<usize, usize> = BTreeMap::new();
     for repeat in repeats {

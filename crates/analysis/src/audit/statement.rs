@@ -1,4 +1,4 @@
-//! Statements about tables as data, and their results.
+//! Statements about tables, given as data, and their results.
 
 use model::metric::Better;
 
@@ -20,19 +20,19 @@ pub struct Statement {
 pub struct Part {
     /// Claim.
     pub claim: Claim,
-    /// Cells covered. Defaults to the mean if no statistic is named, and to the first location of
-    /// each quantity.
+    /// Filter of the cells that the claim is about. Without a statistic, it selects the means.
+    /// Without a location, it selects the first cell of each quantity.
     pub about: Filter,
-    /// Coordinates for whose combinations of levels the claim is checked separately. Cells are
-    /// combined over all others.
+    /// Coordinates: the claim is checked separately for each combination of their levels. Cells are
+    /// combined over all other coordinates.
     pub each: Vec<String>,
-    /// Method of combining cells.
+    /// Method of combining several cells.
     pub by: By,
-    /// Locations at which it has to hold.
+    /// Locations at which the claim must hold.
     pub need: Need,
-    /// True if the opposite is claimed.
+    /// True if the opposite of the claim is stated.
     pub not: bool,
-    /// Direction; `None` for that of the layout.
+    /// Direction of the numbers; `None` for that of the layout.
     pub better: Option<Better>,
 }
 
@@ -45,12 +45,13 @@ pub enum By {
     Sum,
 }
 
-/// Locations at which a part has to hold.
+/// Locations at which a part must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// All; if it holds only at some, it holds in part.
+    /// All. If the claim holds only at some locations, the part holds in part.
     All,
-    /// All without exception; a single one contradicts it.
+    /// All without exception. A single location at which the claim does not hold contradicts the
+    /// part.
     Every,
     /// More than half.
     Most,
@@ -93,17 +94,17 @@ pub enum ChangeKind {
     Worsens,
 }
 
-/// Claim. Ratios between levels are oriented: 2 means twice as good.
+/// Claim about levels of an axis. Ratios between levels are oriented: 2 means twice as good.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
-    /// These levels, in any order, are the best or the worst of an axis; a tie with another level
-    /// is not a lead.
+    /// These levels, in any order, are the best or the worst of an axis. A tie with another level
+    /// contradicts the claim.
     Extreme {
         /// Axis.
         axis: String,
         /// Levels.
         levels: Vec<String>,
-        /// End.
+        /// End of the ranking.
         end: End,
         /// Minimum ratio to the next level.
         margin: f64,
@@ -114,7 +115,8 @@ pub enum Claim {
         axis: String,
         /// Levels: best first, or worst first if `from` is the worst.
         levels: Vec<String>,
-        /// End before which there is no other level; `None` if others may be anywhere.
+        /// End of the ranking at which these levels are; `None` if other levels may be before and
+        /// after them.
         from: Option<End>,
     },
     /// One level is better than another by a factor.
@@ -152,8 +154,8 @@ pub enum Claim {
     },
     /// The number changes in one direction at every step of the axis.
     Monotone {
-        /// Axis; its levels in the order of their numbers, or in input order if one is not a
-        /// number.
+        /// Axis. Its levels are in the order of their numbers, or in input order if one of them is
+        /// not a number.
         axis: String,
         /// True for upwards.
         rises: bool,
@@ -165,16 +167,16 @@ pub enum Claim {
         /// Largest spread, (largest - smallest) / smallest.
         within: f64,
     },
-    /// Levels have approximately the same number.
+    /// These levels have approximately the same number.
     Equal {
         /// Axis.
         axis: String,
-        /// Levels; all if empty.
+        /// Levels; empty for all levels of the axis.
         levels: Vec<String>,
         /// Largest spread, (largest - smallest) / smallest.
         within: f64,
     },
-    /// All of some levels are better than all of some others.
+    /// Each of some levels is better than each of some other levels.
     Above {
         /// Axis.
         axis: String,
@@ -196,18 +198,18 @@ pub enum Claim {
         /// Second level of the other axis.
         to: String,
     },
-    /// Number that the text quotes for cells.
+    /// The text quotes a number for cells.
     Quoted {
         /// Number.
         value: f64,
-        /// Largest relative error.
+        /// Largest relative error of the quoted number.
         within: f64,
     },
-    /// Number of levels of an axis.
+    /// The text states a number of combinations of levels.
     Count {
-        /// Axes; numbers of levels are multiplied.
+        /// Axes, whose numbers of levels are multiplied.
         axes: Vec<String>,
-        /// Number per combination.
+        /// Factor by which the product is multiplied.
         times: u64,
         /// Number in the text.
         value: u64,
@@ -217,13 +219,13 @@ pub enum Claim {
 /// Result of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// The cells confirm it.
+    /// The cells confirm the statement.
     Holds,
-    /// It holds for some locations or some parts.
+    /// The statement holds for some locations or some parts.
     InPart,
-    /// The cells contradict it.
+    /// The cells contradict the statement.
     Contradicted,
-    /// Cells are missing or doubtful, or the result depends on their reading.
+    /// Cells are missing or doubtful, or the result depends on the reading of a text.
     NotTestable,
 }
 
@@ -254,14 +256,14 @@ pub struct Judged {
 pub struct LocationResult {
     /// Levels of [`Part::each`].
     pub at: Location,
-    /// True if it holds here; `None` if the contradicting cells duplicate those of another
-    /// quantity.
+    /// True if the claim holds here. `None` if it does not hold and the deciding cells duplicate
+    /// those of another quantity.
     pub holds: Option<bool>,
     /// Deciding numbers.
     pub fact: Fact,
-    /// Welch's two-sided p-value of the deciding difference: the least significant one if the claim
-    /// holds, the most significant one against it otherwise. `None` without deviations and numbers
-    /// of runs. Not adjusted for multiple comparisons.
+    /// Welch's two-sided p-value of the deciding difference. If the claim holds, the largest
+    /// p-value of all deciding differences, else the smallest. `None` without deviations and
+    /// numbers of runs. Not adjusted for multiple comparisons.
     pub p: Option<f64>,
 }
 
@@ -278,7 +280,8 @@ pub enum Fact {
     Steps(Vec<(String, f64)>),
     /// Relative gain of each level, largest first.
     Gains(Vec<(String, f64)>),
-    /// Number of the cells, and a cell that prints the quoted one instead.
+    /// Number of the cells, and another cell that prints the quoted number if the claim does not
+    /// hold.
     Number(f64, Option<usize>),
     /// Number of levels.
     Count(u64),
@@ -288,9 +291,9 @@ pub enum Fact {
 pub const NOISE: f64 = 0.05;
 
 impl Judged {
-    /// True if the deciding difference is within noise: for a part that holds, at some location;
-    /// for one that does not hold everywhere, at every location that contradicts it. `None` if
-    /// unknown.
+    /// True if the deciding difference is within noise. For a part that holds, this is the case at
+    /// one location at least; for a part that does not hold everywhere, at every location that
+    /// contradicts it. `None` if unknown.
     pub fn within_noise(&self) -> Option<bool> {
         let of = |held: bool| {
             let places = self.places.iter().filter(move |place| place.holds == Some(held));
