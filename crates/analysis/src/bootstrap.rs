@@ -1,13 +1,13 @@
-//! Block bootstrap: variation of a statistic if the run were repeated.
+//! Block bootstrap: estimates how much a statistic would vary if the run were repeated.
 //!
-//! Input is the levels of a [`Sweep`] or lists of repetitions; each draw is a weight per
-//! repetition, the number of times it is in the resample. Blocks are drawn with replacement and
-//! taken whole, which keeps the common effect of a block on its trials (Davison and Hinkley,
-//! "Bootstrap Methods and their Application", 1997, section 3.8). Without blocks, the repetitions
-//! of each level are drawn separately.
+//! Input is the levels of a [`Sweep`] or lists of repetitions. Each resample is a weight per
+//! repetition: the number of times the repetition is in the resample. Blocks are drawn with
+//! replacement, with all their repetitions, which keeps the common effect of a block on its trials
+//! (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8). Without
+//! blocks, the repetitions of each level are drawn separately.
 //!
-//! A resample in which a level has no repetition is drawn again. That is rare, because resampling
-//! requires as many blocks per level as an interval of a median needs.
+//! A resample in which a level has no repetition is drawn again. This is rare, because resampling
+//! requires at least as many blocks per level as the confidence interval of a median.
 
 pub(crate) mod halves;
 pub(crate) mod paired;
@@ -28,8 +28,8 @@ pub(crate) type Weights = Vec<Vec<u32>>;
 
 /// Draws resamples of one or more sweeps together.
 pub(crate) struct Resampler {
-    /// Exchangeable units: all blocks, or the repetitions of one level. A unit lists the level and
-    /// repetition of its values.
+    /// Strata of units: one stratum with the blocks of each run, and one with the repetitions of
+    /// each list without blocks. A unit contains the list and the index of each of its repetitions.
     strata: Vec<Vec<Vec<(usize, usize)>>>,
     weights: Weights,
     least: u32,
@@ -37,8 +37,8 @@ pub(crate) struct Resampler {
 }
 
 impl Resampler {
-    /// Resampler for the levels of all sweeps in sequence; blocks of the same number are the same
-    /// block.
+    /// Resampler for the levels of all sweeps in sequence. Blocks of the same number are the same
+    /// block, in all sweeps.
     ///
     /// # Errors
     /// [`NotEstimable::Repetitions`] if a level has too few blocks (or repetitions, if blocks are
@@ -57,13 +57,13 @@ impl Resampler {
         Self::of_lists(lists.iter().map(|(list, blocked)| (list.as_slice(), run(*blocked))), seed)
     }
 
-    /// Resampler for lists of repetitions, each with the run of its blocks, or `None` if they are
-    /// unknown or ignored; weights are in the given order. Blocks of the same run and number are
-    /// the same block. The blocks of each run are drawn among themselves, so that a resample has as
-    /// many of each run as the data.
+    /// Resampler for lists of repetitions, each with the run of its blocks; `None` if the blocks
+    /// are unknown or ignored. Weights are in the given order. Blocks of the same run and number
+    /// are the same block. The blocks of each run are drawn separately, so that a resample has as
+    /// many blocks of each run as the data.
     ///
     /// # Errors
-    /// As [`Resampler::new`], for a list.
+    /// As [`Resampler::new`], for lists instead of levels.
     pub(crate) fn of_lists<'a>(
         lists: impl Iterator<Item = (&'a [Repetition], Option<u8>)>,
         seed: u64,
@@ -103,7 +103,7 @@ impl Resampler {
         self.least
     }
 
-    /// Passes [`RESAMPLES`] draws to a function, one after the other.
+    /// Calls a function with each of [`RESAMPLES`] resamples.
     pub(crate) fn each(mut self, mut see: impl FnMut(&Weights)) {
         for _ in 0..RESAMPLES {
             self.draw();
@@ -127,18 +127,18 @@ impl Resampler {
 }
 
 /// Interval between symmetric percentiles, for statistics made of medians. The values are in any
-/// order; at least one.
+/// order; at least one is required.
 pub(crate) fn percentile_interval(values: Vec<f64>) -> Interval {
     between(values, (1.0 - LEVEL) / 2.0)
 }
 
-/// Interval between wider percentiles, for statistics that depend on every value, such as slopes.
-/// With n blocks the spread of resamples is too small by sqrt((n - 1) / n), and the normal tail has
-/// to be Student's: percentiles at Φ(-sqrt(n / (n - 1)) t(n - 1, 97.5 %)) (Hesterberg, "What
-/// Teachers Should Know About the Bootstrap", The American Statistician 69, 2015, "expanded
-/// percentile").
+/// Interval between more extreme percentiles, for statistics that depend on every value, such as
+/// slopes. With n blocks, the spread of resamples is too small by sqrt((n - 1) / n), and Student's
+/// distribution applies instead of the normal one. The percentiles are at
+/// Φ(-sqrt(n / (n - 1)) t(n - 1, 97.5 %)) (Hesterberg, "What Teachers Should Know About the
+/// Bootstrap", The American Statistician 69, 2015, "expanded percentile").
 pub(crate) fn expanded_interval(values: Vec<f64>, blocks: u32) -> Interval {
-    /// These fractions for 6 to 40 blocks; for more, the value for 40 is conservative. From
+    /// Lower percentiles for 6 to 40 blocks; for more blocks, the last value is conservative. From
     /// `scipy.stats`: `norm.cdf(-(n / (n - 1)) ** 0.5 * t.ppf(0.975, n - 1))`.
     const TAILS: [f64; 35] = [
         0.00243, 0.00411, 0.00574, 0.00722, 0.00855, 0.00972, 0.01076, 0.01167, 0.01248, 0.01321,
@@ -174,8 +174,8 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] * (1.0 - part) + sorted[above] * part
 }
 
-/// Median of ascending weighted values of the given total weight, continued after part of the lower
-/// half was passed.
+/// Median of ascending weighted values with the given total weight. Values of weight `passed`, at
+/// most the lower half, are before the first value of the iterator.
 pub(crate) fn weighted_median(
     sorted: impl Iterator<Item = (f64, u32)>,
     mut passed: u64,

@@ -1,32 +1,36 @@
 //! Comparison of two cells: ratio, confidence interval, and verdict.
 //!
-//! Input is two lists of positive values of one metric. The [`Comparison`] is oriented so that a
-//! ratio above 1 means "the second is better", for metrics of either direction. Values are not
-//! aligned by block: random order keeps the test valid, and drift only makes it conservative.
+//! Input is two lists of positive values of one metric. In a [`Comparison`], a ratio above 1 means
+//! "the second is better", for metrics of either direction. Values are not aligned by block: random
+//! order keeps the test valid, and drift only makes it conservative.
 //!
 //! # Estimate, test, interval
 //!
-//! All on logarithms. The ratio is the Hodges–Lehmann estimate, the median of all ln b(j) - ln
-//! a(i). The test is the Brunner–Munzel statistic with its permutation distribution. The interval
-//! inverts the test: all ratios r for which a and b/r do not differ significantly. The statistic is
-//! a step function of ln r with steps at the pairwise differences. It is not necessarily monotonic
-//! up to the estimate, so bisection could end at the wrong step; instead, the gaps between
-//! neighboring differences are tested from both ends inwards until one is not rejected. The result
-//! is the hull of all ratios that are not rejected: exact, and never narrower than the test allows.
+//! All computations use logarithms. The ratio is the Hodges–Lehmann estimate, the median of all ln
+//! b(j) - ln a(i). The test is the Brunner–Munzel statistic with its permutation distribution. The
+//! interval inverts the test: it contains all ratios r for which a and b/r do not differ
+//! significantly.
+//!
+//! The statistic is a step function of ln r with steps at the pairwise differences. It is not
+//! always monotonic between an end and the estimate, so bisection could end at the wrong step.
+//! Instead, the gaps between neighboring differences are tested from both ends inwards until the
+//! test does not reject one. The interval therefore extends from the smallest to the largest ratio
+//! that is not rejected, and is never narrower than the test allows.
+//!
 //! Gaps that a bound on the statistic rules out (`null::Split`) are skipped, so that 100 against
 //! 100 values take tens of evaluations instead of thousands. The differences are never listed
 //! (`differences`).
 //!
-//! The number of repetitions depends on the width of the cells' own intervals, which favors
-//! intervals that miss. The interval of the ratio is therefore built at 96 % to cover 95 %, like
+//! The stopping rule ends a cell when its confidence interval is narrow, which favors intervals
+//! that are too narrow. The interval of the ratio is therefore computed at 96 % to cover 95 %, like
 //! those of cells ([`crate::summary::BUILT`]), and the equivalence interval at 92 % to cover 90 %.
-//! Built at 95 %, equal cells differed in up to 6.9 % of simulated runs
-//! (`docs/method/calibration.md`). The p-value is that of the test alone.
+//! At 95 %, equal cells differed in up to 6.9 % of simulated runs (`docs/method/calibration.md`).
+//! The p-value is that of the test alone.
 //!
 //! # Verdict
 //!
-//! [L, U] is the 95 % interval, δ the equivalence margin. The first matching row applies, mirrored
-//! for worse:
+//! [L, U] is the 95 % interval, δ the equivalence margin. The first matching row applies. A second
+//! cell that is worse has the same rows for the inverse ratio:
 //!
 //! | condition | verdict |
 //! | --- | --- |
@@ -34,13 +38,13 @@
 //! | 1 < L <= 1 + δ < U | better, size uncertain |
 //! | 1 < L and U <= 1 + δ | better, negligible |
 //! | 1/(1+δ) <= 90 % interval <= 1+δ | equivalent (two one-sided tests at 5 %) |
-//! | otherwise | inconclusive; n ≈ 2.1 (2.8 s / ln(1+δ))² would suffice |
+//! | otherwise | inconclusive; n ≈ 2.1 (2.8 s / ln(1+δ))² values per cell would suffice |
 //!
 //! A comparison with fewer than six values on a side is always inconclusive. If the ratio of
-//! medians differs from the estimate by more than δ, or, with blocks, another method disagrees
-//! ([`Check`]), no single ratio describes the difference. If all methods still point to the same
-//! side, only the size is affected: a significant difference has uncertain size, and nothing is
-//! equivalent. If one points to the other side, the comparison is inconclusive.
+//! medians differs from the estimate by more than δ, or if another method disagrees ([`Check`]), no
+//! single ratio describes the difference. If all methods have the same direction, a significant
+//! difference is reported with uncertain size, and no cells are equivalent. If a method has the
+//! other direction, the comparison is inconclusive.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -60,11 +64,11 @@ use crate::{
 mod checks;
 pub(crate) mod differences;
 
-/// Nominal level of the interval for equivalence, which covers 90 % (two one-sided tests at 5 %
-/// each) for the same reason as [`BUILT`].
+/// Nominal level of the equivalence interval, which then covers 90 % (two one-sided tests at 5 %
+/// each). It is higher for the same reason as [`BUILT`].
 const EQUIVALENCE_BUILT: f64 = 0.92;
 
-/// Side that is better.
+/// Direction of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The second is better than the first.
@@ -78,10 +82,10 @@ pub enum Side {
 pub enum Size {
     /// The whole interval is beyond δ.
     AtLeast,
-    /// Significant difference; the interval includes δ, or methods that agree about the side
-    /// disagree about the size ([`Comparison::sizes_agree`]).
+    /// The difference is significant. The interval includes δ, or methods that agree about the
+    /// direction disagree about the size ([`Comparison::sizes_agree`]).
     Uncertain,
-    /// Significant difference; the whole interval is within δ.
+    /// The difference is significant, and the whole interval is within δ.
     Negligible,
 }
 
@@ -90,7 +94,7 @@ pub enum Size {
 pub enum Verdict {
     /// Significantly different.
     Differs {
-        /// Side of the second cell.
+        /// Direction: the second cell relative to the first.
         side: Side,
         /// Size of the difference.
         size: Size,
@@ -104,16 +108,16 @@ pub enum Verdict {
     },
 }
 
-/// Second of two cells relative to the first.
+/// Comparison of a second cell with a first one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Hodges–Lehmann ratio, oriented: above 1 means that the second is better.
+    /// Hodges–Lehmann ratio; above 1 means that the second cell is better.
     pub ratio: Ratio,
-    /// 95 % interval, oriented alike; `None` if a side has too few values for the test.
+    /// 95 % interval of the ratio; `None` if a side has too few values for the test.
     pub interval: Option<Interval>,
     /// Two-sided p-value of "no difference", not adjusted for multiple comparisons.
     pub p: f64,
-    /// Ratio of the medians, oriented alike, as a cross-check.
+    /// Ratio of the medians in the same direction, as a cross-check.
     pub ratio_of_medians: Ratio,
     /// True if both ratios agree within δ. If not, the two distributions have such different shapes
     /// that no single ratio describes the difference, and more repetitions will not change that.
@@ -124,8 +128,8 @@ pub struct Comparison {
     pub n_second: u32,
     /// Verdict.
     pub verdict: Verdict,
-    /// Results of other methods, as far as the values allow. Only [`Comparer::compare_repetitions`]
-    /// and rankings of repetitions fill them.
+    /// Results of other methods, as far as the values allow. Empty except for
+    /// [`Comparer::compare_repetitions`] and rankings of repetitions.
     pub checks: Vec<Check>,
     /// [`Warning::TooFewRepetitions`] for a side with too few values,
     /// [`Warning::EstimatesDisagree`] for a check that disagrees.
@@ -133,13 +137,13 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// True if all methods agree about the ratio within δ. If not, the size of the difference is
+    /// True if all methods agree about the ratio within δ. Otherwise the size of the difference is
     /// not reported.
     pub fn sizes_agree(&self) -> bool {
         self.ratios_agree && self.checks.iter().all(|check| !check.disagrees)
     }
 
-    /// True if the ratio of medians and every disagreeing check point to the same side as the
+    /// True if the ratio of medians and every disagreeing check have the same direction as the
     /// ratio.
     fn one_side(&self) -> bool {
         let log = self.ratio.0.ln();
@@ -151,11 +155,13 @@ impl Comparison {
 
 /// Compares cells and caches the reference distributions that comparisons share.
 ///
-/// Cost: the first comparison of two sizes fills a table (about 10 ms and 1.5 MB for 10 against 10,
-/// the largest that enumerates all splits; 160 kB and about 20 ms for 100 against 100); each
-/// further one takes about 5 µs at 10 against 10 and below 0.1 ms at 100 against 100. The draws for
-/// larger sizes come from a fixed seed, so results depend neither on the order of comparisons nor
-/// on the `Comparer`: use one per thread. A clone shares the tables filled before.
+/// Cost: the first comparison of two sizes fills a table. This takes about 10 ms and 1.5 MB for 10
+/// against 10 values, the largest table with all splits, and about 20 ms and 160 kB for
+/// 100 against 100 values. Each further comparison takes about 5 µs for 10 against 10 values, and
+/// less than 0.1 ms for 100 against 100 values.
+///
+/// Tables of larger sizes are drawn with a fixed seed, so results depend neither on the order of
+/// comparisons nor on the `Comparer`: use one per thread. A clone shares the tables filled before.
 #[derive(Clone, Default)]
 pub struct Comparer {
     nulls: BTreeMap<(usize, usize), Arc<Null>>,
@@ -174,8 +180,7 @@ impl Comparer {
     }
 
     /// Compares the second list with the first at the equivalence margin δ (0.05 for 5 %). A metric
-    /// without direction is treated as "higher is better"; its verdict then only states which is
-    /// larger.
+    /// without direction is treated as "higher is better": "better" then only means larger.
     ///
     /// # Errors
     /// [`Error`] if a list is empty or has a value that is not finite and positive.
@@ -191,8 +196,8 @@ impl Comparer {
     }
 
     /// Compares as [`Comparer::compare`] and checks the result with other methods ([`Check`]).
-    /// Blocks pair values that were measured close together; if any block is unknown, that check is
-    /// omitted. Cost: 4000 resamples, 1 to 2 ms at 100 against 100.
+    /// Blocks pair values that were measured close together. The check of block pairs is omitted if
+    /// any block is unknown. Cost: 4000 resamples, 1 to 2 ms for 100 against 100 values.
     ///
     /// # Errors
     /// [`Error`] if a list is empty or has a value that is not finite and positive.
@@ -209,9 +214,9 @@ impl Comparer {
         Ok(self.judge(&a, &b, margin, Some(p_of_medians)))
     }
 
-    /// Interval of the ratio alone, oriented alike, at any level between 0 and 1: for lists of
-    /// found differences ([`crate::family::Screening::level`]) and one-sided bounds. `None` if too
-    /// few values make rejection impossible at that level.
+    /// Interval of the ratio alone, at any level between 0 and 1, for lists of found differences
+    /// ([`crate::family::Screening::level`]) and one-sided bounds. `None` if too few values make
+    /// rejection impossible at that level.
     ///
     /// # Errors
     /// [`Error`] if a list is empty or has a value that is not finite and positive.
@@ -316,8 +321,8 @@ fn of_uncertain_size(verdict: Verdict) -> Verdict {
     }
 }
 
-/// True if the equivalence interval is within the limit on both sides. The second end is computed
-/// only if the first one is within the limit.
+/// True if the equivalence interval is within the limit on both sides. The upper end is computed
+/// only if the lower end is within the limit.
 fn equivalent(null: &Null, a: &Sample, b: &Sample, estimate: f64, limit: f64) -> bool {
     let Some(critical) = null.critical(1.0 - EQUIVALENCE_BUILT) else {
         return false;
@@ -328,8 +333,8 @@ fn equivalent(null: &Null, a: &Sample, b: &Sample, estimate: f64, limit: f64) ->
         && inside(upper(a, b, critical, estimate))
 }
 
-/// p-value at ratio 1. If values are equal across the samples, 1 is on a step; the largest of the
-/// p-values before, on, and after the step is used, which is conservative.
+/// p-value at ratio 1. If values of the two samples are equal, ratio 1 is a step of the statistic.
+/// The largest p-value of before, on, and after the step is used, which is conservative.
 fn p_of_equality(null: &Null, a: &Sample, b: &Sample) -> f64 {
     let pairs = Differences::new(&a.logs, &b.logs);
     let p = null.p(pairs.after(0.0).statistic());
@@ -344,8 +349,8 @@ fn lower(a: &Sample, b: &Sample, critical: Critical, estimate: f64) -> f64 {
     Differences::new(&a.logs, &b.logs).lower_end(critical, estimate)
 }
 
-/// Largest logarithm that is not rejected. Swapped differences are bit-identical with the opposite
-/// sign.
+/// Largest logarithm of a ratio that the test does not reject: the lower end for swapped samples,
+/// whose differences are bit-identical with the opposite sign.
 fn upper(a: &Sample, b: &Sample, critical: Critical, estimate: f64) -> f64 {
     -Differences::new(&b.logs, &a.logs).lower_end(critical, -estimate)
 }
@@ -356,9 +361,9 @@ fn ends(a: &Sample, b: &Sample, critical: Critical, estimate: f64, level: f64) -
     Interval { low: bounded(low).0, high: bounded(high).0, level }
 }
 
-/// n ≈ 2 · 1.05 · (2.8 s / ln(1+δ))² with the pooled standard deviation s of the logarithms:
-/// repetitions per cell that detect a difference of δ with 80 % power at 5 %. At least one more
-/// than measured, because the measured ones were inconclusive.
+/// Repetitions per cell that detect a difference of δ with 80 % power at 5 %: n ≈ 2 · 1.05 · (2.8 s
+/// / ln(1+δ))² with the pooled standard deviation s of the logarithms. At least one more than
+/// measured, because the measured repetitions were inconclusive.
 fn repetitions_needed(a: &Sample, b: &Sample, margin: Ratio) -> u32 {
     let pooled = f64::midpoint(a.variance, b.variance).sqrt();
     let needed = 2.1 * (2.8 * pooled / (1.0 + margin.0).ln()).powi(2);

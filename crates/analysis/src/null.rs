@@ -2,34 +2,36 @@
 //!
 //! # The statistic
 //!
-//! For samples x (n values) and y (m values) let P(k) be the number of y below x(k), a tie counting
-//! one half, and Q(l) the number of x below y(l). These placements are overall rank minus rank
-//! within the same sample, so with their means and variances (divisor n - 1 and m - 1)
+//! For samples x (n values) and y (m values), P(k) is the number of y below x(k), a tie counting
+//! one half, and Q(l) is the number of x below y(l). These placements are the overall rank minus
+//! the rank within the same sample. With their means and variances (divisor n - 1 and m - 1),
 //!
 //! ```text
 //! W = n m (mean rank of y - mean rank of x) / ((n + m) sqrt(n var P + m var Q))
 //! ```
 //!
 //! (Brunner and Munzel, "The nonparametric Behrens–Fisher problem", Biometrical Journal 42, 2000.)
-//! Samples that do not overlap have no variance; W is then infinite, the most extreme value.
+//! If the samples do not overlap, the variance is zero; W is then infinite, the most extreme value.
 //!
 //! # Reference distribution
 //!
-//! W is referred to all splits of the pooled values (Neubert and Brunner, "A studentized
-//! permutation test for the non-parametric Behrens–Fisher problem", Computational Statistics & Data
-//! Analysis 51, 2007). Without ties W depends on ranks alone, so one distribution serves every pair
-//! of samples of the same two sizes and every shift of them: it is computed once per pair of sizes
-//! and then looked up, which makes inverting the test affordable. Ties inside one sample do not
-//! change W; the reference then is that of randomly broken ties, which is still exact. |W| of x and
-//! y is |W| of y and x, so one table serves both orders of two sizes.
+//! W is compared with its values for all splits of the pooled values into samples of the same sizes
+//! (Neubert and Brunner, "A studentized permutation test for the non-parametric Behrens–Fisher
+//! problem", Computational Statistics & Data Analysis 51, 2007). Without ties, W depends only on
+//! ranks. One distribution therefore applies to all pairs of samples of the same sizes and to all
+//! shifts of them. It is computed once, which makes it affordable to invert the test.
+//!
+//! Ties within one sample do not change W. The reference is then that of randomly broken ties,
+//! which is still exact. Swapping x and y does not change |W|, so one table applies to both orders
+//! of two sizes.
 
 use std::cmp::Ordering;
 
 /// Maximum number of splits that are enumerated.
 const SPLITS_MAX: u64 = 200_000;
-/// Splits drawn if there are more.
+/// Number of splits that are drawn at random if there are more.
 const DRAWS: u64 = 20_000;
-/// Relative difference of two values of |W| that is due to rounding.
+/// Relative difference up to which two values of |W| count as equal.
 const ROUNDING: f64 = 1e-9;
 
 /// Distribution of |W| over splits for two sample sizes.
@@ -65,8 +67,8 @@ impl Null {
         Self { sizes, exact: splits.is_some_and(|splits| splits <= SPLITS_MAX) }
     }
 
-    /// Two-sided p-value of an observed W. With drawn splits the observed one counts as one of
-    /// them, so that p is never zero and the test keeps its level.
+    /// Two-sided p-value of an observed W. If splits were drawn at random, the observed one counts
+    /// as one of them, so that p is never zero and the test keeps its level.
     pub(crate) fn p(&self, statistic: f64) -> f64 {
         let size = statistic.abs() * (1.0 - ROUNDING);
         let below = self.sizes.partition_point(|drawn| *drawn < size);
@@ -75,8 +77,8 @@ impl Null {
         self.share(beyond, total)
     }
 
-    /// Critical |W| above which p is at most `error`, the inverse of [`Null::p`]. `None` if no W is
-    /// extreme enough.
+    /// Critical value: p is at most `error` for |W| above it, the inverse of [`Null::p`]. `None` if
+    /// no W is extreme enough.
     pub(crate) fn critical(&self, error: f64) -> Option<Critical> {
         let total = self.sizes.len() as f64;
         let (mut allowed, mut refused) = (None, self.sizes.len());
@@ -89,7 +91,7 @@ impl Null {
                 refused = middle;
             }
         }
-        // This many splits may be as extreme as W, so W is above the next one.
+        // `allowed` splits may be at least as extreme as W, so W must be above the next one.
         let next = self.sizes.len().checked_sub(allowed? + 1)?;
         let size = self.sizes[next];
         size.is_finite().then_some(Critical(size))
@@ -118,32 +120,34 @@ impl Critical {
 }
 
 /// Two samples of n and m values without ties across them, reduced to the terms of W: the number of
-/// pairs in which y is below x, and the variance under the root. See the module.
+/// pairs in which y is below x, and the variance under the root.
 ///
-/// # Bounds of W near a known point
+/// # Bounds of W after further pairs
 ///
-/// When one more pair turns, one P grows from p to p + 1 and one n - Q from r to r + 1, with p < m
-/// and r < n. Of the sums of squared deviations the first thus grows by at most 2m - 1 - (2g + 1) /
-/// n when g pairs are below, and the second by at most 2n - 1 - (2g + 1) / m; both bounds fall as g
-/// grows. A W that is far enough above the critical value therefore stays above it for a known
-/// number of further pairs, in any order, and those points can be skipped.
+/// A pair turns when y falls below x. With each turning pair, one P grows from p to p + 1, and one
+/// n - Q from r to r + 1, with p < m and r < n. If g pairs have turned, the sum of squared
+/// deviations of P grows by at most 2m - 1 - (2g + 1) / n, and that of Q by at most
+/// 2n - 1 - (2g + 1) / m. Both bounds fall as g grows. A W that is far enough above the critical
+/// value therefore stays above it for a known number of further pairs, in any order, and these
+/// points can be skipped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     n: usize,
     m: usize,
-    /// Pairs in which y is below x.
+    /// Number of pairs in which y is below x.
     pub(crate) below: usize,
     statistic: f64,
-    /// Variance under the root, of doubled placements.
+    /// Variance under the root, computed from doubled placements.
     variance: f64,
 }
 
 impl Split {
-    /// From two ascending samples: a pair counts as y below x if `turned` is true for y - x; it has
-    /// to be true for all differences below one for which it is true. Linear in the lengths.
+    /// Split of two ascending samples. A pair counts as y below x if `turned` is true for y - x. If
+    /// `turned` is true for a difference, it must be true for all smaller ones. Cost: linear in the
+    /// lengths.
     pub(crate) fn new(x: &[f64], y: &[f64], turned: impl Fn(f64) -> bool) -> Self {
         let (n, m) = (x.len(), y.len());
-        // Integers until the end: their sums are associative, which allows parallel execution.
+        // The sums are computed with integers, which are associative and allow parallel execution.
         let (mut of_x, mut of_y) = ((0, 0), (0, 0));
         let mut below = 0;
         for (index, own) in x.iter().enumerate() {
@@ -169,7 +173,7 @@ impl Split {
         self.statistic
     }
 
-    /// Number of further pairs that can turn, in any order, with W still above the critical value.
+    /// Number of further pairs that can turn, in any order, while W stays above the critical value.
     /// 0 unless less than half of the pairs have turned.
     pub(crate) fn ahead(self, critical: Critical) -> usize {
         let (n, m, below) = (self.n as f64, self.m as f64, self.below as f64);
@@ -179,15 +183,15 @@ impl Split {
         let above = |further: usize| {
             let excess = n * m - 2.0 * (below + further as f64);
             let root = critical.0 * (self.variance + further as f64 * growth).sqrt();
-            // Twice the rounding, so that no point on the border is skipped.
+            // Twice the rounding tolerance, so that no point at the critical value is skipped.
             excess * (1.0 - 2.0 * ROUNDING) > root
         };
         last_true((self.n * self.m / 2).saturating_sub(self.below), above)
     }
 
-    /// Number of pairs that can have turned, for any data, with W still above the critical value:
-    /// placements of x are between 0 and m, so their squares sum up to at most m times their sum;
-    /// likewise for y.
+    /// Number of pairs that can have turned, for any data, while W is above the critical value.
+    /// Placements of x are between 0 and m, so the sum of their squares is at most m times their
+    /// sum; the same applies to y with n.
     pub(crate) fn certain(n: usize, m: usize, critical: Critical) -> usize {
         let (x, y) = (n as f64, m as f64);
         let above = |turned: usize| {
@@ -200,7 +204,8 @@ impl Split {
     }
 }
 
-/// Largest number up to `most` for which a monotonic condition is true; assumed to be true for 0.
+/// Largest number up to `most` for which a monotonic condition is true. The condition must be true
+/// for 0.
 fn last_true(most: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut yes, mut no) = (0, most + 1);
     while yes + 1 < no {
@@ -211,7 +216,7 @@ fn last_true(most: usize, holds: impl Fn(usize) -> bool) -> usize {
 }
 
 /// W of two ascending samples after `shift` is added to every x. Positive if y tends to be larger.
-/// Both have at least 2 values. Linear in their lengths.
+/// Both samples have at least 2 values. Cost: linear in their lengths.
 pub(crate) fn statistic(x: &[f64], y: &[f64], shift: f64) -> f64 {
     let shifted = |value: &f64| value + shift;
     let of_x = Moments::of(x, y, |a, b| shifted(a).total_cmp(b));
@@ -219,7 +224,7 @@ pub(crate) fn statistic(x: &[f64], y: &[f64], shift: f64) -> f64 {
     studentized(x.len(), y.len(), of_x, of_y)
 }
 
-/// Sum and sum of squares of doubled placements, so that halves stay integers.
+/// Sum and sum of squares of placements, which are doubled so that halves become integers.
 #[derive(Clone, Copy)]
 struct Moments {
     sum: f64,
@@ -251,17 +256,18 @@ impl Moments {
     }
 }
 
-/// Term under the root of W, of doubled placements.
+/// Term under the root of W, computed from doubled placements.
 fn pooled(n: f64, m: f64, of_x: Moments, of_y: Moments) -> f64 {
     n * of_x.variance(n) + m * of_y.variance(m)
 }
 
 fn studentized(n: usize, m: usize, of_x: Moments, of_y: Moments) -> f64 {
     let (n, m) = (n as f64, m as f64);
-    // Mean ranks differ by the mean placements and by half the difference of the sizes.
+    // The difference of the mean ranks is that of the mean placements plus half the difference of
+    // the sizes.
     let difference = of_y.sum / m - of_x.sum / n + (m - n);
     let variance = pooled(n, m, of_x, of_y);
-    // Placements are doubled: a variance below 1e-6 is rounding error.
+    // Placements are doubled, so a variance below 1e-6 is rounding error.
     if variance > 1e-6 {
         n * m * difference / ((n + m) * variance.sqrt())
     } else if difference.abs() < ROUNDING {
@@ -271,7 +277,7 @@ fn studentized(n: usize, m: usize, of_x: Moments, of_y: Moments) -> f64 {
     }
 }
 
-/// W with x at these positions (ascending) among n + m distinct values in order.
+/// W of samples whose x are at these ascending positions among n + m distinct sorted values.
 fn of_split(positions: &[usize], m: usize) -> f64 {
     let mut of_x = Moments { sum: 0.0, squares: 0.0 };
     let mut of_y = of_x;
@@ -293,7 +299,7 @@ fn of_split(positions: &[usize], m: usize) -> f64 {
     studentized(positions.len(), m, of_x, of_y)
 }
 
-/// Next set of positions in lexical order; `false` after the last.
+/// Advances to the next set of positions in lexical order; `false` after the last set.
 fn advance(positions: &mut [usize], total: usize) -> bool {
     let n = positions.len();
     let Some(at) = (0..n).rev().find(|at| positions[*at] < total - n + at) else {
@@ -306,7 +312,7 @@ fn advance(positions: &mut [usize], total: usize) -> bool {
     true
 }
 
-/// Random set of positions, each equally likely (selection sampling).
+/// Random set of positions by selection sampling; all sets are equally likely.
 fn draw(positions: &mut [usize], total: usize, rng: &mut fastrand::Rng) {
     let n = positions.len();
     let mut taken = 0;
@@ -318,7 +324,7 @@ fn draw(positions: &mut [usize], total: usize, rng: &mut fastrand::Rng) {
     }
 }
 
-/// n over k; `None` above 64 bits.
+/// n over k; `None` if it needs more than 64 bits.
 fn binomial(n: usize, k: usize) -> Option<u64> {
     let mut product = 1u64;
     for i in 0..k.min(n - k) {

@@ -1,15 +1,14 @@
 //! Bootstrap distribution of the rank of each cell.
 //!
 //! Counts the ranks of cells over 4000 resamples of blocks. Blocks are drawn with replacement and
-//! jointly for all cells, which keeps the common effect of a block (methodology of `bootstrap`). If
-//! a block is unknown, the repetitions of each cell are drawn separately. A cell without
-//! repetitions in a resample (possible if it was measured in few blocks) is represented by the
-//! median of all its repetitions.
+//! jointly for all cells, which keeps the common effect of a block (as in `bootstrap`). If a block
+//! is unknown, the repetitions of each cell are drawn separately. A cell that was measured in few
+//! blocks may have no repetitions in a resample; the median of all its repetitions is then used.
 //!
 //! Repetitions are sorted once. A resample is a weight per block, and the median of a cell is the
-//! value at which the weights in sorted order reach half. Many resamples are processed at once,
-//! because the steps through the sorted values are the same for all and vectorize. Medians are
-//! compared as 32-bit numbers relative to that of the first cell.
+//! value at which the weights in sorted order reach half of their sum. Many resamples are processed
+//! at once with vector instructions, because all have the same sorted values. Medians are compared
+//! as 32-bit numbers relative to the median of the first cell.
 
 use model::Ratio;
 use wide::{f32x16, i16x16, i32x16, u32x16};
@@ -30,15 +29,18 @@ const TAIL: f64 = 0.05;
 /// Counts over all resamples.
 pub(crate) struct RankBootstrap {
     cells: usize,
-    /// Number of resamples in which the median of one cell is at least that of another, row by row.
+    /// Number of resamples in which the median of a cell (row) is at least that of another cell
+    /// (column).
     at_least: Vec<u32>,
-    /// Number of times each cell has each rank, from 0, row by row, if the rank is not shared.
+    /// Number of resamples in which each cell (row) has each rank (column, from 0) and shares it
+    /// with no other cell.
     alone: Vec<u32>,
-    /// First ranks of each cell; a shared one counts in part.
+    /// Number of resamples in which each cell is first. A shared first rank counts in part.
     firsts: Vec<f64>,
-    /// Number of times each cell has each rank, from 0, row by row: the best of shared ranks.
+    /// Number of resamples in which each cell (row) has each rank (column, from 0). If ranks are
+    /// shared, the best of them counts.
     best: Vec<u32>,
-    /// The same, with the worst of shared ranks.
+    /// As `best`, but of shared ranks the worst one counts.
     worst: Vec<u32>,
 }
 
@@ -47,14 +49,14 @@ type Weights = Vec<PairedWeights>;
 
 /// Cell prepared for resampling.
 struct Cell {
-    /// Half of each logarithm relative to the center of all cells.
+    /// Half of each logarithm relative to the center (see `ready`).
     halved: Vec<f64>,
     /// Unit of each repetition, in the order of the logarithms.
     units: Vec<usize>,
-    /// True if each unit is one repetition, so that every resample has the same number of
+    /// True if each unit is one repetition, so that all resamples have the same number of
     /// repetitions.
     whole: bool,
-    /// Median of all repetitions relative to the same center.
+    /// Median of all repetitions relative to the center.
     median: f64,
 }
 
@@ -68,7 +70,7 @@ impl Cell {
         self.of_totals(weights, &total)
     }
 
-    /// The same for known numbers of repetitions per resample.
+    /// Medians for known numbers of repetitions per resample.
     fn of_totals(&self, weights: &Weights, total: &[i32; SIDE]) -> [f64; SIDE] {
         match total.iter().all(|total| i16::try_from(*total).is_ok()) {
             true => self.at_half::<i16x16>(weights, total),
@@ -86,9 +88,10 @@ impl Cell {
         total
     }
 
-    /// The same with sums wide enough for all totals.
+    /// Medians computed with sums of type `L`, which is wide enough for all totals.
     fn at_half<L: Lanes>(&self, weights: &Weights, total: &[i32; SIDE]) -> [f64; SIDE] {
-        /// Steps between checks for whether all resamples have reached their half.
+        /// Number of repetitions between two checks that all resamples have reached half of their
+        /// weight.
         const STRIDE: usize = 8;
         let weight = |unit: &usize| L::weight(&weights[*unit]);
         let mut halves = Halves::<L>::new(total);
@@ -108,8 +111,8 @@ impl Cell {
         medians
     }
 
-    /// Number of lowest repetitions that almost never have half of the weight: the weight is
-    /// approximately binomial, and this is about four standard deviations below the half.
+    /// Number of lowest repetitions that almost never have half of the weight. Their weight is
+    /// approximately binomial; its mean is about four standard deviations below the half.
     fn hardly_half(&self) -> usize {
         let repetitions = self.units.len();
         (repetitions / 2).saturating_sub(2 * repetitions.isqrt())
@@ -117,7 +120,7 @@ impl Cell {
 }
 
 impl RankBootstrap {
-    /// Resamples cells. Larger logarithms are better.
+    /// Ranks over all resamples. Larger logarithms are better.
     pub(crate) fn new(samples: &[&Sample]) -> Self {
         let k = samples.len();
         let mut at_least = vec![u32x16::ZERO; k * k];
@@ -152,7 +155,7 @@ impl RankBootstrap {
         rank_bootstrap
     }
 
-    /// Counts some resamples and adds to `at_least`.
+    /// Counts the ranks of [`SIDE`] resamples and updates `at_least`.
     fn count(&mut self, medians: &[f32x16], at_least: &mut [u32x16]) {
         let k = self.cells;
         let mut not_above = vec![u32x16::ZERO; k];
@@ -161,14 +164,14 @@ impl RankBootstrap {
             medians.iter().zip(&mut not_above).zip(at_least.chunks_exact_mut(k.max(1)))
         {
             for ((other, not_below), sum) in medians.iter().zip(&mut not_below).zip(row) {
-                // True has all bits set, which is -1 in wrapping sums.
+                // True has all bits set, which is -1 as an integer, so subtracting it adds 1.
                 let minus_one = one.simd_ge(*other).to_bits();
                 *sum -= minus_one;
                 *not_above -= minus_one;
                 *not_below -= minus_one;
             }
         }
-        // Without ties, each is either above or below each other, and equal to itself.
+        // Without ties, each cell is above or below each other cell, and equal to itself.
         let all = u32x16::splat(count(k) + 1);
         let mut tied = u32x16::ZERO;
         not_above.iter().zip(&not_below).for_each(|(above, below)| tied |= (*above + *below) ^ all);
@@ -181,7 +184,7 @@ impl RankBootstrap {
         }
         let not_below: Vec<_> = not_below.into_iter().map(u32x16::to_array).collect();
         for at in 0..SIDE {
-            // The best is not below any, itself included.
+            // The first cell is not below any cell, itself included.
             let first = |cell: &usize| not_above[*cell][at] as usize == k;
             let winners = (0..k).filter(first).count();
             for cell in 0..k {
@@ -194,7 +197,7 @@ impl RankBootstrap {
         }
     }
 
-    /// Adds unshared ranks to the shared ones.
+    /// Adds the unshared ranks to the other counts.
     fn add_alone(&mut self) {
         for (at, times) in self.alone.iter().enumerate() {
             self.best[at] += times;
@@ -204,7 +207,7 @@ impl RankBootstrap {
         self.firsts.iter_mut().zip(firsts).for_each(|(own, times)| *own += f64::from(*times));
     }
 
-    /// Fraction of resamples in which each cell has the best median; ties share it.
+    /// Fraction of resamples in which each cell has the best median. Tied cells share the resample.
     pub(crate) fn first(&self) -> Vec<Ratio> {
         self.firsts.iter().map(|won| Ratio(won / f64::from(RESAMPLES))).collect()
     }
@@ -225,7 +228,8 @@ impl RankBootstrap {
     }
 
     /// Two-sided p-value of "the medians of two cells are equal": twice the fraction of resamples
-    /// in which their order is reversed. The data count as one resample, so it is never zero.
+    /// in which their order is reversed. The data count as one resample, so the p-value is never
+    /// zero.
     pub(crate) fn p(&self, one: usize, other: usize) -> f64 {
         let at_least = |one: usize, other: usize| self.at_least[one * self.cells + other];
         let rarer = at_least(one, other).min(at_least(other, one));
@@ -233,9 +237,8 @@ impl RankBootstrap {
     }
 }
 
-/// Number of half the width, which doubles the vector throughput of comparisons. The order of
-/// numbers that are not less is kept; two that differ by less than 6e-8 of their size (half of
-/// 2^-23) may become equal.
+/// 32-bit number, which doubles the throughput of vector comparisons. Rounding keeps the order, but
+/// numbers that differ by less than 6e-8 of their size (half of 2^-23) may become equal.
 #[expect(clippy::cast_possible_truncation, reason = "meant: see above")]
 fn short(value: f64) -> f32 {
     value as f32
@@ -252,7 +255,7 @@ fn ready(samples: &[&Sample]) -> (Vec<Cell>, Option<usize>) {
         blocks.dedup();
         blocks
     });
-    // The common offset would cost the digits in which cells differ.
+    // Subtracting the center keeps the digits in which cells differ.
     let center = samples.first().map_or(0.0, |sample| sample.median());
     let cell = |sample: &&Sample| {
         let units: Vec<usize> = match (&blocks, &sample.owners) {
@@ -273,11 +276,11 @@ fn ready(samples: &[&Sample]) -> (Vec<Cell>, Option<usize>) {
     (cells, blocks.map(|blocks| blocks.len()))
 }
 
-/// Draws with replacement, as many as there are units, for each resample; a weight is the number of
+/// Draws as many units as there are, with replacement, for each resample. A weight is the number of
 /// times its unit was drawn.
 ///
-/// A 32-bit number times the number of units is truncated to its upper half, so the probabilities
-/// of units differ by less than units / 2^32 of their size.
+/// A 32-bit random number times the number of units is truncated to its upper half. The
+/// probabilities of units therefore differ by less than units / 2^32 of their size.
 fn draw(weights: &mut Weights, rng: &mut fastrand::Rng) {
     weights.fill([0; SIDE]);
     let units = weights.len() as u64;

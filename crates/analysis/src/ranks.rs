@@ -1,15 +1,15 @@
 //! Ranking of a family of cells, with ties if cells do not differ significantly.
 //!
-//! Input is one list of values per cell; the result is a [`Ranking`]. Cells are ordered by median;
-//! all pairs are compared and adjusted together, so findings hold for the whole family. There is a
-//! single winner only if the top group has one member. Ranks are never averaged over workloads, and
-//! no points are awarded.
+//! Input is one list of values per cell; the result is a [`Ranking`]. Cells are ordered by median.
+//! All pairs are compared, and their p-values are adjusted together, so findings hold for the whole
+//! family. There is a single winner only if the top group has one member. Ranks are neither
+//! averaged nor summed over workloads.
 //!
-//! Values are not aligned: alignment by blocks ([`crate::blocks`]) applies to single pairs of data
-//! that drift, and the caller knows whether they do.
+//! Values are not aligned. Alignment by blocks ([`crate::blocks`]) is only for single pairs of
+//! cells in a run that drifts, and only the caller knows whether it does.
 //!
-//! Families do not depend on each other nor on the [`Comparer`], so threads with one `Comparer`
-//! each can rank them with the same result.
+//! Families do not depend on each other nor on the [`Comparer`], so several threads with one
+//! `Comparer` each can rank them with the same result.
 
 use model::{Ratio, metric::Better};
 
@@ -37,17 +37,17 @@ pub struct Pair {
     pub better: usize,
     /// Index of the other cell.
     pub other: usize,
-    /// `better` relative to `other`: a ratio above 1 favors `better`.
+    /// Comparison of `better` with `other`. A ratio above 1 favors `better`.
     pub comparison: Comparison,
     /// p-value after Holm's adjustment over all pairs of the family.
     pub p_holm: f64,
 }
 
 impl Pair {
-    /// True if the two differ significantly: the adjusted p-value is below [`FAMILY_ERROR`] and the
-    /// verdict is a difference. A small p-value is not sufficient with too few values, or if ratios
-    /// on both sides of 1 prevent a verdict. Ratios that disagree about the size only do not
-    /// prevent one.
+    /// True if the two cells differ significantly: the adjusted p-value is at most [`FAMILY_ERROR`]
+    /// and the verdict is a difference. A small p-value is not sufficient with too few values, or
+    /// if methods disagree about the direction. Methods that disagree only about the size do not
+    /// prevent significance.
     pub fn is_significant(&self) -> bool {
         let differs = matches!(self.comparison.verdict, Verdict::Differs { .. });
         differs && self.p_holm <= FAMILY_ERROR
@@ -62,8 +62,8 @@ impl Pair {
         matters && self.is_significant()
     }
 
-    /// True if the two differ significantly against the order: the cell with the better median is
-    /// the worse one. No finding may then depend on their order.
+    /// True if the two cells differ significantly in the direction opposite to their order: the
+    /// cell with the better median is the worse one. No finding may then depend on their order.
     pub fn is_contradictory(&self) -> bool {
         let worse = matches!(self.comparison.verdict, Verdict::Differs { side: Side::Worse, .. });
         worse && self.is_significant()
@@ -84,21 +84,21 @@ impl Pair {
 pub struct Ranking {
     /// All cells, best median first; equal medians keep their order.
     pub order: Vec<usize>,
-    /// Top group: the best cell, all cells that do not differ significantly from it, and all that
-    /// differ by less than δ (equivalent or negligible); best first.
+    /// Top group, best first: the best cell, all cells that do not differ significantly from it,
+    /// and all cells that differ from it by less than δ (equivalent or negligible).
     pub top: Vec<usize>,
-    /// Bottom group: the worst cell, all cells that do not differ significantly from it, and all
-    /// that differ by less than δ; worst first. There is a single worst cell only if this has one
-    /// member.
+    /// Bottom group, worst first: the worst cell, all cells that do not differ significantly from
+    /// it, and all cells that differ from it by less than δ. There is a single worst cell only if
+    /// the group has one member.
     pub bottom: Vec<usize>,
-    /// Compact letters of each cell, by its index: cells that share a letter do not differ
-    /// significantly.
+    /// Letters of each cell, by its index. Cells that share a letter do not differ significantly.
     pub letters: Vec<String>,
-    /// Probability that each cell has the best median, by its index: 4000 seeded resamples of
+    /// Probability that each cell has the best median, by its index: over 4000 seeded resamples of
     /// blocks with replacement, the same blocks for all cells. If a block is unknown, the
-    /// repetitions of each cell are resampled separately. Ties share the win.
+    /// repetitions of each cell are resampled separately. Tied cells share a resample.
     pub first: Vec<Ratio>,
-    /// 90 % interval of the rank of each cell, from 1, by its index, over the same resamples.
+    /// 90 % interval of the rank of each cell, by its index, over the same resamples. The first
+    /// rank is 1.
     pub places: Vec<(u32, u32)>,
     /// All pairs, the cell with the better median first.
     pub pairs: Vec<Pair>,
@@ -113,9 +113,9 @@ impl Ranking {
     }
 }
 
-/// Ranks cells by the values of one metric at the equivalence margin δ. Lists of equal length are
-/// resampled jointly: value i of each belongs to the same block. With different lengths, blocks are
-/// unknown. No [`crate::Check`] is made; [`rank_repetitions`] makes them.
+/// Ranks cells by the values of one metric at the equivalence margin δ. If all lists have the same
+/// length, the values at each index belong to the same block and are resampled jointly. Otherwise
+/// blocks are unknown. No [`crate::Check`] is made, unlike in [`rank_repetitions`].
 ///
 /// # Errors
 /// [`Error`] if a list is empty or has a value that is not finite and positive.
@@ -137,8 +137,8 @@ pub fn rank(
 }
 
 /// Ranks cells by repetitions with known blocks and checks each pair with other methods
-/// ([`crate::Check`]); a pair for which one method points to the other side does not differ
-/// significantly. Values are not aligned, see the module. Cost: about 5 ms for 10 cells of 100
+/// ([`crate::Check`]). A pair does not differ significantly if one of the methods has the opposite
+/// direction. Values are not aligned, see the module. Cost: about 5 ms for 10 cells of 100
 /// repetitions, a third of it for the resamples.
 ///
 /// # Errors
@@ -154,10 +154,12 @@ pub fn rank_repetitions(
 
 /// Ranks as [`rank_repetitions`], but compares each pair in its common blocks only
 /// ([`crate::blocks::shared`]). Required for a run that may have drifted
-/// ([`crate::drift::Drift::suspected`]): a drift in the later blocks affects only the cells still
-/// open then. Order, P(first), and rank intervals use the blocks common to all cells of the family,
-/// like the comparisons, or all values if these are too few. A pair with more common blocks than
-/// the family may still differ significantly against the order ([`Pair::is_contradictory`]).
+/// ([`crate::drift::Drift::suspected`]): a drift in the later blocks affects only the cells that
+/// were still open then.
+///
+/// Order, P(first), and rank intervals use the blocks common to all cells of the family, or all
+/// values if there are too few such blocks. A pair may have more common blocks than the family, so
+/// it may still differ significantly against the order ([`Pair::is_contradictory`]).
 ///
 /// # Errors
 /// [`Error`] if a list is empty or has a value that is not finite and positive.
@@ -170,10 +172,10 @@ pub fn rank_shared(
     ranked(comparer, cells, better, margin, Checks::AllInSharedBlocks)
 }
 
-/// Checks applied to the pairs of a family.
+/// Methods used to compare the pairs of a family.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checks {
-    /// The test only.
+    /// Only the test.
     None,
     /// The test and the other methods.
     All,
@@ -238,7 +240,8 @@ fn ranked(
     })
 }
 
-/// Repetitions of two cells in their common blocks, if their blocks differ.
+/// Repetitions of two cells in their common blocks. `None` if their blocks are the same, or if
+/// there are too few common blocks.
 fn unequal(one: &[Repetition], other: &[Repetition]) -> Option<[Vec<Repetition>; 2]> {
     let pair = [one, other];
     let shared = blocks::unequal(&pair).then(|| blocks::shared(&pair)).flatten()?;
@@ -260,7 +263,8 @@ fn order(cells: &[&[Repetition]], better: Better) -> Result<Vec<usize>, Error> {
     Ok(order)
 }
 
-/// First cell of an order and all that do not differ from it by more than δ.
+/// Group of the first cell of an order: the cell, and all other cells except those with a
+/// significant difference that may exceed δ.
 fn beside(mut order: impl Iterator<Item = usize>, pairs: &[Pair]) -> Vec<usize> {
     let Some(end) = order.next() else {
         return Vec::new();

@@ -34,7 +34,7 @@ impl Sample {
     /// Sample of repetitions with their blocks.
     ///
     /// # Errors
-    /// As [`Sample::of_values`]; an index counts repetitions.
+    /// As [`Sample::of_values`]; the index in the error is that of the repetition.
     pub(crate) fn of_repetitions(
         repetitions: &[Repetition],
         better: Better,
@@ -102,9 +102,9 @@ pub(crate) fn sum(values: impl Iterator<Item = f64>) -> f64 {
     sum + lost
 }
 
-/// [`sum`] of many lists at once: the iterator yields their first values, then their second, and so
-/// on. Uses Knuth's branchless sum ("The Art of Computer Programming", volume 2, 4.2.2, theorem B)
-/// instead of Neumaier's, because it vectorizes and is as accurate.
+/// [`sum`] of many lists at once: the iterator yields the first values of all lists, then the
+/// second values, and so on. Uses Knuth's branchless sum ("The Art of Computer Programming", volume
+/// 2, 4.2.2, theorem B) instead of Neumaier's, because it vectorizes and is as accurate.
 pub(crate) fn sums<const N: usize>(values: impl Iterator<Item = [f64; N]>) -> [f64; N] {
     let (mut sum, mut lost) = ([0.0f64; N], [0.0; N]);
     for values in values {

@@ -1,33 +1,33 @@
 //! Weighted medians of many resamples of one list at once.
 //!
-//! The sorted values are fixed; resamples differ in the weight of each value. Weights are passed
-//! value by value ([`Halves::pass`]) for all resamples at once; [`Halves::medians`] reads the
+//! All resamples have the same sorted values, but different weights. Values are passed in order,
+//! with their weights in all resamples ([`Halves::pass`]). [`Halves::medians`] then reads the
 //! medians from the [`halved`] values.
 //!
 //! All operations are sums and comparisons of 16 or 32 bits, which vectorize on any 64-bit
-//! processor and give the same result on all of them.
+//! processor and have the same result on all of them.
 
 use wide::{i16x16, i32x16};
 
 use super::paired::{PairedWeights, SIDE};
 
-/// Integer per each of [`SIDE`] resamples.
+/// Vector with one integer for each of [`SIDE`] resamples.
 pub(crate) trait Lanes: Copy {
-    /// From integers, saturating.
+    /// Vector of these integers, saturated to the width of a lane.
     fn of(values: &[i32; SIDE]) -> Self;
-    /// Weight of an item drawn with one unit.
+    /// Weight of an item that belongs to one unit.
     fn weight(unit: &PairedWeights) -> Self;
-    /// Weight of an item drawn with two units: their product.
+    /// Weight of an item that belongs to two units: the product of their weights.
     fn weight_of_two(first: &PairedWeights, second: &PairedWeights) -> Self;
-    /// Sums; they do not overflow.
+    /// Sum of two vectors, which must not overflow.
     fn plus(self, other: Self) -> Self;
     /// Adds one to each lane in which `one` is less than `than`.
     fn and_one_where_less(self, one: Self, than: Self) -> Self;
-    /// True if each is less than its counterpart.
+    /// True if all integers are less than those of `than`.
     fn all_less(self, than: Self) -> bool;
-    /// True if any is less.
+    /// True if any integer is less than that of `than`.
     fn any_less(self, than: Self) -> bool;
-    /// Values as indexes.
+    /// Integers as indexes.
     fn places(self) -> [usize; SIDE];
 }
 
@@ -52,7 +52,7 @@ macro_rules! lanes {
             }
 
             fn and_one_where_less(self, one: Self, than: Self) -> Self {
-                // True has all bits set, which is -1.
+                // True has all bits set, which is -1 as an integer.
                 self - one.simd_lt(than)
             }
 
@@ -76,8 +76,8 @@ lanes!(i16x16, |weight| weight, |value| i16::try_from(value).unwrap_or(i16::MAX)
 });
 lanes!(i32x16, i32::from, |value| value, |place| place.unsigned_abs() as usize);
 
-/// Half of each ascending value relative to a center, from which medians are read. The last one is
-/// repeated for resamples without any weight.
+/// Half of each ascending value relative to a center, from which medians are read. The last value
+/// is repeated, for resamples without any weight.
 pub(crate) fn halved(values: impl ExactSizeIterator<Item = f64>, center: f64) -> Vec<f64> {
     let mut halved = Vec::with_capacity(values.len() + 1);
     halved.extend(values.map(|value| (value - center) / 2.0));
@@ -85,22 +85,22 @@ pub(crate) fn halved(values: impl ExactSizeIterator<Item = f64>, center: f64) ->
     halved
 }
 
-/// Progress of resamples towards their halves.
+/// Progress of resamples towards half of their weight.
 pub(crate) struct Halves<L> {
     /// Weight of the values passed so far.
     passed: L,
-    /// Weight with which the lower middle value is reached.
+    /// Weight at which the lower middle value is reached.
     low: L,
-    /// Weight with which the upper middle value is reached.
+    /// Weight at which the upper middle value is reached.
     high: L,
-    /// Number of values wholly below the half.
+    /// Number of values before the lower middle value.
     below: L,
-    /// Number of values up to the half.
+    /// Number of values before the upper middle value.
     up_to: L,
 }
 
 impl<L: Lanes> Halves<L> {
-    /// State before the first value, for resamples of these total weights.
+    /// State before the first value. `total` is the total weight of each resample.
     pub(crate) fn new(total: &[i32; SIDE]) -> Self {
         let none = L::of(&[0; SIDE]);
         Self {
@@ -112,8 +112,8 @@ impl<L: Lanes> Halves<L> {
         }
     }
 
-    /// Passes many values from the first one on, assuming that none is near a half, at a third of
-    /// the cost. Returns false and passes none if the assumption does not hold.
+    /// Passes the first values at once, at a third of the cost. This requires that no resample
+    /// reaches its lower middle value among them. Otherwise returns false and passes no value.
     pub(crate) fn skip(&mut self, weights: impl ExactSizeIterator<Item = L>) -> bool {
         let values = [i32::try_from(weights.len()).unwrap_or(i32::MAX); SIDE];
         let passed = weights.fold(self.passed, L::plus);
@@ -132,12 +132,14 @@ impl<L: Lanes> Halves<L> {
         self.up_to = self.up_to.and_one_where_less(self.passed, self.high);
     }
 
-    /// True if all halves were passed, so that further values change nothing.
+    /// True if all resamples have reached their upper middle value, so that further values change
+    /// nothing.
     pub(crate) fn done(&self) -> bool {
         !self.passed.any_less(self.high)
     }
 
-    /// Median of each resample once its half was passed; without any weight, an arbitrary value.
+    /// Median of each resample that has reached its upper middle value. Arbitrary for a resample
+    /// without any weight.
     pub(crate) fn medians(&self, halved: &[f64]) -> [f64; SIDE] {
         let (below, up_to) = (self.below.places(), self.up_to.places());
         std::array::from_fn(|at| halved[below[at]] + halved[up_to[at]])

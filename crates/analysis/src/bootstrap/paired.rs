@@ -1,9 +1,9 @@
 //! Resamples of many lists, several at a time.
 //!
-//! Takes lists of repetitions like [`super::Resampler`], but yields the weights of [`SIDE`]
-//! resamples at a time, by unit (a block, or one repetition of a list whose blocks are unknown)
-//! instead of by repetition. Lists with common blocks share their weights, and each operation
-//! applies to several resamples at once, which vectorizes.
+//! Takes lists of repetitions like [`super::Resampler`], but yields weights of units instead of
+//! repetitions, and of [`SIDE`] resamples at a time. A unit is a block, or one repetition of a list
+//! whose blocks are unknown. Lists with common blocks share the weights, and each operation applies
+//! to several resamples at once, which vectorizes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,32 +22,34 @@ use crate::{
     sweep::Repetition,
 };
 
-/// Resamples per step: their counters fit into two registers of any 64-bit processor.
+/// Number of resamples per step. Their weights fit into two registers of any 64-bit processor.
 pub(crate) const SIDE: usize = 16;
 
 const _: () = assert!((RESAMPLES as usize).is_multiple_of(SIDE), "the last ones would be left out");
 
-/// Number of times a unit is in each of the resamples. Signed, because vector comparisons are
-/// signed, and short, for more lanes; of n units, one occurs k times with a probability below 1/k!.
+/// Number of times a unit is in each of [`SIDE`] resamples. The numbers are signed, because vector
+/// comparisons are signed, and short, so that a vector has more of them. They do not overflow: of n
+/// units, one occurs k times with a probability below 1/k!.
 pub(crate) type PairedWeights = [i16; SIDE];
 
-/// Lists whose repetitions are drawn by units.
+/// Lists of repetitions that are drawn by units.
 pub(crate) struct Units {
-    /// Exchangeable units.
+    /// Ranges of exchangeable units: those of each run, and those of each list without blocks.
     strata: Vec<Range<usize>>,
     /// Unit of each repetition of each list.
     lists: Vec<Vec<usize>>,
-    /// First list with the same units, per list.
+    /// Index of the first list with the same units, for each list.
     alike: Vec<usize>,
-    /// Units of lists that lack part of their stratum and can therefore be empty in a resample.
+    /// Sets of units of lists that lack some units of their stratum. Such a list can be empty in a
+    /// resample.
     partial: BTreeSet<Vec<usize>>,
     least: u32,
 }
 
 impl Units {
-    /// Units of lists, each with the run of its blocks, or `None` if they are unknown or ignored.
-    /// Blocks of the same run and number are the same block. The blocks of each run are drawn among
-    /// themselves, so that a resample has as many of each run as the data.
+    /// Units of lists. Each list is given with the run of its blocks, or `None` if the blocks are
+    /// unknown or ignored. Blocks of the same run and number are the same block. The blocks of each
+    /// run are drawn separately, so that a resample has as many blocks of each run as the data.
     ///
     /// # Errors
     /// [`NotEstimable::Repetitions`] if a list has too few blocks (or repetitions, if blocks are
@@ -120,8 +122,8 @@ impl Units {
         &self.lists[list]
     }
 
-    /// Passes [`RESAMPLES`] draws to a function, [`SIDE`] at a time, as weights of the units. No
-    /// list is empty in any draw.
+    /// Calls a function with [`RESAMPLES`] resamples, [`SIDE`] at a time, as weights of the units.
+    /// No list is empty in any resample.
     pub(crate) fn each(&self, seed: u64, mut see: impl FnMut(&[PairedWeights])) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let units = self.strata.iter().map(|stratum| stratum.end).max().unwrap_or(0);
@@ -150,18 +152,19 @@ impl Units {
     }
 }
 
-/// Values derived from two lists, one per pair of their repetitions.
+/// Values derived from two lists, one value for each pair of their repetitions.
 pub(crate) struct Paired {
     /// Half of each value, ascending.
     halved: Vec<f64>,
-    /// Index in [`Products`] of the pair of each value.
+    /// Index of the pair of each value in [`Products`].
     places: Vec<u32>,
-    /// The two lists; of those with the same units, the first one.
+    /// Indexes of the two lists. Lists with the same units are represented by the first of them.
     lists: [usize; 2],
 }
 
 impl Paired {
-    /// From ascending values, each with its repetition of the first and of the second list.
+    /// Paired values from ascending values, each with the indexes of its repetitions in the first
+    /// and in the second list.
     pub(crate) fn new(
         units: &Units,
         lists: [usize; 2],
@@ -176,22 +179,22 @@ impl Paired {
     }
 }
 
-/// Weight of each pair of repetitions of two lists in some resamples. Kept for the next pair of
-/// lists, which may have the same units.
+/// Weights of all pairs of repetitions of two lists in some resamples. They are kept, because the
+/// next two lists may have the same units.
 #[derive(Default)]
 pub(crate) struct Products {
     lists: Option<[usize; 2]>,
-    /// Sum of all products.
+    /// Sum of all products in each resample.
     total: [i32; SIDE],
-    /// Products, ordered by the repetition of the first list, if all their sums fit.
+    /// Products, ordered by the repetition of the first list, if sums of 16 bits do not overflow.
     short: Vec<i16x16>,
-    /// The same in 32 bits otherwise.
+    /// Products in 32 bits otherwise.
     long: Vec<i32x16>,
 }
 
 impl Products {
-    /// Medians of paired values in resamples with these unit weights. No list is empty in any of
-    /// them, and they have fewer than 2^31 pairs.
+    /// Medians of paired values in resamples with these unit weights. No list may be empty in any
+    /// of the resamples, and there must be fewer than 2^31 pairs.
     pub(crate) fn medians(
         &mut self,
         paired: &Paired,
@@ -240,9 +243,10 @@ fn products<L: Lanes>(products: &mut Vec<L>, units: [&[usize]; 2], weights: &[Pa
     }
 }
 
-/// [`Products::medians`] with sums wide enough for all totals and the number of values.
+/// [`Products::medians`] with sums of type `L`, which is wide enough for all totals and for the
+/// number of values.
 fn at_half<L: Lanes>(products: &[L], paired: &Paired, total: &[i32; SIDE]) -> [f64; SIDE] {
-    /// Steps between checks for whether all medians were passed.
+    /// Number of values between two checks that all medians were passed.
     const STRIDE: usize = 16;
     let mut halves = Halves::<L>::new(total);
     for places in paired.places.chunks(STRIDE) {

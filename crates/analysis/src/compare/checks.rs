@@ -1,9 +1,9 @@
-//! Other methods of comparing the same two cells, as a check of the main test.
+//! Other methods of comparing the same two cells, which check the main test.
 //!
-//! The methods are reported and do not vote: each has assumptions that the main test does not need.
-//! If one of them significantly contradicts the main test, or yields another ratio, no single ratio
-//! describes the difference: its size is withheld, and if the other ratio is on the other side of
-//! 1, the verdict is inconclusive.
+//! The methods do not vote: each has assumptions that the main test does not need. If a method
+//! significantly contradicts the main test, or yields another ratio, no single ratio describes the
+//! difference, and its size is withheld. If its ratio is on the other side of 1, the verdict is
+//! inconclusive.
 
 use model::{Ratio, Warning};
 use statrs::function::beta::checked_beta_reg;
@@ -14,21 +14,21 @@ use crate::{
     summary::{LEVEL, needed},
 };
 
-/// A check contradicts significantly below this p-value.
+/// p-value below which a check with the opposite direction contradicts the main test.
 const CERTAIN: f64 = 0.05;
 
 /// Comparison method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Welch's t test on logarithms, whose ratio is that of the geometric means: "The
-    /// generalization of 'Student's' problem when several different population variances are
-    /// involved", Biometrika 34, 1947. Two values on each side.
+    /// Welch's t-test on logarithms ("The generalization of 'Student's' problem when several
+    /// different population variances are involved", Biometrika 34, 1947). Its ratio is that of the
+    /// geometric means. Needs two values per side.
     Welch,
-    /// Student's t test on the mean logarithm of the ratio in each common block; needs six common
-    /// blocks.
+    /// Student's t-test on the mean logarithm of the ratio within each common block. Needs six
+    /// common blocks.
     PairedT,
     /// Ratio of the medians. The p-value is twice the fraction of 4000 resamples of blocks in which
-    /// the order of the medians is reversed; needs six values per side.
+    /// the order of the medians is reversed. Needs six values per side.
     MedianRatio,
 }
 
@@ -50,10 +50,10 @@ pub struct Check {
     pub method: Method,
     /// Ratio, oriented like that of the comparison.
     pub ratio: Ratio,
-    /// Two-sided p-value; `None` with too few values, or if all are equal.
+    /// Two-sided p-value; `None` with too few values, or if there is no scatter.
     pub p: Option<f64>,
-    /// True if the ratio differs from that of the comparison by more than the margin, or points the
-    /// other way with p below 5 %.
+    /// True if the ratio differs from that of the comparison by more than the margin, or has the
+    /// opposite direction with p below 5 %.
     pub disagrees: bool,
 }
 
@@ -76,9 +76,9 @@ fn rough(p: f64) -> String {
 /// Logarithm of a ratio and its p-value.
 type Reading = (f64, Option<f64>);
 
-/// Runs all checks that the samples allow against an estimate (the logarithm of a ratio) and a
-/// margin on the same scale. The p-value of the ratio of medians is an argument, because a ranking
-/// computes those of all pairs at once.
+/// Runs all checks that the samples allow, and compares them with an estimate, the logarithm of a
+/// ratio. The margin is on the same scale. The p-value of the ratio of medians is an argument,
+/// because a ranking computes the p-values of all pairs at once.
 pub(super) fn checks(
     (a, b): (&Sample, &Sample),
     p_of_medians: Option<f64>,
@@ -126,7 +126,8 @@ fn paired(a: &Sample, b: &Sample) -> Option<Reading> {
     Some((mean, student(mean, squares / (n - 1.0) / n, n - 1.0)))
 }
 
-/// Second minus first in each common block; each list has a block once, ascending.
+/// Second minus first value in each common block. Each list has at most one value per block, in
+/// ascending order of blocks.
 fn shared(first: &[(u32, f64)], second: &[(u32, f64)]) -> Vec<f64> {
     let mut others = second.iter().peekable();
     let in_both = |(block, log): &(u32, f64)| {
@@ -136,9 +137,9 @@ fn shared(first: &[(u32, f64)], second: &[(u32, f64)]) -> Vec<f64> {
     first.iter().filter_map(in_both).collect()
 }
 
-/// Two-sided p-value of a difference with this squared error: with t² = difference² / error, the
-/// regularized incomplete beta function I(ν / (ν + t²); ν/2, 1/2) (Abramowitz and Stegun, "Handbook
-/// of Mathematical Functions", 1964, 26.5.27 and 26.7.1).
+/// Two-sided p-value of a difference with this squared error: the regularized incomplete beta
+/// function I(ν / (ν + t²); ν/2, 1/2) with t² = difference² / error (Abramowitz and Stegun,
+/// "Handbook of Mathematical Functions", 1964, 26.5.27 and 26.7.1). `None` without scatter.
 fn student(difference: f64, error: f64, freedom: f64) -> Option<f64> {
     let share = freedom / (freedom + difference * difference / error);
     if !(error > 0.0 && freedom.is_finite() && share.is_finite()) {

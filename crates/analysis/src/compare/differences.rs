@@ -1,18 +1,18 @@
-//! The n m differences between the values of two samples, without listing them.
+//! The n m differences between the values of two samples, without a list of them.
 //!
-//! For two ascending samples, computes what sorting all differences would yield: the k-th
-//! difference, the median, the number up to a point. A staircase through the table of differences
-//! counts those up to a point in n + m steps, and the k-th is found by closing in between two
-//! points (Johnson and Mizoguchi, "Selecting the Kth element in X + Y and X1 + X2 + … + Xm", SIAM
-//! Journal on Computing 7, 1978; Monahan, "Algorithm 616: Fast computation of the Hodges–Lehmann
-//! location estimator", ACM Transactions on Mathematical Software 10, 1984). Points are tried in a
-//! deterministic order. Rounding preserves the order of differences, so the result is exact to the
-//! bit.
+//! For two ascending samples, computes results of sorting all differences: the k-th difference, the
+//! median, and the number of differences up to a point. The table of differences is ordered in both
+//! directions, so the differences up to a point are counted in n + m steps along a staircase. The
+//! k-th difference is found by narrowing a range between two points (Johnson and Mizoguchi,
+//! "Selecting the Kth element in X + Y and X1 + X2 + … + Xm", SIAM Journal on Computing 7, 1978;
+//! Monahan, "Algorithm 616: Fast computation of the Hodges–Lehmann location estimator", ACM
+//! Transactions on Mathematical Software 10, 1984). Points are tried in a deterministic order.
+//! Rounding preserves the order of differences, so the result is exact to the bit.
 
 use crate::null::{Critical, Split};
 
-/// Points tried by value. Further points halve the representable numbers between the ends, fewer
-/// than 2^64.
+/// Number of points that are chosen by value. Further points halve the number of representable
+/// values in the range, which is below 2^64.
 const BY_VALUE: u32 = 12;
 
 /// All b(j) - a(i) of two samples.
@@ -44,8 +44,8 @@ impl<'a> Differences<'a> {
         count
     }
 
-    /// Median of the differences: the Hodges–Lehmann estimate of the shift from a to b; with an
-    /// even number, the mean of the two middle ones.
+    /// Median of the differences, which is the Hodges–Lehmann estimate of the shift from a to b. If
+    /// the number of differences is even, the mean of the two middle ones.
     pub(crate) fn median(&self) -> f64 {
         let (lower, upper) = ((self.total() - 1) / 2, self.total() / 2);
         let window = self.window(lower);
@@ -54,12 +54,12 @@ impl<'a> Differences<'a> {
         f64::midpoint(low, high)
     }
 
-    /// Split of the samples with a shifted to right after a point.
+    /// Split of the samples after a was shifted to just above a point.
     pub(crate) fn after(&self, point: f64) -> Split {
         Split::new(self.a, self.b, |difference| difference <= point)
     }
 
-    /// Split of the samples with a shifted to right before a point.
+    /// Split of the samples after a was shifted to just below a point.
     pub(crate) fn before(&self, point: f64) -> Split {
         Split::new(self.a, self.b, |difference| difference < point)
     }
@@ -118,8 +118,8 @@ impl<'a> Differences<'a> {
     }
 
     /// Lower end of the shifts of a that the test does not reject: the smallest difference after
-    /// which W is not above the critical value, or the median of the differences if it is
-    /// lower. The upper end is the negated lower end of b and a.
+    /// which W is not above the critical value, or the median of the differences if the median is
+    /// lower. The upper end is the negated lower end for swapped samples.
     pub(crate) fn lower_end(&self, critical: Critical, median: f64) -> f64 {
         let (mut sure, mut range) = self.approach(critical, median);
         let mut window = self.window_in(range, sure);
@@ -151,13 +151,14 @@ impl<'a> Differences<'a> {
     }
 
     /// Number of leading differences at which W is known to exceed the critical value, and a range
-    /// that includes the difference of that index. Evaluates a few points near known ones; the
-    /// choice of points affects only the cost, not the result.
+    /// that includes the difference of that index. Only a few points are evaluated. The choice of
+    /// points affects the cost, but not the result.
     fn approach(&self, critical: Critical, median: f64) -> (usize, Range) {
-        /// Maximum number of evaluations; the end is then a few steps away at 1000 against 1000.
+        /// Maximum number of evaluations. With 1000 against 1000 values, the end is then a few
+        /// steps away.
         const LOOKS: u32 = 16;
         let mut sure = Split::certain(self.a.len(), self.b.len(), critical);
-        // The end is hardly ever above the median.
+        // The end is almost never above the median.
         let mut range = self.all();
         if (range.low..range.high).contains(&median) {
             range.narrow(median, self.up_to(median), sure);
@@ -169,7 +170,7 @@ impl<'a> Differences<'a> {
             }
             let point = range.between(0, sure);
             let split = self.after(point);
-            // A point further ahead gives no bound for the gaps between.
+            // A point further ahead gives no bound for the gaps before it.
             if split.below <= sure + 1 {
                 if !critical.rejects(split.statistic()) {
                     break;
@@ -183,12 +184,12 @@ impl<'a> Differences<'a> {
     }
 }
 
-/// Range of sorted differences.
+/// Range of the sorted differences.
 #[derive(Clone, Copy)]
 struct Range {
-    /// Not above the first difference.
+    /// Lower bound of the differences in the range.
     low: f64,
-    /// Not below the last difference.
+    /// Upper bound of the differences in the range.
     high: f64,
     /// Number of differences below `low`.
     before: usize,
@@ -198,7 +199,8 @@ struct Range {
 
 impl Range {
     /// Next point to try for an index, with low <= point < high. The first points alternate between
-    /// linear interpolation and the midpoint; later ones halve the range of machine numbers.
+    /// linear interpolation and the midpoint. Later points halve the number of representable
+    /// values.
     fn between(&self, trials: u32, index: usize) -> f64 {
         let (low, high) = (self.low, self.high);
         let point = if trials >= BY_VALUE {
@@ -213,8 +215,8 @@ impl Range {
         if (low..high).contains(&point) { point } else { low }
     }
 
-    /// Drops the side of a point that does not include the index; `reached` differences are at or
-    /// below the point.
+    /// Drops the part of the range on the side of a point that does not include the index.
+    /// `reached` is the number of differences at or below the point.
     fn narrow(&mut self, point: f64, reached: usize, index: usize) {
         if reached > index {
             (self.high, self.until) = (point, reached);
@@ -224,7 +226,7 @@ impl Range {
     }
 }
 
-/// Finite number as an integer of the same order.
+/// Integer in the same order as the finite numbers.
 fn ordered(value: f64) -> i64 {
     let bits = value.to_bits().cast_signed();
     if bits < 0 { i64::MIN.wrapping_sub(bits) } else { bits }
@@ -238,11 +240,11 @@ fn from_ordered(place: i64) -> f64 {
 
 /// Run of consecutive sorted differences.
 struct Window {
-    /// Index of the first one among all.
+    /// Index of the first difference of the run among all differences.
     start: usize,
-    /// Index after the last one.
+    /// Index after the last difference of the run.
     end: usize,
-    /// Values, or the single value that all of them have.
+    /// Values, or a single value if all of them are equal.
     values: Vec<f64>,
 }
 

@@ -1,11 +1,11 @@
 //! Compact letter display: cells of a family that share a letter do not differ significantly.
 
-/// Compact letters by insertion and absorption, then a sweep for redundant letters.
+/// Compact letters by insertion and absorption, followed by a removal of redundant letters.
 ///
 /// Source: Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons",
-/// Journal of Computational and Graphical Statistics 13, 2004. `order` lists the cells best first,
-/// `apart` the pairs that differ significantly; letter `a` is assigned to the column with the best
-/// cell.
+/// Journal of Computational and Graphical Statistics 13, 2004. `order` lists the cells, the best
+/// first; `apart` contains the pairs that differ significantly. Letter `a` is the column that
+/// contains the best cell.
 pub(super) fn letters(order: &[usize], apart: &[(usize, usize)]) -> Vec<String> {
     // Columns hold positions in `order`, so that sorting columns sorts them by their best cell.
     let place = |cell: usize| order.iter().position(|other| *other == cell);
@@ -33,7 +33,7 @@ pub(super) fn letters(order: &[usize], apart: &[(usize, usize)]) -> Vec<String> 
     letters
 }
 
-/// Removes columns that are subsets of another one.
+/// Removes columns that are subsets of another column.
 fn absorb(columns: &mut Vec<Vec<usize>>) {
     columns.sort();
     columns.dedup();
@@ -44,7 +44,7 @@ fn absorb(columns: &mut Vec<Vec<usize>>) {
     columns.retain(|column| !all.iter().any(|other| inside(column, other)));
 }
 
-/// Removes a cell from a column if other columns cover all its pairs there.
+/// Removes a column if other columns contain all its pairs and all its cells.
 fn sweep(columns: &mut Vec<Vec<usize>>, cells: usize, apart: &[(usize, usize)]) {
     let joined = |columns: &[Vec<usize>], one: usize, other: usize| {
         columns.iter().any(|column| column.contains(&one) && column.contains(&other))
@@ -64,7 +64,7 @@ fn sweep(columns: &mut Vec<Vec<usize>>, cells: usize, apart: &[(usize, usize)]) 
     }
 }
 
-/// a … z, then a1 … z1 and so on.
+/// Letters a … z, then a1 … z1, and so on.
 fn letter(column: usize) -> String {
     let letter = char::from(b'a' + u8::try_from(column % 26).unwrap_or(0));
     match column / 26 {
