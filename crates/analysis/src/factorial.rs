@@ -1,9 +1,10 @@
-//! Analysis of variance: fractions of the variance of a metric explained by factors, their
-//! interactions, blocks, and chance.
+//! Analysis of variance: fractions of the variance of a metric that are explained by factors,
+//! interactions of factors, blocks, and chance.
 //!
-//! Input is the factors that were varied together and one value per trial; the result is a
-//! [`Factorial`], or a [`Refusal`] with what the data lack. The analysis does not rank levels; it
-//! shows whether they can be ranked without naming the level of another factor.
+//! Input is the factors that were varied together and one value per trial. The result is a
+//! [`Factorial`], or a [`Refusal`] that states which data are missing. The analysis does not rank
+//! levels. It shows whether the levels of a factor can be ranked without stating a level of another
+//! factor.
 //!
 //! # The model
 //!
@@ -11,34 +12,36 @@
 //! ln y = mean + factors + interactions of two + block + error
 //! ```
 //!
-//! Interactions of three and more are part of the error. Each term has its type II sum of squares:
-//! what it explains beyond all terms that do not contain it (Langsrud, "ANOVA for unbalanced data:
-//! Use Type II instead of Type III sums of squares", Statistics and Computing 13, 2003). Its
-//! fraction of the variance is
+//! Interactions of three and more factors are part of the error. Each term has its type II sum of
+//! squares: the variation that it explains in addition to all terms that do not contain it
+//! (Langsrud, "ANOVA for unbalanced data: Use Type II instead of Type III sums of squares",
+//! Statistics and Computing 13, 2003). Its fraction of the variance is
 //!
 //! ```text
 //! ω² = (SS - df MS) / (SS total + MS)      MS = residual sum of squares / residual df
 //! ```
 //!
 //! (Hays, "Statistics for Psychologists", 1963), which is 0 on average without an effect. With
-//! equal repetitions the fractions of all terms, blocks, and the residual, N MS / (SS total + MS),
-//! add up to 1.
+//! equal repetitions, the fractions of all terms, of the blocks, and of the residual add up to 1.
+//! The fraction of the residual is N MS / (SS total + MS), with N values.
 //!
 //! # p and interval
 //!
-//! p by permutation of residuals (Freedman and Lane, "A Nonstochastic Interpretation of Reported
-//! Significance Levels", Journal of Business & Economic Statistics 1, 1983): the model without the
-//! term is fitted, its residuals are permuted within blocks, and F is recomputed; 20,000 draws. The
-//! interval resamples whole blocks, 4000 times (1000 above 40 effects). A resample includes the
-//! randomness of the data and of resampling, which biases fractions upwards; the interval is
-//! shifted back by the mean excess.
+//! The p-value is computed by permutation of residuals (Freedman and Lane, "A Nonstochastic
+//! Interpretation of Reported Significance Levels", Journal of Business & Economic Statistics 1,
+//! 1983): the model without the term is fitted, its residuals are permuted within blocks, and F is
+//! recomputed, 20,000 times.
+//!
+//! The interval resamples whole blocks, 4000 times (1000 times above 40 effects). A resample
+//! contains both the randomness of the data and that of resampling, which biases fractions upwards.
+//! The interval is shifted back by the mean excess.
 //!
 //! # Computation
 //!
 //! Levels are coded by columns that sum to zero, and the block means are subtracted. The remaining
-//! problem is small and well conditioned: normal equations by Cholesky's decomposition. If the
-//! columns of a term come directly after those of the terms that do not contain it, its sum of
-//! squares is the squared length of its part of the solution.
+//! problem is small and well conditioned, so the normal equations are solved by Cholesky's
+//! decomposition. The columns of a term are placed directly after those of the terms that do not
+//! contain it. Its sum of squares is then the squared length of its part of the solution.
 
 use model::Ratio;
 
@@ -57,15 +60,15 @@ use design::{Cholesky, Design, Sums};
 const FACTORS: std::ops::RangeInclusive<usize> = 2..=6;
 /// Allowed number of levels of one factor.
 const LEVELS: std::ops::RangeInclusive<usize> = 2..=20;
-/// Maximum number of effects of all terms, so that an analysis takes seconds.
+/// Maximum number of effects of all terms, which limits an analysis to seconds.
 const EFFECTS_MAX: usize = 100;
 /// Number of effects above which fewer resamples are drawn.
 const EFFECTS_MANY: usize = 40;
-/// Resamples in that case.
+/// Number of resamples above [`EFFECTS_MANY`] effects.
 const RESAMPLES_FEW: u32 = 1000;
 /// Fraction of explained variance above which an interaction prevents unconditional findings.
 pub const CONDITIONAL: f64 = 0.10;
-/// Fraction of the variance above which a residual makes the result mostly noise.
+/// Fraction of the variance above which the residual makes a result mostly noise.
 pub const NOISE: f64 = 0.50;
 
 /// Factor that was varied.
@@ -82,7 +85,7 @@ pub struct Factor {
 pub struct Observation {
     /// Index of the level of each factor, in the order of the factors.
     pub levels: Vec<usize>,
-    /// Block of the trial; if `None`, all blocks count as unknown.
+    /// Block of the trial. If it is `None` for any trial, all blocks count as unknown.
     pub block: Option<u32>,
     /// Value above zero in the base unit of the metric.
     pub value: f64,
@@ -145,8 +148,8 @@ pub enum Refusal {
 pub enum Source {
     /// Factor, by index.
     Main(usize),
-    /// Interaction of two factors, by index, the smaller first: the effect of one depends on the
-    /// other.
+    /// Interaction of two factors, by index, the smaller index first: the effect of one factor
+    /// depends on the other factor.
     Interaction(usize, usize),
 }
 
@@ -159,14 +162,15 @@ pub struct Term {
     pub freedom: u32,
     /// Type II sum of squares of ln y.
     pub squares: f64,
-    /// Mean square over the residual mean square; infinite without residual.
+    /// F: mean square of the term over the residual mean square; infinite without a residual.
     pub f: f64,
     /// p-value of "no effect", from permutations of residuals within blocks (Freedman and Lane).
     pub p: f64,
-    /// ω²: fraction of the variance of ln y, corrected for chance; below 0 by chance alone.
+    /// ω²: fraction of the variance of ln y, corrected for chance. Values below 0 are due to
+    /// chance.
     pub share: f64,
-    /// 95 % interval of the fraction by resampling blocks; not estimable without blocks or with
-    /// few.
+    /// 95 % interval of the fraction by resampling blocks. Not estimable without blocks, or with
+    /// too few blocks.
     pub interval: Result<Interval, NotEstimable>,
 }
 
@@ -177,9 +181,10 @@ pub struct Factorial {
     pub factors: Vec<Factor>,
     /// Main effects in the order of the factors, then interactions.
     pub terms: Vec<Term>,
-    /// Error if the terms include no interactions, because combinations were not repeated.
+    /// Error if the terms do not include interactions, because not every measured combination has
+    /// at least two values.
     pub interactions: Result<(), NotEstimable>,
-    /// ω² of blocks, the drift of the machine; `None` if blocks are unknown.
+    /// ω² of the blocks, which contains the drift of the machine; `None` if blocks are unknown.
     pub block_share: Option<f64>,
     /// Fraction of the variance, 0 to 1, that neither terms nor blocks explain.
     pub residual_share: f64,
@@ -189,24 +194,24 @@ pub struct Factorial {
     pub n: u32,
     /// Number of blocks; 0 if unknown.
     pub blocks: u32,
-    /// Smallest and largest number of values of a measured combination.
+    /// Smallest and largest number of values of the measured combinations.
     pub repetitions: (u32, u32),
     /// Number of combinations of levels that were not measured.
     pub missing: u32,
 }
 
-/// Interaction of a factor relative to the explained variance.
+/// Interaction of a factor with another one, relative to the explained variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dependence {
     /// Index of the other factor.
     pub other: usize,
-    /// ω² of the interaction over the sum of ω² of all terms; negative ones count as 0.
+    /// ω² of the interaction over the sum of ω² of all terms. Negative ω² count as 0.
     pub share: Ratio,
     /// p-value of the interaction.
     pub p: f64,
 }
 
-/// Analyzes factors that were varied together. The seed determines all draws; the order of
+/// Analyzes factors that were varied together. The seed determines all random draws. The order of
 /// observations does not matter.
 ///
 /// # Errors
@@ -343,7 +348,7 @@ fn squares(design: &Design, sums: &Sums) -> Result<Squares, usize> {
         let solution = Cholesky::new(&sums.gram, &order).ok_or(at)?.solve(&order, &sums.right);
         terms.push(length(&solution[own]));
         if at + 1 == design.sources().len() {
-            // No term contains the last one, so it comes after all others.
+            // The last term is contained in no other term, so here it comes after all others.
             residual = (sums.within - length(&solution)).max(0.0);
         }
     }
@@ -355,7 +360,7 @@ fn length(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum()
 }
 
-/// p-value of a term by Freedman and Lane; the data count as one of the draws.
+/// p-value of a term by Freedman and Lane. The data count as one of the permutations.
 fn p(design: &Design, sums: &Sums, term: usize, rng: &mut fastrand::Rng) -> f64 {
     let (order, own) = design.order(term, true);
     let Some(cholesky) = Cholesky::new(&sums.gram, &order) else { return 1.0 };
@@ -365,7 +370,7 @@ fn p(design: &Design, sums: &Sums, term: usize, rng: &mut fastrand::Rng) -> f64 
     let within: f64 = length(&residuals);
     let ratio =
         |solution: &[f64]| (length(&solution[own.clone()]), (within - length(solution)).max(0.0));
-    // The residuals of the reduced model have the same F as the data themselves.
+    // The F of the term is the same for the residuals of the reduced model as for the data.
     let mut right = design.right(&residuals);
     let (term_squares, rest) = ratio(&cholesky.solve(&order, &right));
     let mut beyond = 1u32;
@@ -375,7 +380,8 @@ fn p(design: &Design, sums: &Sums, term: usize, rng: &mut fastrand::Rng) -> f64 
         design.right_into(&residuals, &mut right);
         cholesky.solve_into(&order, &right, &mut solution);
         let (drawn, left) = ratio(&solution);
-        // Multiplied out, because the rest may be 0; equal up to rounding counts as beyond.
+        // The ratios are multiplied out, because the residual may be 0. A permutation that is equal
+        // up to rounding counts as more extreme.
         beyond += u32::from(drawn * rest >= term_squares * left * (1.0 - 1e-9));
     }
     f64::from(beyond) / f64::from(DRAWS + 1)
@@ -394,8 +400,8 @@ fn intervals(design: &Design, own: &Squares, seed: u64) -> Result<Vec<Interval>,
     let parts = design.parts();
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut shares: Vec<Vec<f64>> = vec![Vec::new(); design.sources().len()];
-    // A resample with confounded effects is drawn again; with six blocks per combination that is
-    // rare.
+    // A resample with confounded effects is drawn again, which is rare with six blocks per
+    // combination.
     let mut left = 4 * resamples;
     while count(shares[0].len()) < resamples {
         if left == 0 {
@@ -424,8 +430,8 @@ fn intervals(design: &Design, own: &Squares, seed: u64) -> Result<Vec<Interval>,
 }
 
 impl Factorial {
-    /// Interactions of a factor as fractions of explained variance, largest first; empty if the
-    /// terms include none, or if nothing is explained.
+    /// Interactions of a factor as fractions of the explained variance, largest first. Empty
+    /// without interaction terms, or if no variance is explained.
     pub fn interaction_of(&self, factor: usize) -> Vec<Dependence> {
         let explained: f64 = self.terms.iter().map(|term| term.share.max(0.0)).sum();
         let mut all: Vec<Dependence> = self
@@ -445,8 +451,9 @@ impl Factorial {
         all
     }
 
-    /// Interactions that prevent findings about a factor without naming a level of the other: those
-    /// above 10 % of explained variance, regardless of their p-value, which is conservative.
+    /// Interactions that prevent findings about a factor unless they state a level of the other
+    /// factor. These are all interactions above 10 % of the explained variance, regardless of their
+    /// p-value, which is conservative.
     pub fn conditional_on(&self, factor: usize) -> Vec<Dependence> {
         let mut all = self.interaction_of(factor);
         all.retain(|dependence| dependence.share.0 > CONDITIONAL);

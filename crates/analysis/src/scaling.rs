@@ -1,22 +1,22 @@
 //! Scaling of a rate with the number of clients: saturation, efficiency, and drops.
 //!
 //! Takes the values of one filesystem at several numbers of clients as a [`Curve`] and returns a
-//! [`Scaling`]. It is based on the data: medians, the saturation level, rise and fall by the
-//! comparison of [`crate::compare`], efficiency. In addition a law is fitted ([`law`]), which may
-//! be shown only if it is admissible. Two filesystems are compared by the difference of their
-//! efficiency at the same number of clients, because coefficients of laws depend on each other.
+//! [`Scaling`]: medians, the saturation level, efficiency, and rise and fall by the comparison of
+//! [`crate::compare`]. In addition, a law is fitted ([`law`]), which may be shown only if it is
+//! admissible. Two filesystems are compared by the difference of their efficiency at the same
+//! number of clients. Coefficients of laws are not compared, because they depend on each other.
 //!
 //! # Rise and fall
 //!
 //! The peak is the level with the best median. *Rise* is the peak relative to the first level,
 //! *fall* the last level relative to the peak. Because the peak was chosen as the best of k levels,
-//! either is significant only if its p-value times k - 1 is at most 5 % (Bonferroni), and if the
-//! verdict at the effective margin δ′ is a difference that may exceed it.
+//! a rise or a fall is significant only if its p-value times k - 1 is at most 5 % (Bonferroni), and
+//! if its verdict at the effective margin δ′ is a difference that may exceed δ′.
 //!
 //! # Saturation
 //!
-//! The smallest level whose median reaches 95 % of the best. Its range over resampled blocks is its
-//! uncertainty: a flat top makes it wide.
+//! The saturation level is the smallest level whose median reaches 95 % of the best median. Its
+//! uncertainty is its range over resampled blocks, which is wide if the top of the curve is flat.
 
 use model::{Ratio, metric::Better};
 
@@ -32,7 +32,7 @@ use crate::{
 pub mod law;
 pub use law::{Fit, Law, Laws, Peak};
 
-/// Fraction of the best median that counts as reaching it.
+/// Fraction of the best median that a saturated level reaches.
 pub const SATURATED: f64 = 0.95;
 
 /// Values measured at one number of clients.
@@ -57,41 +57,43 @@ pub struct Curve {
 pub struct Scaling {
     /// Levels, ascending by clients; never empty.
     pub points: Vec<Point>,
-    /// Index of the best median; of equal ones the fewest clients.
+    /// Index of the best median; of equal medians, the one with the fewest clients.
     pub peak: usize,
-    /// Index of the smallest level whose median reaches 95 % of the best (if lower is better, whose
-    /// median times 95 % is at most the best).
+    /// Index of the smallest level whose median reaches 95 % of the best median. If lower is
+    /// better, its median times 95 % is at most the best median.
     pub saturation: usize,
-    /// 95 % range of that level in clients, by resampling blocks.
+    /// 95 % range of the saturation level in clients, by resampling blocks.
     pub saturation_range: Result<(u32, u32), NotEstimable>,
-    /// Peak relative to the first level, ratio above 1; `None` if the peak is the first.
+    /// Peak relative to the first level, a ratio above 1; `None` if the peak is the first level.
     pub rise: Option<Comparison>,
-    /// Last level relative to the peak, so that a ratio below 1 is the fall; `None` if the peak is
-    /// the last.
+    /// Last level relative to the peak. A ratio below 1 is a fall. `None` if the peak is the last
+    /// level.
     pub fall: Option<Comparison>,
-    /// Shape of the curve; not estimable with too few repetitions or if inconclusive.
+    /// Shape of the curve. Not estimable with too few repetitions, or if the comparisons are
+    /// inconclusive.
     pub shape: Result<ScalingShape, NotEstimable>,
     /// Trend of the metric over all levels.
     pub trend: Result<Trend, NotEstimable>,
-    /// Number of clients that efficiency refers to: the smallest level, which should be 1.
+    /// Number of clients that efficiency refers to: the smallest level, which should be one client.
     pub base: u32,
     /// Linear, Amdahl's, and the universal scalability law, if they can be fitted.
     pub laws: Result<Laws, NotEstimable>,
 }
 
-/// One number of clients.
+/// Results at one number of clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Number of clients.
     pub clients: u32,
-    /// Summary of its values.
+    /// Summary of the values.
     pub summary: Summary,
     /// Efficiency; not estimable if the metric is not a rate.
     pub efficiency: Result<Efficiency, NotEstimable>,
 }
 
-/// E(N) = X(N) N0 / (N X(N0)) of the medians, with the smallest level N0, which should be 1:
-/// fraction of N times the rate of one client.
+/// Efficiency E(N) = X(N) N0 / (N X(N0)), computed from medians X and the smallest level N0, which
+/// should be 1. With N0 = 1, it is the rate of N clients as a fraction of N times the rate of one
+/// client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Efficiency {
     /// Estimate; exactly 1 at the smallest level.
@@ -100,37 +102,38 @@ pub struct Efficiency {
     pub interval: Result<Interval, NotEstimable>,
 }
 
-/// Shape of a curve. Rise and fall are significant in the comparison at δ′, after Bonferroni's
-/// adjustment for the levels among which the peak was chosen.
+/// Shape of a curve. Rise and fall are defined in the module documentation; both are significant at
+/// δ′ after Bonferroni's adjustment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalingShape {
-    /// Rises up to the last level tested: [`Scaling::saturation`] is the last.
+    /// Rises up to the last level tested, which is [`Scaling::saturation`].
     Rises,
     /// Rises up to [`Scaling::saturation`], without a significant fall up to the last level.
     Saturates,
-    /// Rises up to [`Scaling::peak`], then falls by [`Scaling::fall`].
+    /// Rises up to [`Scaling::peak`], then falls.
     RisesAndFalls,
-    /// Falls from the start, or from a level that is not better than it by more than δ′.
+    /// Falls from the first level, or from a peak that is not better than the first level by more
+    /// than δ′.
     Falls,
-    /// Neither: the first and the last level are within δ′ of the peak.
+    /// Neither rises nor falls: the first and the last level are within δ′ of the peak.
     Flat,
 }
 
-/// Two curves at one number of clients.
+/// Comparison of two curves at one number of clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// Number of clients.
     pub clients: u32,
-    /// Efficiency of the second minus that of the first: 0.1 for 10 percentage points.
+    /// Efficiency of the second curve minus that of the first: 0.1 for 10 percentage points.
     pub difference: Result<f64, NotEstimable>,
-    /// 95 % interval by resampling blocks, jointly for common blocks of both curves. The difference
-    /// is significant if it excludes 0.
+    /// 95 % interval by resampling blocks, jointly for blocks that both curves have. The difference
+    /// is significant if the interval excludes 0.
     pub interval: Result<Interval, NotEstimable>,
 }
 
 impl Curve {
     /// Checks the levels, in any order. Levels of the same number of clients are merged. A metric
-    /// without direction is treated as "higher is better", and has no efficiency and no law.
+    /// without direction is treated as "higher is better", but has no efficiency and no law.
     ///
     /// # Errors
     /// As [`Sweep::new`].
@@ -146,10 +149,11 @@ impl Curve {
         Ok(Self { sweep, clients, better })
     }
 
-    /// Analyzes the curve at the effective margin δ′ (0.05 for 5 %). The seed determines all draws.
+    /// Analyzes the curve at the effective margin δ′ (0.05 for 5 %). The seed determines all random
+    /// draws.
     ///
     /// # Errors
-    /// Only those that [`Curve::new`] excludes.
+    /// Only errors that [`Curve::new`] excludes.
     pub fn scaling(
         &self,
         comparer: &mut Comparer,
@@ -195,9 +199,9 @@ impl Curve {
         })
     }
 
-    /// Difference in efficiency of the second curve to the first at each number of clients of
-    /// either, ascending. Curves are compared by this, never by coefficients of fitted laws. Blocks
-    /// of the same number are the same block, so both have to come from one run.
+    /// Efficiency of the second curve minus that of the first, at each number of clients of either
+    /// curve, ascending. Blocks of the same number are the same block, so both curves must come
+    /// from one run.
     pub fn efficiency_differences(first: &Self, second: &Self, seed: u64) -> Vec<Difference> {
         let mut clients: Vec<u32> = first.clients.iter().chain(&second.clients).copied().collect();
         clients.sort_unstable();
@@ -251,7 +255,7 @@ impl Curve {
         self.sweep.levels().iter().map(trend::Level::values).collect()
     }
 
-    /// Checks that efficiency and laws have a meaning.
+    /// Checks that the metric is a rate, which efficiency and laws require.
     fn a_rate(&self) -> Result<(), NotEstimable> {
         match self.better {
             Better::Higher => Ok(()),
@@ -302,7 +306,7 @@ impl Curve {
             (true, true) => Ok(ScalingShape::RisesAndFalls),
             (true, false) if saturation == last => Ok(ScalingShape::Rises),
             (true, false) => Ok(ScalingShape::Saturates),
-            // If the best is not the first, there may be an undetected rise.
+            // If the peak is not the first level, there may be an undetected rise.
             (false, true) if peak == 0 || rise.is_some_and(negligible) => Ok(ScalingShape::Falls),
             (false, false) if [rise, fall].into_iter().flatten().all(negligible) => {
                 Ok(ScalingShape::Flat)
@@ -312,8 +316,8 @@ impl Curve {
     }
 }
 
-/// True if a comparison with the best of this many other levels shows a difference that may exceed
-/// the margin.
+/// True if a comparison with the best of `levels` other levels shows a difference in the wanted
+/// direction that may exceed the margin.
 fn shown(comparison: &Comparison, wanted: Side, levels: usize) -> bool {
     match comparison.verdict {
         Verdict::Differs { side, size: Size::AtLeast | Size::Uncertain } => {
@@ -325,7 +329,7 @@ fn shown(comparison: &Comparison, wanted: Side, levels: usize) -> bool {
     }
 }
 
-/// True if a comparison shows that a difference does not exceed the margin.
+/// True if a comparison shows that the difference does not exceed the margin.
 fn negligible(comparison: &Comparison) -> bool {
     match comparison.verdict {
         Verdict::Equivalent | Verdict::Differs { size: Size::Negligible, .. } => true,
@@ -333,7 +337,7 @@ fn negligible(comparison: &Comparison) -> bool {
     }
 }
 
-/// Median of each level in one resample; values ascend within their level.
+/// Median of each level in one resample. Values must be ascending within their level.
 fn medians(values: &[Vec<f64>], weights: &[Vec<u32>]) -> Vec<f64> {
     let of_level = |(values, weights): (&Vec<f64>, &Vec<u32>)| {
         let total = weights.iter().copied().map(u64::from).sum();
@@ -344,7 +348,7 @@ fn medians(values: &[Vec<f64>], weights: &[Vec<u32>]) -> Vec<f64> {
 
 /// Efficiency and saturation over resampled blocks.
 struct Resampled {
-    /// Efficiencies of each level.
+    /// Efficiencies of each level, one per resample.
     efficiencies: Vec<Vec<f64>>,
     /// Number of resamples in which each level is the saturation level.
     saturations: Vec<u32>,
@@ -372,7 +376,8 @@ impl Resampled {
         percentile_interval(self.efficiencies[at].clone())
     }
 
-    /// Smallest and largest number of clients with at most 2.5 % beyond on either side.
+    /// Smallest and largest saturation level in clients, each with at most 2.5 % of the resamples
+    /// beyond it.
     fn saturation(&self, clients: &[u32]) -> (u32, u32) {
         let tail = (1.0 - LEVEL) / 2.0 * f64::from(self.saturations.iter().sum::<u32>());
         let end = |places: &mut dyn Iterator<Item = usize>| {

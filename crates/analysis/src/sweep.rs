@@ -5,8 +5,8 @@ use crate::Error;
 /// Value of one trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Repetition {
-    /// Block of the trial; trials of one block were measured close together. `None` if unknown; the
-    /// blocks of the whole sweep then count as unknown.
+    /// Block of the trial; trials of one block were measured close together. If it is `None` for
+    /// any repetition of a sweep, all blocks of the sweep count as unknown.
     pub block: Option<u32>,
     /// Value above zero in the base unit of the metric.
     pub value: f64,
@@ -22,13 +22,13 @@ pub struct Level {
 }
 
 impl Level {
-    /// Values, ascending once the level is part of a [`Sweep`].
+    /// Values of the trials. They are ascending if the level is part of a [`Sweep`].
     pub fn values(&self) -> Vec<f64> {
         self.repetitions.iter().map(|repetition| repetition.value).collect()
     }
 }
 
-/// Checked levels: ascending and unique, with values that are finite and above zero.
+/// Checked levels, ascending and unique, with values that are finite and above zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
     pub(crate) levels: Vec<Level>,
@@ -40,9 +40,9 @@ impl Sweep {
     /// at the same position are merged.
     ///
     /// # Errors
-    /// [`Error::Empty`] without levels or with an empty one, [`Error::NotPositiveLevel`] for a
-    /// level that is not above zero, [`Error::NotFinite`] and [`Error::NotPositive`] for values; an
-    /// index counts levels, or values within their level.
+    /// [`Error::Empty`] without levels or with an empty level, [`Error::NotPositiveLevel`] for a
+    /// level that is not above zero, [`Error::NotFinite`] and [`Error::NotPositive`] for values.
+    /// The index in an error is that of the level, or that of the value within its level.
     pub fn new(levels: Vec<Level>) -> Result<Self, Error> {
         if levels.is_empty() {
             return Err(Error::Empty);
@@ -69,7 +69,7 @@ impl Sweep {
         Ok(Self { levels: own, blocked })
     }
 
-    /// Levels, ascending; the repetitions of each ascend by value.
+    /// Levels, ascending. The repetitions of each level are ascending by value.
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
@@ -80,7 +80,7 @@ impl Sweep {
     }
 }
 
-/// Checks that there are values, all finite and above zero.
+/// Checks that there are values, and that all are finite and above zero.
 pub(crate) fn positive(values: impl Iterator<Item = f64>) -> Result<(), Error> {
     let mut none = true;
     for (index, value) in values.enumerate() {

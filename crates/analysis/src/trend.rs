@@ -1,26 +1,28 @@
 //! Trend of a metric over a swept parameter: direction, significance, and change per doubling.
 //!
 //! Takes the levels of a sweep as [`Level`]s with one value per trial and returns a [`Trend`]. The
-//! direction of the metric is ignored, and so is a possible peak of the curve ([`crate::scaling`]).
+//! direction of the metric and a possible peak of the curve are ignored; [`crate::scaling`] handles
+//! both.
 //!
 //! # Significance: Jonckheere–Terpstra, within blocks
 //!
-//! J counts the pairs of values of two levels in which the higher level has the higher value, a tie
-//! one half (Jonckheere, "A distribution-free k-sample test against ordered alternatives",
-//! Biometrika 41, 1954; Terpstra, Indagationes Mathematicae 14, 1952). Its reference is the
-//! permutation of values within each block, which is valid for any differences between blocks: all
-//! permutations up to 200,000, else 20,000 draws. The p-value is twice the smaller tail, because
-//! with unequal blocks J is not symmetric.
+//! J counts the pairs of values of two levels in which the higher level has the higher value; a tie
+//! counts one half (Jonckheere, "A distribution-free k-sample test against ordered alternatives",
+//! Biometrika 41, 1954; Terpstra, Indagationes Mathematicae 14, 1952). Its reference distribution
+//! is computed by permuting values within each block, which is valid for any differences between
+//! blocks. Up to 200,000 permutations are enumerated; if there are more, 20,000 are drawn. The
+//! p-value is twice the smaller tail, because J is not symmetric if blocks have unequal sizes.
 //!
 //! # Effect size: τ_b and Theil–Sen
 //!
 //! Kendall's τ_b follows from J: (2 J - P) / sqrt(P Q), with P pairs of different levels and Q
 //! pairs of different values (Kendall, "The treatment of ties in ranking problems", Biometrika 33,
-//! 1945). The slope is the median of the slopes of ln y over log2 x of all pairs of different
-//! levels (Theil 1950; Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau",
-//! Journal of the American Statistical Association 63, 1968), so that it is a ratio per doubling.
+//! 1945). The Theil–Sen slope is the median slope of ln y over log2 x among all pairs of values of
+//! different levels (Theil 1950; Sen, "Estimates of the Regression Coefficient Based on Kendall's
+//! Tau", Journal of the American Statistical Association 63, 1968). It is thus a ratio per doubling
+//! of x.
 //!
-//! [`Sensitivity`] is the spread of the levels, [`Form`] the shape of the curve, and
+//! [`Sensitivity`] is the spread between the levels, [`Form`] the shape of the curve.
 //! [`mann_kendall`] applies to levels with one value each.
 
 mod kendall;
@@ -47,11 +49,11 @@ use crate::{
 
 /// Maximum number of permutations that are enumerated.
 const PERMUTATIONS_MAX: u64 = 200_000;
-/// Permutations drawn if there are more.
+/// Number of permutations that are drawn if there are more.
 pub(crate) const DRAWS: u32 = 20_000;
 
 impl Sweep {
-    /// Trend of the metric over the levels. The seed determines all draws.
+    /// Trend of the metric over the levels. The seed determines all random draws.
     ///
     /// # Errors
     /// [`NotEstimable::Levels`] below 2 levels.
@@ -74,12 +76,11 @@ impl Sweep {
         })
     }
 
-    /// Last level relative to the first, at the equivalence margin δ (0.05 for 5 %). With
-    /// [`Better::Higher`] the ratio is that of the last over the first, regardless of the metric's
-    /// direction.
+    /// Comparison of the last level with the first, at the equivalence margin δ (0.05 for 5 %).
+    /// With [`Better::Higher`], the ratio is that of the last level to the first.
     ///
     /// # Errors
-    /// Those of [`Comparer::compare_repetitions`], which a checked sweep does not cause.
+    /// Those of [`Comparer::compare_repetitions`], which a [`Sweep`] excludes.
     pub fn ends(
         &self,
         comparer: &mut Comparer,
@@ -97,30 +98,30 @@ impl Sweep {
 /// a positive τ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trend {
-    /// Jonckheere–Terpstra's J: pairs of values of two levels in which the higher level has the
-    /// higher value; a tie counts one half.
+    /// J of Jonckheere and Terpstra: number of pairs of values of two levels in which the higher
+    /// level has the higher value; a tie counts one half.
     pub statistic: f64,
     /// Two-sided p-value of "no trend", by permutation within blocks.
     pub p: f64,
-    /// True if all permutations were enumerated; otherwise p comes from 20,000 draws.
+    /// True if all permutations were enumerated; otherwise `p` is estimated from 20,000 of them.
     pub exact: bool,
     /// Kendall's τ_b of values and levels, -1 to 1; not estimable if all values are equal.
     pub tau_b: Result<f64, NotEstimable>,
-    /// Theil–Sen: ratio of the metric at twice the level, 1.1 for 10 % more.
+    /// Theil–Sen slope as a ratio of the metric per doubling of the level, 1.1 for 10 % more.
     pub per_doubling: Ratio,
-    /// 95 % interval of that ratio by resampling blocks.
+    /// 95 % interval of the ratio per doubling, by resampling blocks.
     pub per_doubling_interval: Result<Interval, NotEstimable>,
 }
 
 /// Sorted values of a sweep, reduced to levels, ties, and blocks.
 struct Order {
-    /// Level of each value.
+    /// Level of each value, by ascending value.
     labels: Vec<usize>,
     /// Ends of runs of equal values.
     runs: Vec<usize>,
     /// Indexes of the values of each block.
     blocks: Vec<Vec<usize>>,
-    /// Number of values of each level passed so far; kept to save allocations.
+    /// Number of values of each level counted so far; kept to save allocations.
     passed: Vec<u64>,
 }
 
@@ -151,7 +152,7 @@ impl Order {
         }
     }
 
-    /// 2 J, an integer. Cost: values times levels.
+    /// 2 J, an integer. Cost: number of values times number of levels.
     fn doubled_j(&mut self) -> u64 {
         self.passed.fill(0);
         let (mut from, mut doubled) = (0, 0);
@@ -171,7 +172,7 @@ impl Order {
     fn tau_b(&self, doubled: u64) -> Option<f64> {
         let pairs = |n: f64| n * (n - 1.0) / 2.0;
         let all = pairs(self.labels.len() as f64);
-        // After a count all values of each level have been passed.
+        // After `doubled_j`, `passed` contains the number of values of each level.
         let levels = all - self.passed.iter().map(|n| pairs(*n as f64)).sum::<f64>();
         let starts = std::iter::once(&0).chain(&self.runs);
         let tied = starts.zip(&self.runs).map(|(from, to)| pairs((to - from) as f64));
@@ -180,7 +181,7 @@ impl Order {
         (size > 0.0).then(|| ((doubled as f64 - levels) / size).clamp(-1.0, 1.0))
     }
 
-    /// Two-sided p-value of an observed 2 J, and whether it is exact.
+    /// Two-sided p-value of an observed 2 J; true if it is exact.
     fn p(&mut self, observed: u64, seed: u64) -> (f64, bool) {
         let (mut below, mut above, mut total) = (0u32, 0u32, 0u32);
         let mut see = |drawn: u64| {
@@ -197,7 +198,7 @@ impl Order {
                     block.iter().zip(labels).for_each(|(at, label)| self.labels[*at] = *label);
                 }
                 see(self.doubled_j());
-                // The first block that has a next order; those before it restart.
+                // The first block that has a next order advances; the blocks before it restart.
                 let Some(at) = labels.iter_mut().position(|block| advance(block)) else { break };
                 labels[..at].iter_mut().for_each(|block| block.sort_unstable());
             }
@@ -226,7 +227,8 @@ impl Order {
         let mut product = 1u64;
         for block in self.by_block() {
             let mut seen = vec![0u64; self.passed.len()];
-            // A multinomial coefficient, one value at a time; it is an integer and never shrinks.
+            // This is a multinomial coefficient, computed value by value. Each intermediate result
+            // is an integer and not smaller than the one before.
             for (index, label) in block.iter().enumerate() {
                 seen[*label] += 1;
                 product = product.checked_mul(index as u64 + 1)? / seen[*label];
@@ -239,7 +241,7 @@ impl Order {
     }
 }
 
-/// Next order of labels, lexicographically; `false` after the last.
+/// Advances to the next order of labels in lexical order; `false` after the last order.
 fn advance(labels: &mut [usize]) -> bool {
     let Some(at) = (1..labels.len()).rev().find(|at| labels[at - 1] < labels[*at]) else {
         return false;
@@ -254,20 +256,20 @@ fn advance(labels: &mut [usize]) -> bool {
 /// Slopes between all pairs of values of different levels, ascending.
 struct Slopes {
     slopes: Vec<Slope>,
-    /// Value of each unit that is drawn as a whole, by level and repetition: a block, or a value.
+    /// One value (level, repetition) of each unit. A unit is a block or, without blocks, a value.
     units: Vec<(usize, usize)>,
 }
 
 struct Slope {
     /// Difference of ln y over the difference of log2 x.
     slope: f64,
-    /// Units of both values.
+    /// Units of the two values.
     units: [u32; 2],
 }
 
-/// Number of slopes that are counted at once by pair of units.
+/// Number of slopes per chunk. Slopes before a chunk are counted by pair of units.
 const CHUNK: usize = 512;
-/// Maximum number of units for which counting is faster.
+/// Maximum number of units for which counting is faster than passing all slopes.
 const UNITS_MAX: usize = 64;
 
 impl Slopes {
@@ -309,9 +311,10 @@ impl Slopes {
         weighted_median(each, 0, self.slopes.len() as u64)
     }
 
-    /// Interval of the ratio per doubling. A slope is weighted by both of its values, so the slopes
-    /// are sorted only once; values of one unit have equal weight, so the number of slopes below
-    /// the median follows from counts per pair of units.
+    /// Interval of the ratio per doubling. In a resample, the weight of a slope is the product of
+    /// the weights of its two values, so slopes are sorted only once. All values of a unit have the
+    /// same weight, so the weight of all slopes before a chunk follows from counts per pair of
+    /// units.
     fn interval(&self, sweep: &Sweep, seed: u64) -> Result<Interval, NotEstimable> {
         let resampler = Resampler::new(&[sweep], seed)?;
         let blocks = resampler.least();
@@ -319,7 +322,7 @@ impl Slopes {
         Ok(expanded_interval(medians.into_iter().map(f64::exp).collect(), blocks))
     }
 
-    /// Median slope of each resample. Without counts all slopes are passed one by one.
+    /// Median slope of each resample. Without counts, all slopes are passed one by one.
     fn medians(&self, resampler: Resampler, counts: &[Vec<u32>]) -> Vec<f64> {
         let width = self.units.len();
         let mut medians = Vec::new();

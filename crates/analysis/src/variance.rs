@@ -1,25 +1,27 @@
-//! Variance components of a cell, and the optimal numbers of repetitions per level.
+//! Variance components of a cell, and the optimal number of repetitions of each level.
 //!
-//! Values form a tree: windows of runs on instances of a filesystem. [`Components`] are the
-//! fraction of the variance that each level adds, and the number of repetitions of each level that
-//! is optimal for its cost. Everything is on ln y, so a variance of 0.0004 is a spread of 2 %.
+//! Values form a tree: windows in runs, runs on instances of a filesystem. [`Components`] contain
+//! the fraction of the variance that each of these levels adds, and the number of repetitions of
+//! each level that is optimal for its cost. All variances are those of ln y: a variance of 0.0004
+//! is a spread of 2 %.
 //!
 //! # Method
 //!
-//! Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013. With levels from 1
-//! (windows) upward, each repeated r(i) times, S²(i) is the variance of the means of level i about
-//! the mean they belong to, averaged over the tree. It includes part of the variance of the levels
-//! below, which is subtracted:
+//! The method is that of Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013.
+//! Levels are numbered from 1 (windows) upwards, and level i is repeated r(i) times. S²(i) is the
+//! variance of the means of level i about the mean of the node above them, averaged over the tree.
+//! It includes part of the variance of the levels below, which is subtracted:
 //!
 //! ```text
 //! T²(1) = S²(1)
 //! T²(i) = S²(i) - S²(i-1) / r(i-1)             0 if that is negative
-//! r(i)  = sqrt(c(i+1)/c(i) · T²(i)/T²(i+1))    rounded up; c(i) is the cost of one more of level i
+//! r(i)  = sqrt(c(i+1)/c(i) · T²(i)/T²(i+1))    rounded up; c(i): cost of one repetition of level i
 //! ```
 //!
-//! T² are the usual components of a balanced nested analysis of variance. The mean has the interval
-//! ȳ ± t(r - 1) sqrt(S² / r) of the top level. Intervals of fractions resample instances as a whole
-//! (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8).
+//! T² are the usual components of a balanced nested analysis of variance. The interval of the mean
+//! is ȳ ± t(r - 1) sqrt(S² / r), with r and S² of the top level. Intervals of fractions resample
+//! whole instances (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section
+//! 3.8).
 //!
 //! Successive windows of one run are correlated, so part of their variance is attributed to the
 //! run; wider windows reduce this effect.
@@ -34,9 +36,10 @@ use crate::{
     summary::{LEVEL, needed},
 };
 
-/// Fraction below which the variance of instances may be ignored,
+/// Fraction of the variance below which instances may be ignored, if its interval is also below
+/// [`ALIKE_BOUND`].
 const ALIKE: f64 = 0.05;
-/// if, with 95 % confidence, it is also below this one.
+/// Limit of the upper end of the 95 % interval of that fraction.
 const ALIKE_BOUND: f64 = 0.10;
 
 /// Instance: a newly created filesystem.
@@ -49,8 +52,8 @@ pub struct Instance {
 /// Variance components.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Components {
-    /// One per repeated level, the lowest first. If each instance has one run, the run is part of
-    /// the instance.
+    /// One component per repeated level, the lowest level first. If each instance has only one run,
+    /// the run is part of the instance.
     pub shares: Vec<Share>,
     /// Geometric mean of all values, in their unit.
     pub mean: f64,
@@ -74,12 +77,13 @@ pub struct Share {
 }
 
 impl Components {
-    /// Optimal number of repetitions of each level but the top one, the lowest first, given the
-    /// cost of one more repetition of each level (in any unit, the lowest first). `None` for a
-    /// level below one that adds no variance: only the lower one is worth repeating.
+    /// Optimal number of repetitions of each level except the top one, the lowest level first.
+    /// `costs` are those of one more repetition of each level, in any unit, the lowest level first.
+    /// The number is `None` for a level if the level above it adds no variance: then only the lower
+    /// level is worth repeating.
     ///
     /// # Errors
-    /// [`NotEstimable::Levels`] unless there is one cost above zero per level.
+    /// [`NotEstimable::Levels`] unless there is exactly one cost per level, and each is above zero.
     pub fn plan(&self, costs: &[f64]) -> Result<Vec<Option<u32>>, NotEstimable> {
         let sound = costs.iter().filter(|cost| cost.is_finite() && **cost > 0.0).count();
         if sound != self.shares.len() || costs.len() != sound {
@@ -100,8 +104,8 @@ impl Components {
         Ok(pairs.map(repetitions).collect())
     }
 
-    /// True if instances are so similar that runs can be repeated on one instead of on new ones:
-    /// they add less than 5 %, and with confidence less than 10 %.
+    /// True if instances are so similar that runs can be repeated on one instance instead of on new
+    /// ones: instances add less than 5 % of the variance, and with confidence less than 10 %.
     pub fn instances_alike(&self) -> bool {
         self.shares.last().is_some_and(|top| {
             top.share.0 < ALIKE && top.interval.is_some_and(|share| share.high < ALIKE_BOUND)
@@ -109,12 +113,12 @@ impl Components {
     }
 }
 
-/// Computes the variance components of a cell. The seed determines all draws.
+/// Computes the variance components of a cell. The seed determines all random draws.
 ///
 /// # Errors
-/// [`NotEstimable::Repetitions`] below 2 instances, [`NotEstimable::Levels`] if only instances were
+/// [`NotEstimable::Repetitions`] below 2 instances, [`NotEstimable::Levels`] if only one level was
 /// repeated, [`NotEstimable::Unbalanced`], [`NotEstimable::NotFinite`] for a value without
-/// logarithm (its index counts all values in order), and [`NotEstimable::Constant`].
+/// logarithm (the index counts all values in order), and [`NotEstimable::Constant`].
 pub fn components(tree: &[Instance], seed: u64) -> Result<Components, NotEstimable> {
     let levels = levels(tree)?;
     let values: Vec<f64> =
@@ -127,7 +131,7 @@ pub fn components(tree: &[Instance], seed: u64) -> Result<Components, NotEstimab
         logs.chunks(logs.len() / tree.len()).map(|own| Part::new(own, &levels)).collect();
     let components = pooled(&parts, &vec![1; parts.len()], &levels);
     let total: f64 = components.iter().sum();
-    // The mean of equal logarithms may differ in the last digit.
+    // The tolerance covers rounding: equal logarithms may have a variance above zero.
     if total <= 1e-24 {
         return Err(NotEstimable::Constant);
     }
@@ -147,7 +151,7 @@ pub fn components(tree: &[Instance], seed: u64) -> Result<Components, NotEstimab
     })
 }
 
-/// Repeated levels with their number of repetitions; the lowest first, instances last.
+/// Repeated levels with their numbers of repetitions, the lowest level first, instances last.
 fn levels(tree: &[Instance]) -> Result<Vec<(&'static str, usize)>, NotEstimable> {
     let Some(first) = tree.first().filter(|_| tree.len() > 1) else {
         return Err(NotEstimable::Repetitions { least: count(tree.len()), needed: 2 });
@@ -171,10 +175,10 @@ fn levels(tree: &[Instance]) -> Result<Vec<(&'static str, usize)>, NotEstimable>
     Ok(repeated)
 }
 
-/// Statistics of an instance.
+/// Mean and variances of one instance.
 struct Part {
     mean: f64,
-    /// S² of the levels below instances, within this one.
+    /// S² of the levels below instances, within this instance.
     within: Vec<f64>,
 }
 
@@ -204,7 +208,7 @@ fn squares(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// T² of each level, with each instance counted by its weight.
+/// T² of each level. Each instance counts as many times as its weight.
 fn pooled(parts: &[Part], weights: &[u32], levels: &[(&'static str, usize)]) -> Vec<f64> {
     let n = parts.len() as f64;
     let weighted = |of: &dyn Fn(&Part) -> f64| -> f64 {
@@ -238,12 +242,12 @@ fn intervals(parts: &[Part], levels: &[(&'static str, usize)], seed: u64) -> Opt
     Some(drawn.into_iter().map(|own| expanded_interval(own, instances)).collect())
 }
 
-/// Mean of instances and the half-width of its interval.
+/// Mean over instances and the half-width of its interval.
 fn center(parts: &[Part]) -> (f64, f64) {
     let means: Vec<f64> = parts.iter().map(|part| part.mean).collect();
     let n = means.len() as f64;
     let error = (squares(&means) / (n - 1.0) / n).sqrt();
-    // Fails only without degrees of freedom, and there are at least two instances.
+    // The quantile exists, because there are at least two instances.
     let quantile = StudentsT::new(0.0, 1.0, n - 1.0)
         .map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - (1.0 - LEVEL) / 2.0));
     (mean(&means), quantile * error)

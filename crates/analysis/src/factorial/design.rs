@@ -1,19 +1,19 @@
 //! Design matrix of the model, and the sums that its fits use.
 //!
-//! A column is the same for all trials of one combination of levels, so columns are stored once per
-//! combination. Block effects are removed by subtracting the block mean. The contribution of each
-//! block to the normal equations is stored separately, so that resampling blocks adds up
-//! contributions instead of iterating over trials.
+//! The columns of the matrix are the same for all trials of one combination of levels, so they are
+//! stored once per combination. Block effects are removed by subtracting the block mean. The
+//! contribution of each block to the normal equations is stored separately, so that a resample of
+//! blocks adds up contributions instead of reading all trials again.
 
 use std::{collections::BTreeMap, ops::Range};
 
 use super::{Factor, Observation, Source};
 use crate::count;
 
-/// Relative pivot below which a column depends linearly on others.
+/// Relative pivot below which a column counts as linearly dependent on others.
 const DEPENDENT: f64 = 1e-9;
 
-/// Value with its indexes.
+/// Value of one trial with the indexes of its combination and block.
 struct Trial {
     cell: usize,
     block: usize,
@@ -21,16 +21,16 @@ struct Trial {
     value: f64,
 }
 
-/// Columns of a model over the data.
+/// Columns of a model, and the data that it is fitted to.
 pub(super) struct Design {
     sources: Vec<Source>,
-    /// Columns of each term.
+    /// Range of the columns of each term.
     columns: Vec<Range<usize>>,
     /// Values of the columns for each measured combination.
     codes: Vec<Vec<f64>>,
-    /// Sorted by block, combination, and value.
+    /// Trials, sorted by block, combination, and value.
     trials: Vec<Trial>,
-    /// Trials of each block.
+    /// Range of the trials of each block.
     blocks: Vec<Range<usize>>,
     blocked: bool,
     missing: u32,
@@ -39,13 +39,13 @@ pub(super) struct Design {
 /// Sums over the data that a fit uses.
 #[derive(Clone)]
 pub(super) struct Sums {
-    /// Products of columns within blocks.
+    /// Sums of products of two columns, centered within blocks.
     pub(super) gram: Vec<f64>,
-    /// Products of columns and values within blocks.
+    /// Sums of products of columns and values, centered within blocks.
     pub(super) right: Vec<f64>,
-    /// Squares of values around their block's mean.
+    /// Sum of squares of values around the mean of their block.
     pub(super) within: f64,
-    /// Squares of values around the mean.
+    /// Sum of squares of values around the mean of all.
     pub(super) total: f64,
     /// Number of values.
     pub(super) values: f64,
@@ -53,7 +53,7 @@ pub(super) struct Sums {
     pub(super) blocks: f64,
 }
 
-/// Contribution of one block.
+/// Contribution of one block to [`Sums`].
 pub(super) struct Part {
     gram: Vec<f64>,
     right: Vec<f64>,
@@ -64,7 +64,7 @@ pub(super) struct Part {
 }
 
 impl Sums {
-    /// Adds up contributions; each counts as a separate block, regardless of repetitions.
+    /// Adds up contributions. A contribution that occurs several times counts as several blocks.
     pub(super) fn of<'a>(parts: impl Iterator<Item = &'a Part>) -> Self {
         let mut own = Self {
             gram: Vec::new(),
@@ -92,8 +92,8 @@ impl Sums {
 }
 
 impl Design {
-    /// Model of validated factors; includes interactions only if every measured combination has at
-    /// least two values.
+    /// Model of validated factors. Interactions are included only if every measured combination has
+    /// at least two values.
     pub(super) fn new(factors: &[Factor], observations: &[Observation]) -> Self {
         let mut cells: BTreeMap<&[usize], u32> = BTreeMap::new();
         for observation in observations {
@@ -200,8 +200,8 @@ impl Design {
         Sums::of(self.parts().iter())
     }
 
-    /// Sum of squares that blocks explain beyond all terms: the increase of the residual without
-    /// them.
+    /// Sum of squares that blocks explain in addition to all terms: the increase of the residual if
+    /// blocks are omitted.
     pub(super) fn block_squares(&self, squares: &super::Squares) -> f64 {
         let whole = Sums::of([self.part(&self.trials)].iter());
         let order: Vec<usize> = (0..self.effects()).collect();
@@ -233,14 +233,14 @@ impl Design {
                 line.iter_mut().zip(&off).for_each(|(cell, other)| *cell += count * one * other);
             }
         }
-        // Squares of the values, around their mean and raw.
+        // Squares of the values, around their mean and around 0.
         let within = trials.iter().map(|trial| (trial.value - mean).powi(2)).sum();
         let squares = trials.iter().map(|trial| trial.value * trial.value).sum();
         Part { gram, right, within, sum: mean * n, squares, values: n }
     }
 
     /// Order of columns in which a term comes directly after all terms that do not contain it, and
-    /// the position of the term. With `all`, those that contain it follow.
+    /// the range of the term in this order. With `all`, the terms that contain it follow.
     pub(super) fn order(&self, term: usize, all: bool) -> (Vec<usize>, Range<usize>) {
         let contains = |other: &Source| match (self.sources[term], *other) {
             (Source::Main(own), Source::Interaction(one, two)) => own == one || own == two,
@@ -262,7 +262,7 @@ impl Design {
         (order, own)
     }
 
-    /// Residual of each trial after block means and coefficients of columns.
+    /// Residual of each trial after subtracting the fit of the given columns and the block means.
     pub(super) fn residuals(&self, coefficients: &[(usize, f64)]) -> Vec<f64> {
         let fitted: Vec<f64> = self
             .codes
@@ -286,7 +286,7 @@ impl Design {
         }
     }
 
-    /// Products of columns and values that sum to zero in each block.
+    /// Sums of products of columns and values. The values must sum to zero in each block.
     pub(super) fn right(&self, values: &[f64]) -> Vec<f64> {
         let mut right = Vec::new();
         self.right_into(values, &mut right);
@@ -307,8 +307,9 @@ impl Design {
     }
 }
 
-/// Columns of one combination: a level's own column is 1, those of all others 0; for the last level
-/// all are -1. An interaction has the products.
+/// Columns of one combination of levels. For each factor, the column of its level is 1 and the
+/// other columns are 0; for the last level, all columns are -1. An interaction has the products of
+/// the columns of its factors.
 fn code(factors: &[Factor], sources: &[Source], levels: &[usize]) -> Vec<f64> {
     let main = |factor: usize| {
         let last = factors[factor].levels.len() - 1;
@@ -331,7 +332,7 @@ fn code(factors: &[Factor], sources: &[Source], levels: &[usize]) -> Vec<f64> {
     code
 }
 
-/// Sorted trials, and whether all have a block.
+/// Trials, sorted; true if all of them have a block.
 fn trials(cells: &BTreeMap<&[usize], u32>, observations: &[Observation]) -> (Vec<Trial>, bool) {
     let blocked = observations.iter().all(|observation| observation.block.is_some());
     let mut all: Vec<(u32, &[usize], f64)> = observations
@@ -354,17 +355,18 @@ fn trials(cells: &BTreeMap<&[usize], u32>, observations: &[Observation]) -> (Vec
 
 /// Cholesky decomposition of the products of some columns in a given order.
 ///
-/// Its forward solution of the products with values has one entry per column: the part of the
-/// values along what the column adds to those before it. Its squared length is the sum of squares
-/// they explain. (Golub and Van Loan, "Matrix Computations", section 4.2.)
+/// The forward solution for the products with values has one entry per column: the component of the
+/// values along the part of the column that is orthogonal to the columns before it. The squared
+/// length of some entries is the sum of squares that their columns explain (Golub and Van Loan,
+/// "Matrix Computations", section 4.2).
 pub(super) struct Cholesky {
-    /// Lower triangle, row by row; the diagonal is inverted.
+    /// Lower triangle, row by row, with the inverse of each diagonal element.
     rows: Vec<f64>,
 }
 
 impl Cholesky {
-    /// Decomposes; `None` if a column depends on those before it. Reads only the lower triangle of
-    /// the products.
+    /// Decomposition; `None` if a column depends on those before it. Only the lower triangle of the
+    /// products is used.
     pub(super) fn new(gram: &[f64], order: &[usize]) -> Option<Self> {
         let width = gram.len().isqrt();
         let mut rows: Vec<f64> = Vec::with_capacity(order.len() * (order.len() + 1) / 2);
@@ -386,7 +388,7 @@ impl Cholesky {
         Some(Self { rows })
     }
 
-    /// Forward solution for products with values, given in the original order of columns.
+    /// Forward solution. The products with values are given in the original order of columns.
     pub(super) fn solve(&self, order: &[usize], right: &[f64]) -> Vec<f64> {
         let mut solution = Vec::new();
         self.solve_into(order, right, &mut solution);
@@ -404,7 +406,7 @@ impl Cholesky {
         }
     }
 
-    /// Coefficients of the first columns of the order, fitted alone.
+    /// Coefficients of the first columns of the order, fitted without the other columns.
     pub(super) fn coefficients(
         &self,
         order: &[usize],

@@ -1,7 +1,7 @@
 //! Scaling laws: linear, Amdahl's, and the universal scalability law.
 //!
-//! Takes a checked sweep over clients and returns [`Laws`], or the reason why there are none. A law
-//! summarizes the points; it must not be used to predict points that were not measured.
+//! Takes a checked sweep over clients and returns [`Laws`], or the reason that no law can be
+//! fitted. A law summarizes the measured points; it must not be used to predict other points.
 //!
 //! # The law
 //!
@@ -9,23 +9,24 @@
 //! X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1))      λ > 0, 0 <= σ <= 1, κ >= 0
 //! ```
 //!
-//! (Gunther, "Guerrilla Capacity Planning", Springer 2007, chapters 4 to 6.) With κ = 0 it is
-//! Amdahl's law, with σ = κ = 0 a line. It has its maximum at N* = sqrt((1 - σ) / κ).
+//! (Gunther, "Guerrilla Capacity Planning", Springer 2007, chapters 4 to 6.) With κ = 0, it is
+//! Amdahl's law; with σ = κ = 0, it is a line. Its maximum is at N* = sqrt((1 - σ) / κ).
 //!
 //! # The fit
 //!
-//! Least squares on ln X over all trials, so that errors are relative. ln λ follows from σ and κ,
-//! which are found by Levenberg–Marquardt steps within their bounds: a coefficient on a bound stays
-//! there while the slope points outwards. The fit starts from several points and keeps the best. It
-//! needs 6 levels that span at least 8-fold. Of the three laws the one with the smallest AICc is
-//! chosen,
+//! The fit minimizes squares of ln X over all trials, so that errors are relative. ln λ follows
+//! from σ and κ, which are found by Levenberg–Marquardt steps within their bounds. A coefficient on
+//! a bound stays there as long as the slope points outwards. The fit starts from several points and
+//! keeps the best result. It needs 6 levels with a ratio of at least 8 between the largest and the
+//! smallest. Of the three laws, the one with the smallest AICc is chosen:
 //!
 //! ```text
 //! AICc = n ln(S / n) + 2 k + 2 k (k + 1) / (n - k - 1)
 //! ```
 //!
-//! with S the sum of squares over n trials and k the coefficients, the variance among them (Hurvich
-//! and Tsai, "Regression and time series model selection in small samples", Biometrika 76, 1989).
+//! S is the sum of squares over n trials, and k the number of coefficients, including the variance
+//! (Hurvich and Tsai, "Regression and time series model selection in small samples", Biometrika 76,
+//! 1989).
 
 use model::Ratio;
 
@@ -40,19 +41,19 @@ use crate::{
 pub const LEVELS_MIN: u32 = 6;
 /// Minimum ratio of the largest level to the smallest.
 pub const SPAN_MIN: f64 = 8.0;
-/// Maximum relative distance of a median from a law that is shown.
+/// Maximum relative distance of a median from the law up to which the law may be shown.
 pub const RESIDUAL_MAX: f64 = 0.1;
-/// Maximum position of a peak that is shown, in multiples of the last level.
+/// Maximum position of a peak that may be shown, in multiples of the last level.
 pub const PEAK_MAX: f64 = 2.0;
 
 /// Scaling law: X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// σ = κ = 0: each client adds the same.
+    /// σ = κ = 0: each client adds the same rate.
     Linear,
     /// κ = 0: part of the work is serial (Amdahl).
     Amdahl,
-    /// All three: clients also wait for each other (Gunther's universal scalability law).
+    /// λ, σ, and κ: clients also wait for each other (Gunther's universal scalability law).
     Universal,
 }
 
@@ -89,7 +90,7 @@ pub struct Fit {
     pub kappa: f64,
     /// Sum of squared residuals of ln X over all trials.
     pub squares: f64,
-    /// Akaike's information criterion with its correction for small samples; smaller is better.
+    /// Akaike's information criterion, corrected for small samples; smaller is better.
     pub aicc: f64,
 }
 
@@ -99,7 +100,7 @@ impl Fit {
         self.lambda * clients / waiting(self.sigma, self.kappa, clients)
     }
 
-    /// N*, in clients; infinite without coherency.
+    /// N*, in clients; infinite if κ is 0.
     fn peak(&self) -> f64 {
         ((1.0 - self.sigma) / self.kappa).sqrt()
     }
@@ -108,9 +109,9 @@ impl Fit {
 /// Laws fitted to one curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Laws {
-    /// All three, in the order of [`Law`].
+    /// All three laws, in the order of [`Law`].
     pub fits: [Fit; 3],
-    /// The one with the smallest AICc. Its curve may be drawn only if [`Laws::misfit`] is `None`.
+    /// Law with the smallest AICc. Its curve may be drawn only if [`Laws::misfit`] is `None`.
     pub chosen: Fit,
     /// Largest distance of a level's median from the chosen law, relative to the law.
     pub residual: Ratio,
@@ -118,12 +119,13 @@ pub struct Laws {
     pub misfit: Option<NotEstimable>,
     /// 95 % interval of the chosen law's λ, by resampling blocks.
     pub lambda: Result<Interval, NotEstimable>,
-    /// 95 % interval of σ; from 0 to 0 if the law has none.
+    /// 95 % interval of σ; from 0 to 0 if the law does not have σ.
     pub sigma: Result<Interval, NotEstimable>,
-    /// 95 % interval of κ; from 0 to 0 if the law has none.
+    /// 95 % interval of κ; from 0 to 0 if the law does not have κ.
     pub kappa: Result<Interval, NotEstimable>,
-    /// Maximum of the universal law. Requires that this law is chosen and admissible, κ's interval
-    /// excludes 0, and the peak is within the levels or up to twice the last.
+    /// Maximum of the universal law. Available if this law is chosen and has no misfit, the
+    /// interval of κ excludes 0, that of N* is finite, and N* is between the first level and twice
+    /// the last level.
     pub peak: Result<Peak, NotEstimable>,
 }
 
@@ -140,7 +142,7 @@ pub struct Peak {
     pub rate_interval: Interval,
 }
 
-/// Level of a fit.
+/// Mean of one level, to which laws are fitted.
 #[derive(Clone, Copy)]
 struct LevelMean {
     clients: f64,
@@ -150,7 +152,7 @@ struct LevelMean {
     mean: f64,
 }
 
-/// Fits the laws; see the module.
+/// Fits the laws as described in the module documentation.
 pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, NotEstimable> {
     let levels = count(clients.len());
     if levels < LEVELS_MIN {
@@ -177,7 +179,7 @@ pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, No
         let best = fit_from_everywhere(law, &places);
         let squares = best.squares + within;
         let k = law.shape() as f64 + 2.0;
-        // Values that match the law to the last digit have no variance to take a logarithm of.
+        // The lower limit avoids the logarithm of 0 for values that match the law exactly.
         let variance = (squares / n).max(f64::EPSILON * f64::EPSILON);
         let aicc = n * variance.ln() + 2.0 * k + 2.0 * k * (k + 1.0) / (n - k - 1.0);
         Fit { squares, aicc, ..best }
@@ -218,7 +220,7 @@ pub(super) fn laws(sweep: &Sweep, clients: &[u32], seed: u64) -> Result<Laws, No
     Ok(Laws { fits, chosen, residual, misfit, lambda, sigma, kappa, peak })
 }
 
-/// Chosen law fitted to resampled blocks, and the fewest blocks of a level.
+/// Fewest blocks of a level, and the chosen law fitted to resampled blocks.
 fn refits(
     chosen: &Fit,
     sweep: &Sweep,
@@ -259,7 +261,8 @@ fn fit_from_everywhere(law: Law, places: &[LevelMean]) -> Fit {
     let last = places.iter().map(|place| place.clients).fold(1.0, f64::max);
     let mut best = fit(law, places, [0.0, 0.0]);
     for sigma in [0.01, 0.1, 0.9] {
-        // No coherency, and peaks at half and a fifth of the last level.
+        // The values of κ stand for no peak, and for peaks at about a half and a fifth of the last
+        // level.
         for kappa in [0.0, 4.0, 25.0] {
             let other = fit(law, places, [sigma, kappa / (last * last)]);
             if other.squares < best.squares {
@@ -270,21 +273,21 @@ fn fit_from_everywhere(law: Law, places: &[LevelMean]) -> Fit {
     best
 }
 
-/// σ and κ with the values derived from them.
+/// Trial values of σ and κ, with values derived from them.
 struct Trial {
     shape: [f64; 2],
     ln_lambda: f64,
     squares: f64,
-    /// Half the slope of the squares by σ and κ.
+    /// Half of the slope of the squares by σ and κ.
     slope: [f64; 2],
-    /// Gauss–Newton approximation of half their curvature.
+    /// Gauss–Newton approximation of half of the curvature of the squares.
     curvature: [[f64; 2]; 2],
 }
 
 impl Trial {
     fn new(places: &[LevelMean], shape: [f64; 2]) -> Self {
         let total: f64 = places.iter().map(|place| place.weight).sum();
-        // Residual of each point but for ln λ, and its derivatives.
+        // Residual of each level before ln λ is subtracted, and its derivatives by σ and κ.
         let parts = places.iter().map(|place| {
             let n = place.clients;
             let waiting = waiting(shape[0], shape[1], n);
@@ -316,7 +319,7 @@ impl Trial {
     }
 }
 
-/// Best law near a start. `squares` omits the spread within levels, and `aicc` is not filled in.
+/// Best law near a start. `squares` does not include the spread within levels, and `aicc` is 0.
 fn fit(law: Law, places: &[LevelMean], start: [f64; 2]) -> Fit {
     const MOST: [f64; 2] = [1.0, f64::INFINITY];
     let mut shape = start;
@@ -356,8 +359,8 @@ fn fit(law: Law, places: &[LevelMean], start: [f64; 2]) -> Fit {
     Fit { law, lambda, sigma, kappa, squares: best.squares, aicc: 0.0 }
 }
 
-/// Marquardt's step for the free coefficients: the damping raises the diagonal of the curvature,
-/// which makes the step independent of their scales.
+/// Marquardt's step for the free coefficients. The damping raises the diagonal of the curvature,
+/// which makes the step independent of the scales of the coefficients.
 fn step(at: &Trial, free: [bool; 2], damping: f64) -> [f64; 2] {
     let [[a, b], [_, d]] = at.curvature;
     let (a, d) = (a * (1.0 + damping), d * (1.0 + damping));

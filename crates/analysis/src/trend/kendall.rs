@@ -1,18 +1,20 @@
 //! Mann–Kendall trend test for series with one value at each point.
 //!
-//! With several values at each point [`super::Sweep::trend`] is more powerful: on the medians of
-//! four levels this test cannot get below p = 0.083, on those of five not below 0.017.
+//! If there are several values at each point, [`super::Sweep::trend`] is more powerful: on the
+//! medians of four levels, this test cannot yield a p-value below 0.083, and on those of five
+//! levels not below 0.017.
 //!
-//! S counts the pairs that rise minus those that fall (Mann, "Nonparametric Tests Against Trend",
-//! Econometrica 13, 1945). Up to 10 values without ties, p is exact: all orders of n values are
-//! counted by their inversions. Otherwise S is approximated as normal with the variance
+//! S is the number of pairs that rise minus the number of pairs that fall (Mann, "Nonparametric
+//! Tests Against Trend", Econometrica 13, 1945). For up to 10 values without ties, the p-value is
+//! exact: all orders of n values are counted by their inversions. Otherwise S is approximated as
+//! normal with the variance
 //!
 //! ```text
 //! (n (n - 1) (2n + 5) - Σ t (t - 1) (2t + 5)) / 18,   t equal values each
 //! ```
 //!
 //! and is moved towards zero by 1, the correction for continuity (Kendall, "Rank Correlation
-//! Methods", 4th edition, 1970, sections 4.8 and 4.9; ties as there). The effect size is τ_b.
+//! Methods", 4th edition, 1970, sections 4.8 and 4.9, also for ties). The effect size is τ_b.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -20,7 +22,7 @@ use crate::{NotEstimable, count};
 
 /// Minimum length of a series.
 const POINTS_MIN: usize = 8;
-/// Maximum number of values without ties for an exact p.
+/// Maximum number of values without ties for an exact p-value.
 const EXACT_MAX: usize = 10;
 
 /// Result of the Mann–Kendall test.
@@ -32,7 +34,7 @@ pub struct Monotone {
     pub p: f64,
 }
 
-/// Tests values in their order, one per point.
+/// Tests values in the given order, one value per point.
 ///
 /// # Errors
 /// [`NotEstimable::Points`] below 8 values, [`NotEstimable::NotFinite`], and
@@ -65,9 +67,9 @@ pub fn mann_kendall(values: &[f64]) -> Result<Monotone, NotEstimable> {
     Ok(Monotone { tau, p })
 }
 
-/// Twice the fraction of orders of `n` values with at most this many inversions. The orders with
-/// each number of inversions are counted by inserting the values one after the other: the k-th adds
-/// 0 to k - 1 inversions.
+/// Twice the fraction of orders of `n` values with at most this many inversions. Orders are counted
+/// by their inversions while the values are inserted one after the other: the k-th value adds 0 to
+/// k - 1 inversions.
 fn exact(n: usize, inversions: u64) -> f64 {
     let mut orders = vec![1u64];
     for next in 1..n {
@@ -82,7 +84,7 @@ fn exact(n: usize, inversions: u64) -> f64 {
     (2.0 * tail as f64 / all as f64).min(1.0)
 }
 
-/// p by the normal approximation, with ties and the correction for continuity.
+/// p-value by the normal approximation, with ties and the correction for continuity.
 fn approximate(values: &[f64], s: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

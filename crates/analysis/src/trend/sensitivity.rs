@@ -1,13 +1,13 @@
 //! Sensitivity of a metric to the swept parameter: spread of the levels.
 //!
-//! Computes a [`Sensitivity`] of a [`Sweep`]. Its index S is the largest median over the smallest.
-//! Even for identical levels it is above 1, because one of them is the largest by chance: eight
-//! with a spread of 3 % and eight repetitions have 1.036 on average. S is therefore reported with
-//! two bounds: its value by chance, from permutations of the values within their blocks, and its
-//! upper confidence bound, from resampling blocks.
+//! Computes a [`Sensitivity`] of a [`Sweep`]. Its index S is the largest median of a level over the
+//! smallest. S is above 1 even if the levels are equal, because one of the medians is the largest
+//! by chance: with eight equal levels, a spread of 3 %, and eight repetitions, S is 1.036 on
+//! average. S is therefore reported with two bounds: its value by chance, from permutations of the
+//! values within their blocks, and its upper confidence bound, from resampling blocks.
 //!
-//! The bound does not correct the upward bias of S, which makes "insensitive" conservative;
-//! `docs/method/statistics.md` has its error rates.
+//! The upper bound does not correct the upward bias of S, which makes the verdict "insensitive"
+//! conservative. `docs/method/statistics.md` lists its error rates.
 
 use model::Ratio;
 
@@ -18,10 +18,10 @@ use crate::{
     count,
 };
 
-/// Default ε: levels within 10 % of each other are equivalent.
+/// Default tolerance ε: levels within 10 % of each other count as insensitive.
 pub const INSENSITIVE: Ratio = Ratio(0.10);
 
-/// Fraction of permutations or resamples below a bound.
+/// Fraction of permutations or resamples that are below a bound.
 const BOUND: f64 = 0.95;
 
 /// Spread of the levels of a sweep. All three values are at least 1.
@@ -38,17 +38,17 @@ pub struct Sensitivity {
 /// Verdict on the effect of a swept parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sensitive {
-    /// The levels differ by more than the equivalence margin.
+    /// The levels differ significantly, and by more than the equivalence margin.
     Sensitive,
-    /// All levels are within ε of each other.
+    /// All levels are within the tolerance ε of each other.
     Insensitive,
     /// Inconclusive.
     Inconclusive,
 }
 
 impl Sensitivity {
-    /// Verdict at the equivalence margin δ and the tolerance ε ([`INSENSITIVE`] by default). Both
-    /// can hold if ε is above δ; a significant difference has precedence.
+    /// Verdict at the equivalence margin δ and the tolerance ε ([`INSENSITIVE`] by default). If ε
+    /// is above δ, the levels can be both sensitive and insensitive; they then count as sensitive.
     pub fn verdict(&self, margin: Ratio, epsilon: Ratio) -> Sensitive {
         let shown = self.index.0 > self.chance.0 && self.index.0 > 1.0 + margin.0;
         match (shown, self.upper.0 <= 1.0 + epsilon.0) {
@@ -60,7 +60,8 @@ impl Sensitivity {
 }
 
 impl Sweep {
-    /// Spread of the levels. The seed determines all draws. Cost: 8,000 times all values.
+    /// Spread of the levels. The seed determines all random draws. Cost: 8,000 times the number of
+    /// values.
     ///
     /// # Errors
     /// [`NotEstimable::Levels`] below 2 levels, [`NotEstimable::Repetitions`] if a level has too
@@ -91,7 +92,7 @@ impl Sweep {
         self.levels.iter().map(|level| crate::median(&level.values())).collect()
     }
 
-    /// Median of each level in a resample. Repetitions ascend within their level.
+    /// Median of each level in a resample. Repetitions must be ascending within their level.
     pub(super) fn resampled(&self, weights: &[Vec<u32>]) -> Vec<f64> {
         let median = |(level, weights): (&Level, &Vec<u32>)| {
             let values = level.repetitions.iter().map(|repetition| repetition.value);

@@ -2,27 +2,28 @@
 //!
 //! # Monotone or not
 //!
-//! The medians of ln y, weighted by their repetitions, are fitted by the closest nondecreasing and
-//! by the closest nonincreasing sequence (pool adjacent violators: Ayer, Brunk, Ewing, Reid, and
-//! Silverman, "An Empirical Distribution Function for Sampling with Incomplete Information", Annals
-//! of Mathematical Statistics 26, 1955). The free fit passes through all medians, so the residual
-//! of the better of both, as a weighted sum of squares T, is the gain of the free fit.
+//! The medians of ln y, weighted by their numbers of repetitions, are fitted by the closest
+//! nondecreasing and by the closest nonincreasing sequence (pool adjacent violators: Ayer, Brunk,
+//! Ewing, Reid, and Silverman, "An Empirical Distribution Function for Sampling with Incomplete
+//! Information", Annals of Mathematical Statistics 26, 1955). T is the weighted sum of squared
+//! residuals of the better one of these two fits. A fit without restriction passes through all
+//! medians, so T is what such a fit gains.
 //!
-//! Its reference is T of the same direction over permutations of the residuals of that fit within
-//! their blocks (as Freedman and Lane, "A Nonstochastic Interpretation of Reported Significance
-//! Levels", Journal of Business & Economic Statistics 1, 1983), around a flat sequence. Of all
-//! monotone sequences the flat one makes T largest (Robertson, Wright, and Dykstra, "Order
-//! Restricted Statistical Inference", 1988, chapter 2), which makes the test conservative;
-//! `docs/method/statistics.md` lists an exception, few bimodal repetitions. Residuals of the free
-//! fit are not used, because they found turning points in more monotone curves.
+//! T is compared with its values for permutations of the residuals of that fit within their blocks,
+//! around a flat sequence and with the same direction (as Freedman and Lane, "A Nonstochastic
+//! Interpretation of Reported Significance Levels", Journal of Business & Economic Statistics 1,
+//! 1983). Of all monotone sequences, the flat one makes T largest (Robertson, Wright, and Dykstra,
+//! "Order Restricted Statistical Inference", 1988, chapter 2), which makes the test conservative.
+//! `docs/method/statistics.md` describes an exception, few bimodal repetitions. Residuals of the
+//! unrestricted fit are not used, because they found turning points in more monotone curves.
 //!
 //! # Peak or valley
 //!
-//! A curve that is not monotone is fitted by the closest one that rises and then falls, and the
-//! closest that falls and then rises. The better fit determines the shape if its extreme median is
-//! not at an end, and if the same test does not reject it: curves with several turning points are
-//! inconclusive. The confidence in the level is the fraction of resamples of blocks with the same
-//! turning point.
+//! A curve that is not monotone is fitted by the closest sequence that rises and then falls, and by
+//! the closest sequence that falls and then rises. The better fit determines the shape if its
+//! extreme median is not at an end, and if the same test does not reject this fit. Curves with
+//! several turning points are therefore inconclusive. The confidence in the level of the turning
+//! point is the fraction of resamples of blocks with the same turning point.
 
 use model::Ratio;
 
@@ -31,11 +32,11 @@ use crate::{NotEstimable, bootstrap::Resampler, count};
 
 /// p-value below which a curve is not monotone.
 const NOT_MONOTONE: f64 = 0.01;
-/// p-value below which a monotone curve rises or falls.
+/// p-value of the trend below which a monotone curve rises or falls.
 const TREND: f64 = 0.05;
 /// Minimum number of levels of a curve.
 const LEVELS_MIN: usize = 3;
-/// Relative difference of sums of squares that is due to rounding.
+/// Relative difference up to which sums of squares count as equal.
 const ROUNDING: f64 = 1e-9;
 
 /// Shape of a curve.
@@ -45,7 +46,8 @@ pub struct Form {
     pub kind: FormKind,
     /// p-value of "monotone", by permutation within blocks.
     pub p: f64,
-    /// For a peak or a valley, the fraction of resamples with the same turning point.
+    /// Fraction of resamples with the same turning point; `None` unless the kind is a peak or a
+    /// valley.
     pub share: Option<Ratio>,
 }
 
@@ -60,12 +62,12 @@ pub enum FormKind {
     Flat,
     /// Rises and then falls.
     Peak {
-        /// Index of the level with the largest median, never an end.
+        /// Index of the level with the largest median, never the first or the last level.
         level: usize,
     },
     /// Falls and then rises.
     Valley {
-        /// Index of the level with the smallest median, never an end.
+        /// Index of the level with the smallest median, never the first or the last level.
         level: usize,
     },
     /// Inconclusive, or another shape.
@@ -73,8 +75,8 @@ pub enum FormKind {
 }
 
 impl Sweep {
-    /// Determines the shape of the curve. The seed determines all draws. Cost: 8,000 times all
-    /// values, and that of a trend.
+    /// Shape of the curve. The seed determines all random draws. Cost: at least 8,000 times the
+    /// number of values, plus that of a trend.
     ///
     /// # Errors
     /// [`NotEstimable::Levels`] below 3 levels, [`NotEstimable::Repetitions`] if a level has too
@@ -107,8 +109,8 @@ impl Sweep {
         Ok(Form { kind, p, share: Some(share) })
     }
 
-    /// Median of ln y of each level; with an even number of values it is not the logarithm of the
-    /// median.
+    /// Median of ln y of each level. For an even number of values, it differs from the logarithm of
+    /// the median.
     fn log_medians(&self) -> Vec<f64> {
         let logarithms =
             |level: &Level| level.values().into_iter().map(f64::ln).collect::<Vec<_>>();
@@ -122,8 +124,8 @@ impl Sweep {
         self.misfit(medians, weights, seed, |own| isotonic(own, weights, sign))
     }
 
-    /// p-value of a fit: its residual for the medians compared with that for permutations of its
-    /// residuals within their blocks.
+    /// p-value of a fit: its residual for the medians, compared with its residual for permutations
+    /// of the residuals within their blocks.
     fn misfit(
         &self,
         medians: &[f64],
@@ -161,7 +163,7 @@ impl Sweep {
         })
     }
 
-    /// Fraction of resamples whose medians agree.
+    /// Fraction of resamples whose medians satisfy a condition.
     fn share(&self, resampler: Resampler, agrees: impl Fn(&[f64]) -> bool) -> Ratio {
         let (mut own, mut total) = (0u32, 0u32);
         resampler.each(|weights| {
@@ -172,9 +174,9 @@ impl Sweep {
     }
 }
 
-/// Turning point of a curve that is not monotone, and its sign: 1 if it rises and then falls, -1 if
-/// it falls and then rises, the better fit of the two. `None` if neither fits, or if it is at an
-/// end.
+/// Level of the turning point of a curve that is not monotone, and its sign: 1 if the curve rises
+/// and then falls, -1 if it falls and then rises; the better fit is chosen. `None` if both fit
+/// equally well, or if the extreme median is at an end.
 fn bend(medians: &[f64], weights: &[f64]) -> Option<(usize, f64)> {
     let missed = |sign| squares(medians, &turned(medians, weights, sign), weights);
     let (peak, valley) = (missed(1.0), missed(-1.0));
@@ -184,7 +186,7 @@ fn bend(medians: &[f64], weights: &[f64]) -> Option<(usize, f64)> {
     (inside && peak != valley).then_some((level, sign))
 }
 
-/// Closest sequence that rises and then falls; with sign -1, falls and then rises.
+/// Closest sequence that rises and then falls; with sign -1, that falls and then rises.
 fn turned(medians: &[f64], weights: &[f64], sign: f64) -> Vec<f64> {
     let mut best: Option<(f64, Vec<f64>)> = None;
     for turn in 0..=medians.len() {
@@ -200,16 +202,17 @@ fn turned(medians: &[f64], weights: &[f64], sign: f64) -> Vec<f64> {
     best.map_or_else(Vec::new, |(_, fit)| fit)
 }
 
-/// Index of the largest value, or the smallest with sign -1; the first of several.
+/// Index of the largest value; with sign -1, of the smallest value. The first one if several are
+/// equal.
 fn extreme(values: &[f64], sign: f64) -> usize {
     let better =
         |best: usize, at: usize| if values[at] * sign > values[best] * sign { at } else { best };
     (0..values.len()).fold(0, better)
 }
 
-/// Closest sequence that never falls, or never rises with sign -1, by weighted squares.
+/// Closest sequence by weighted squares that never falls; with sign -1, that never rises.
 fn isotonic(values: &[f64], weights: &[f64], sign: f64) -> Vec<f64> {
-    // Mean, weight, and length of the pools so far; the means rise.
+    // Mean, weight, and length of each pool so far; the means are ascending.
     let mut pools: Vec<(f64, f64, usize)> = Vec::new();
     for (value, weight) in values.iter().zip(weights) {
         let mut own = (value * sign, *weight, 1);

@@ -1,29 +1,29 @@
 //! Permutation of values within their blocks: medians of levels under the null hypothesis.
 //!
-//! The sizes of levels and the values of each block are kept, so that every draw includes the
-//! differences between blocks. If blocks are unknown, all values are one block.
+//! The sizes of levels and the values of each block are kept, so every draw includes the
+//! differences between blocks. If blocks are unknown, all values belong to one block.
 
 use std::collections::BTreeMap;
 
 use super::Sweep;
 
-/// Draws behind a percentile or a p-value. A fraction of 5 % is then known to ±0.7 %, one of 1 % to
-/// ±0.3 %.
+/// Number of draws for a percentile or a p-value. A fraction of 5 % is then known to ±0.7 %, a
+/// fraction of 1 % to ±0.3 %.
 const DRAWS: u32 = 4000;
 
 /// One value per repetition of a sweep, to be permuted.
 pub(super) struct Within {
     values: Vec<f64>,
-    /// Index range of the values of each level.
+    /// End of the index range of the values of each level.
     ends: Vec<usize>,
-    /// Indexes of each block.
+    /// Indexes of the values of each block.
     blocks: Vec<Vec<usize>>,
-    /// One level, to be sorted; kept to save allocations.
+    /// Values of one level, sorted; kept to save allocations.
     level: Vec<f64>,
 }
 
 impl Within {
-    /// From a function of the level and the value of each repetition.
+    /// Values computed by a function from the level and the value of each repetition.
     pub(super) fn new(sweep: &Sweep, of: impl Fn(usize, f64) -> f64) -> Self {
         let (mut values, mut ends) = (Vec::new(), Vec::new());
         let mut blocks: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
@@ -38,7 +38,7 @@ impl Within {
         Self { values, ends, blocks: blocks.into_values().collect(), level: Vec::new() }
     }
 
-    /// Passes the medians of the levels to a function, draw by draw.
+    /// Calls a function with the medians of the levels of each draw.
     pub(super) fn each(mut self, seed: u64, mut see: impl FnMut(&[f64])) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut medians = vec![0.0; self.ends.len()];
