@@ -1,32 +1,34 @@
 //! A/A control: differences between identical cells estimate the noise of a run.
 //!
 //! An A/A duplicate is a cell measured a second time under another name, in random order among all
-//! others. Input is the values of both cells, one pair of lists per measured phase; the result is
-//! an [`AaNoise`]: the number of duplicates that differ significantly, and the spread of their
-//! ratios.
+//! other cells. Input is the values of both cells for each measured phase. The result is an
+//! [`AaNoise`]: the number of duplicates that differ significantly, and the spread of their ratios.
 //!
 //! # Independent cases
 //!
-//! The phases of one duplicate ran on the same instances in the same blocks, so their errors are
-//! correlated. The binomial interval needs independent cases, which are the duplicates: one counts
-//! as different if any of its phases differs, with Holm's adjustment within the duplicate. On a
-//! steady machine it does so in 5 % of runs, regardless of the number of phases.
+//! The phases of one duplicate ran on the same filesystem instances in the same blocks, so their
+//! errors are correlated. The binomial interval needs independent cases, so it counts duplicates,
+//! not phases. A duplicate differs if any of its phases differs, with Holm's adjustment within the
+//! duplicate. On a steady machine, a duplicate differs in 5 % of runs, regardless of its number of
+//! phases.
 //!
 //! # Raised margin
 //!
-//! N, the 95th percentile of the ratios over all phases (the largest of fewer than 20), also varies
-//! on a steady machine, because it is computed from few medians. With one duplicate of 13 phases, 8
-//! repetitions, and 5 % of scatter, the percentile exceeds a margin of 5 % in a third of
-//! undisturbed runs (4000 simulated). The intervals of all comparisons already include that noise.
-//! They do not include a real difference between duplicates. [`shown_margin`] therefore uses N only
-//! if the duplicates differ significantly ([`AaNoise::shown`]): a phase after Holm's adjustment
-//! over all phases of all duplicates, or more duplicates than 5 % explains. A noisy machine widens
-//! intervals but does not shift the margin from run to run. [`effective_margin`] is always the
-//! larger of both, which is conservative.
+//! N is the 95th percentile of the ratios over all phases (the largest ratio of fewer than 20
+//! phases). N is computed from few medians, so it also varies on a steady machine: with one
+//! duplicate of 13 phases, 8 repetitions, and 5 % of scatter, N exceeds a margin of 5 % in a third
+//! of undisturbed runs (4000 simulated).
 //!
-//! Duplicates share device, kernel, and time with the rest of the run, so they include all noise,
-//! modeled or not. They cannot show that a difference between two cells is caused by the factor it
-//! is attributed to.
+//! The intervals of all comparisons already include such scatter. They do not include a real
+//! difference between duplicates. [`shown_margin`] therefore uses N only if the duplicates differ
+//! significantly ([`AaNoise::shown`]): either a phase differs after Holm's adjustment over all
+//! phases of all duplicates, or more duplicates differ than the expected 5 % explains. A noisy
+//! machine thus widens intervals but does not change the margin from run to run.
+//! [`effective_margin`] always uses the larger of N and the nominal margin, which is conservative.
+//!
+//! Duplicates share the device, the kernel, and the time with the rest of the run, so their
+//! differences include all noise, modeled or not. They cannot show that a difference between two
+//! other cells is caused by the factor that the cells differ in.
 
 use model::{Ratio, metric::Better};
 use statrs::distribution::{Beta, ContinuousCDF};
@@ -41,41 +43,42 @@ use crate::{
     trend::Repetition,
 };
 
-/// Fraction of ratios that the noise covers.
+/// Fraction of ratios that are at most the noise.
 const COVERED: f64 = 0.95;
 
-/// Number of ratios from which the percentile can be below the largest one. Of fewer, the largest
-/// is used, because a 95th percentile would be between the two largest and cover one less than all.
+/// Minimum number of ratios for a 95th percentile. With fewer ratios, the noise is the largest
+/// ratio: an interpolated percentile would be below it and would cover all ratios but one.
 pub const FOR_PERCENTILE: u32 = 20;
 
-/// Both lists of one measured phase of an A/A duplicate, and the direction of the metric.
+/// Values of the original cell and of its A/A duplicate in one measured phase, and the direction of
+/// the metric.
 pub type Phase = (Vec<Repetition>, Vec<Repetition>, Better);
 
 /// Result of the A/A control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AaNoise {
-    /// Phases of duplicates with enough repetitions for a comparison.
+    /// Number of phases that were compared because they have enough repetitions.
     pub pairs: u32,
-    /// Number of phases that differ significantly, unadjusted.
+    /// Number of these phases that differ significantly, unadjusted.
     pub differing: u32,
-    /// Duplicates with at least one such phase.
+    /// Number of duplicates with at least one compared phase.
     pub cells: u32,
     /// Number of duplicates that differ significantly, Holm-adjusted over the phases of each.
     pub cells_differing: u32,
     /// Fraction of duplicates that differ, 0 to 1, with its 95 % interval. For a steady machine,
     /// the interval includes a value of at most 0.05.
     pub share: Interval,
-    /// Noise: the 95th percentile of the ratios of phases (the higher over the lower), less 1; the
-    /// largest ratio below [`FOR_PERCENTILE`] phases.
+    /// Noise: the 95th percentile of the ratios of phases (the higher value over the lower one),
+    /// less 1. Below [`FOR_PERCENTILE`] phases, the largest ratio, less 1.
     pub ratio: Ratio,
-    /// True if the duplicates differ significantly, see the module.
+    /// True if the duplicates differ significantly, as defined in the module documentation.
     pub shown: bool,
 }
 
-/// Expected fraction of differing duplicates.
+/// Expected fraction of duplicates that differ on a steady machine.
 const EXPECTED: f64 = FAMILY_ERROR;
 
-/// Compares duplicates of one phase each, like [`of_cells`].
+/// Compares duplicates that have one phase each, like [`of_cells`].
 ///
 /// # Errors
 /// As for [`of_cells`].
@@ -94,7 +97,7 @@ pub fn noise(
 /// skipped.
 ///
 /// # Errors
-/// [`NotEstimable::Repetitions`] if no phase is left.
+/// [`NotEstimable::Repetitions`] if no phase can be compared.
 pub fn of_cells(
     cells: &[Vec<Phase>],
     comparer: &mut Comparer,
@@ -142,7 +145,7 @@ pub fn of_cells(
     })
 }
 
-/// True if one of the tests, (differs, p), is significant after Holm's adjustment over all of them.
+/// True if a test, (differs, p), differs and is significant after Holm's adjustment over all tests.
 fn any_apart(tests: &[(bool, f64)]) -> bool {
     let corrected = holm(&tests.iter().map(|(_, p)| *p).collect::<Vec<f64>>());
     tests.iter().zip(corrected).any(|((differs, _), p)| *differs && p <= FAMILY_ERROR)
@@ -153,17 +156,18 @@ pub fn effective_margin(margin: Ratio, noise: Option<&AaNoise>) -> Ratio {
     Ratio(noise.map_or(margin.0, |noise| margin.0.max(noise.ratio.0)))
 }
 
-/// The same, but the nominal margin if the duplicates do not differ significantly, see the module.
+/// Effective margin if the duplicates differ significantly ([`AaNoise::shown`]), else the nominal
+/// margin.
 pub fn shown_margin(margin: Ratio, noise: Option<&AaNoise>) -> Ratio {
     effective_margin(margin, noise.filter(|noise| noise.shown))
 }
 
-/// Interval of a fraction by Clopper and Pearson, "The Use of Confidence or Fiducial Limits
-/// Illustrated in the Case of the Binomial", Biometrika 26, 1934. `hits` is at most `of`.
+/// Confidence interval of a fraction by Clopper and Pearson, "The Use of Confidence or Fiducial
+/// Limits Illustrated in the Case of the Binomial", Biometrika 26, 1934. `hits` is at most `of`.
 pub(crate) fn binomial(hits: u32, of: u32) -> Interval {
     let tail = (1.0 - LEVEL) / 2.0;
     let (k, n) = (f64::from(hits), f64::from(of));
-    // Fails only for shapes that are not above zero, for which the end is 0 or 1.
+    // The distribution exists unless a shape is 0; the end of the interval is then 0 or 1.
     let end = |a, b, p, at_edge| Beta::new(a, b).map_or(at_edge, |beta| beta.inverse_cdf(p));
     Interval {
         low: end(k, n - k + 1.0, tail, 0.0),

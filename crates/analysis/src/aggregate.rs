@@ -1,19 +1,21 @@
 //! Geometric mean ratio over several workloads.
 //!
 //! Input is the repetitions of two contenders on each workload as [`Pairing`]s; the result is an
-//! [`Aggregate`]. The ratio of a workload is the Hodges–Lehmann estimate, as in [`crate::compare`],
-//! oriented so that above 1 the second contender is better. The summary is the geometric mean:
-//! unlike the arithmetic mean it does not depend on the choice of the baseline (Fleming and
-//! Wallace, "How not to lie with statistics: the correct way to summarize benchmark results",
-//! Communications of the ACM 29, 1986), so no arithmetic mean is provided. The harmonic mean is
-//! included as the saving in time if the baseline spent equal time in each workload (Eeckhout,
-//! "R.I.P. geomean speedup: use equal-work (or equal-time) harmonic mean speedup instead", IEEE
-//! Computer Architecture Letters 23, 2024). Workloads are not weighted.
+//! [`Aggregate`]. The ratio of a workload is the Hodges–Lehmann estimate, as in [`crate::compare`];
+//! above 1, the second contender is better. Workloads are not weighted.
 //!
-//! Intervals use 4000 resamples of blocks, drawn jointly for all lists if all of their blocks are
-//! known, which keeps the common effect of a block on several workloads. Contenders of two runs
-//! have no common blocks ([`geometric_across`]): the blocks of each run are drawn jointly for its
-//! lists. A workload that one contender lacks is not a pairing; the caller reports those omitted.
+//! The summary is the geometric mean. Unlike the arithmetic mean, it does not depend on the choice
+//! of the baseline (Fleming and Wallace, "How not to lie with statistics: the correct way to
+//! summarize benchmark results", Communications of the ACM 29, 1986). The harmonic mean is the
+//! overall speedup if the baseline spends equal time in each workload (Eeckhout, "R.I.P. geomean
+//! speedup: use equal-work (or equal-time) harmonic mean speedup instead", IEEE Computer
+//! Architecture Letters 23, 2024).
+//!
+//! Intervals use 4000 resamples of blocks. If all blocks are known, each resample draws the same
+//! blocks for all workloads, which keeps the common effect of a block on several workloads.
+//! Contenders of two runs have no common blocks ([`geometric_across`]): each resample then draws
+//! blocks separately for each run. A workload that one contender lacks is not a pairing; the caller
+//! reports it as omitted.
 
 use model::{Ratio, metric::Better};
 use rayon::prelude::*;
@@ -32,8 +34,8 @@ use crate::{
     sweep::Repetition,
 };
 
-/// Workloads resampled by one thread at least: each takes a few microseconds, about as much as
-/// handing it to another thread.
+/// Minimum number of workloads that a thread resamples. Resampling a workload takes a few
+/// microseconds, about as much as handing it to another thread.
 const SHARE: usize = 32;
 
 /// Two contenders on one workload.
@@ -43,7 +45,8 @@ pub struct Pairing {
     pub name: String,
     /// Repetitions of the baseline.
     pub first: Vec<Repetition>,
-    /// Repetitions of the second contender; a ratio above 1 is in its favor.
+    /// Repetitions of the second contender. A ratio above 1 means that the second contender is
+    /// better.
     pub second: Vec<Repetition>,
     /// Direction of the metric.
     pub better: Better,
@@ -56,10 +59,11 @@ pub struct Aggregate {
     pub ratio: Ratio,
     /// 95 % interval for these workloads.
     pub interval: Interval,
-    /// 95 % interval for similar workloads, with the workloads resampled as well. `None` with fewer
-    /// than six workloads.
+    /// 95 % interval for similar workloads: workloads are resampled, too. `None` with fewer than
+    /// six workloads.
     pub similar_workloads: Option<Interval>,
-    /// Harmonic mean of the ratios ("equal time in each workload at the baseline").
+    /// Harmonic mean of the ratios: the overall ratio if the baseline spends equal time in each
+    /// workload.
     pub harmonic: Ratio,
     /// Ratio of each workload, in the given order.
     pub each: Vec<(String, Ratio)>,
@@ -67,32 +71,32 @@ pub struct Aggregate {
     pub least: usize,
     /// Index of the workload with the largest ratio.
     pub most: usize,
-    /// Index of a workload whose removal reverses the result; of several, the most influential one.
+    /// Index of the most influential workload, if the result is reversed without it.
     pub fragile: Option<usize>,
 }
 
 /// Preprocessed pairing.
 struct Ready {
-    /// Differences of logarithms, ascending, with the repetitions (of `first`, of `second`) they
-    /// belong to.
+    /// Differences of logarithms, ascending, each with the indexes of its repetitions (in `first`,
+    /// in `second`).
     differences: Vec<(f64, [u32; 2])>,
-    /// Logarithm of the ratio of all repetitions.
+    /// Logarithm of the ratio of the workload.
     ratio: f64,
 }
 
-/// Aggregates over workloads. Cost: 4000 walks through half of the differences per workload; 0.1 s
-/// for 20 workloads of 30 against 30 repetitions.
+/// Aggregates over workloads measured in one run. Cost: 4000 passes over half of the differences of
+/// each workload, 0.1 s for 20 workloads of 30 against 30 repetitions.
 ///
 /// # Errors
-/// [`NotEstimable::Workloads`] without any, [`NotEstimable::Unsound`] if a value is not finite and
-/// positive, and [`NotEstimable::Repetitions`] if a list has fewer than six blocks (or repetitions,
-/// if blocks are unknown).
+/// [`NotEstimable::Workloads`] without workloads, [`NotEstimable::Unsound`] if a value is not
+/// finite and positive, and [`NotEstimable::Repetitions`] if a list has fewer than six blocks (or
+/// repetitions, if blocks are unknown).
 pub fn geometric(workloads: &[Pairing], seed: u64) -> Result<Aggregate, NotEstimable> {
     aggregate(workloads, [0, 0], seed)
 }
 
-/// Aggregates over workloads whose baseline was measured in one run and the other contender in
-/// another. Blocks of different runs are different, even with equal numbers.
+/// Aggregates over workloads whose contenders were measured in two runs. Equal block numbers of
+/// different runs are different blocks.
 ///
 /// # Errors
 /// As [`geometric`].
@@ -100,12 +104,12 @@ pub fn geometric_across(workloads: &[Pairing], seed: u64) -> Result<Aggregate, N
     aggregate(workloads, [0, 1], seed)
 }
 
-/// Aggregates; `runs` gives the run that each side belongs to.
+/// Aggregates over workloads; `runs` contains the number of the run of each contender.
 fn aggregate(workloads: &[Pairing], runs: [u8; 2], seed: u64) -> Result<Aggregate, NotEstimable> {
     let ready = workloads.iter().map(Ready::new).collect::<Result<Vec<Ready>, NotEstimable>>()?;
     let logs: Vec<f64> = ready.iter().map(|workload| workload.ratio).collect();
     let by_ratio = |a: &usize, b: &usize| logs[*a].total_cmp(&logs[*b]);
-    // Of equal ratios, the first is used on either side.
+    // If several ratios are equal, `least` and `most` are both the first of them.
     let least = (0..logs.len()).min_by(by_ratio).ok_or(NotEstimable::Workloads)?;
     let most = (0..logs.len()).rev().max_by(by_ratio).ok_or(NotEstimable::Workloads)?;
     let mean = mean(&logs);
@@ -190,7 +194,7 @@ fn means(logs: impl ExactSizeIterator<Item = [f64; SIDE]>) -> [f64; SIDE] {
     sums(logs).map(|sum| sum / n)
 }
 
-/// Mean of all but one; 0 if there is no other.
+/// Mean of all but one value; 0 if there is no other value.
 fn without(logs: &[f64], left_out: usize) -> f64 {
     let others = logs.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, log)| *log);
     sum(others) / (logs.len().max(2) - 1) as f64

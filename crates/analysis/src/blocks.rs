@@ -1,22 +1,23 @@
 //! Alignment by block: removes the common effect of a block from two cells.
 //!
-//! Input is the repetitions of all cells of a run; the result is the aligned repetitions of two. A
-//! block is a pass over all cells, so a machine that is slower for a while is slower for a whole
-//! block. The effect of a block is the median, over the other cells, of the distance between their
-//! logarithm and the cell's own median. It is subtracted from both cells alike.
+//! Input is the repetitions of all cells of a run; the result is the aligned repetitions of two
+//! cells. A block is a pass over all cells, so a temporarily slower machine affects all cells of a
+//! block. The effect of a block is estimated from the other cells: the median of their distances,
+//! in logarithms, from their own medians. It is subtracted from both compared cells.
 //!
-//! The two cells are excluded from the estimate. With an ordinary fit that includes them, rank
-//! tests had 8 to 16 % false positives with three cells per block; without them at most 4.4 %. The
-//! others are centered on the evaluated blocks, so an effect is relative to these blocks: after
-//! alignment, cells are compared in the same blocks only, two of them by [`align`], a family by
-//! [`align_family`].
+//! The two compared cells are excluded from the estimate. With an ordinary fit that includes them,
+//! rank tests had 8 to 16 % false positives with three cells per block; without them, at most
+//! 4.4 %. The other cells are centered on the evaluated blocks, so an effect is relative to these
+//! blocks. Aligned cells can therefore be compared only in the same blocks: two cells by [`align`],
+//! a family of cells by [`align_family`].
 //!
-//! Use alignment only if the run as a whole drifted (by a test, p < 1 %); the caller decides,
-//! because only it has the whole run. Without drift, alignment only adds the noise of the others;
-//! with drift, the power of twelve cells of 8 repetitions rose from 87 to 95 %. Without alignment,
-//! random order keeps the test valid and drift makes it conservative. A ranking uses raw values
-//! ([`crate::ranks::rank_repetitions`]): otherwise each pair would be aligned by other cells, and
-//! the medians that order them would belong to different values.
+//! Alignment is useful only if the run as a whole drifted (by a test, p < 1 %). The caller decides,
+//! because only the caller has the whole run. Without drift, alignment only adds the noise of the
+//! other cells. With drift, the power of twelve cells of 8 repetitions rose from 87 to 95 %.
+//! Without alignment, random order keeps the test valid and drift makes it conservative.
+//!
+//! A ranking uses raw values ([`crate::ranks::rank_repetitions`]). Otherwise each pair of cells
+//! would be aligned by different other cells, and a cell would not have a single median to sort by.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,18 +27,18 @@ use crate::{
     sweep::Repetition,
 };
 
-/// Minimum number of other cells that estimate the effect of a block: with two to four of them,
-/// bimodal data lost power.
+/// Minimum number of other cells that estimate the effect of a block. With only two to four other
+/// cells, tests of bimodal data lost power.
 pub const OTHERS_MIN: usize = 8;
 
-/// Repetitions of two cells with the block effects divided out, by block. Only common blocks are
-/// kept, and only cells that have all of these estimate the effects, so that each block is
-/// estimated from the same cells. Several repetitions of a cell in one block are replaced by their
-/// geometric mean.
+/// Repetitions of two cells with the block effects divided out, by block. Only blocks that both
+/// cells have are kept, and only other cells that have all of these blocks estimate the effects.
+/// Each effect is thus estimated from the same cells. Several repetitions of a cell in one block
+/// are replaced by their geometric mean.
 ///
 /// `None` if fewer than [`OTHERS_MIN`] other cells have these blocks, if the two cells have no
-/// common block or are the same, or if a repetition of either has no block or no logarithm; a
-/// comparison of raw values then returns the error.
+/// common block or are the same, or if a repetition of either cell has no block or no logarithm. A
+/// comparison of the raw values then reports a missing logarithm as an error.
 pub fn align(
     cells: &[Vec<Repetition>],
     first: usize,
@@ -55,13 +56,13 @@ pub fn align(
 }
 
 /// Repetitions of a family of cells with the block effects divided out, by block, like [`align`]
-/// for two cells. Only blocks common to all of them are kept ([`shared`]), with the same other
-/// cells for each: if every cell were aligned in its own blocks, the drift between earlier and
-/// later blocks would remain as a difference between a cell that was closed early and one that was
-/// not.
+/// for two cells. Only blocks that all cells of the family have are kept ([`shared`]), and the same
+/// other cells estimate all effects. If every cell were aligned in its own blocks, drift between
+/// earlier and later blocks would remain as a difference between cells that were closed at
+/// different times.
 ///
-/// `None` if too few blocks are common, fewer than [`OTHERS_MIN`] others have all of these, or a
-/// repetition has no logarithm.
+/// `None` if the family has too few common blocks, if fewer than [`OTHERS_MIN`] other cells have
+/// all of them, or if a repetition has no logarithm.
 pub fn align_family(
     cells: &[&[Repetition]],
     others: &[Vec<Repetition>],
@@ -95,13 +96,14 @@ fn without(logs: &BTreeMap<u32, f64>, effects: &[(u32, f64)]) -> Option<Vec<Repe
     effects.iter().map(block).collect()
 }
 
-/// Repetitions of the cells in the blocks common to all of them, by block: a drift affects the
-/// later blocks only, which a cell that was closed before does not have. With a drift of 6 % over
-/// ten blocks and a scatter of 4 %, one in six equal pairs whose repetitions ended at different
-/// interim analyses differed significantly, and one in twenty with common blocks only
+/// Repetitions of the cells in their common blocks, by block. A drift affects the later blocks
+/// more, which a cell that was closed early does not have. With a drift of 6 % over ten blocks and
+/// a scatter of 4 %, one in six equal pairs whose repetitions ended at different interim analyses
+/// differed significantly. With common blocks only, it was one in twenty
 /// (`docs/method/calibration.md`).
 ///
-/// `None` if there are fewer common blocks than an interval needs, or a block is unknown.
+/// `None` if there are fewer common blocks than a confidence interval needs, or if a block is
+/// unknown.
 pub fn shared(cells: &[&[Repetition]]) -> Option<Vec<Vec<Repetition>>> {
     let of = |cell: &&[Repetition]| cell.iter().map(|repetition| repetition.block).collect();
     let every: Vec<BTreeSet<Option<u32>>> = cells.iter().map(of).collect();
@@ -117,9 +119,9 @@ pub fn shared(cells: &[&[Repetition]]) -> Option<Vec<Vec<Repetition>>> {
     Some(cells.iter().map(kept).collect())
 }
 
-/// Repetitions of the cells that can be compared: all of them, or, if the run may have drifted
-/// ([`crate::drift::Drift::suspected`]) and the cells have different blocks, those of [`shared`].
-/// `None` if these are too few, because no comparison is then valid.
+/// Repetitions of the cells that can be compared: all of them, or those of [`shared`] if the run
+/// may have drifted ([`crate::drift::Drift::suspected`]) and the cells have different blocks.
+/// `None` if there are too few common blocks for a valid comparison.
 pub fn comparable(cells: &[&[Repetition]], suspected: bool) -> Option<Vec<Vec<Repetition>>> {
     if suspected && unequal(cells) {
         return shared(cells);
@@ -127,7 +129,7 @@ pub fn comparable(cells: &[&[Repetition]], suspected: bool) -> Option<Vec<Vec<Re
     Some(cells.iter().map(|cell| cell.to_vec()).collect())
 }
 
-/// True if a known block is missing in one of the cells.
+/// True if the cells do not all have the same blocks.
 pub fn unequal(cells: &[&[Repetition]]) -> bool {
     let of = |cell: &[Repetition]| {
         cell.iter().map(|repetition| repetition.block).collect::<BTreeSet<_>>()
@@ -146,7 +148,7 @@ fn logarithms(cell: &[Repetition]) -> Option<BTreeMap<u32, f64>> {
     Some(blocks.into_iter().map(|(block, logs)| (block, mean(logs))).collect())
 }
 
-/// Distance of a cell from its own median in each of these blocks; `None` if it lacks one.
+/// Distance of a cell from its own median in each of these blocks; `None` if it lacks one of them.
 fn residuals(logs: &BTreeMap<u32, f64>, blocks: &[u32]) -> Option<Vec<f64>> {
     let own: Vec<f64> =
         blocks.iter().map(|block| logs.get(block).copied()).collect::<Option<_>>()?;
@@ -154,7 +156,7 @@ fn residuals(logs: &BTreeMap<u32, f64>, blocks: &[u32]) -> Option<Vec<f64>> {
     Some(own.into_iter().map(|log| log - center).collect())
 }
 
-/// Median of finite values in any order; at least one.
+/// Median of finite values in any order. Requires at least one value.
 fn middle(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);

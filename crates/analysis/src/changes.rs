@@ -1,10 +1,9 @@
 //! Change points of a series of versions or dates.
 //!
 //! Input is one point per version in order: the median over trials of ln y. The result is
-//! [`Change`]s with the index of the first point of the new level. The meaning of a point, changes
-//! of an unchanged program, and the size of the change on the trials are outside of this module.
+//! [`Change`]s with the index of the first point at the new level.
 //!
-//! # Candidates: the divergence of both sides
+//! # Candidates: the divergence of the two sides
 //!
 //! Within a window, a segment of n points is split into τ and m = n - τ at the maximum of
 //!
@@ -14,21 +13,22 @@
 //!
 //! with means over pairs (Matteson and James, "A Nonparametric Approach for Multiple Change Point
 //! Analysis of Multivariate Data", Journal of the American Statistical Association 109, 2014, with
-//! α = 1 and both sides reaching to the ends of the segment). The segment with the largest Q is
-//! split first, as long as Student's t-test between its sides is significant at ten times the level
-//! of the search.
+//! α = 1 and both sides extending to the ends of the segment). The segment with the largest Q is
+//! split first. Splitting stops when Student's t-test between the two sides is not significant at
+//! ten times the level of the search.
 //!
 //! # Selection
 //!
-//! Windows overlap by half their length, or start at the last candidate. The candidates of all
-//! windows are tested again, each between its neighbors. The weakest is merged until all are below
-//! the level, then the smallest until all have the requested size. Windows, the test in place of
-//! random permutations, and the merging are changes of Fleming, Kołaczkowski, and others, "Hunter:
-//! Using Change Point Detection to Hunt for Performance Regressions", ICPE 2023, as implemented in
-//! Apache Otava. They make the result deterministic.
+//! A window starts at the last candidate of the previous window, or half a window after its start
+//! if that is later. The candidates of all windows are tested again, each between its neighbors.
+//! The least significant candidate is removed until all are below the level; then the candidate
+//! with the smallest change is removed until all have the requested size. The windows, the t-test
+//! instead of random permutations, and this selection are from Fleming, Kołaczkowski, and others,
+//! "Hunter: Using Change Point Detection to Hunt for Performance Regressions", ICPE 2023, as
+//! implemented in Apache Otava. They make the result deterministic.
 //!
-//! The p-value belongs to a test at a position chosen for its difference, so it is too small by
-//! itself; the level is therefore 0.001 instead of 0.05. `docs/method/statistics.md` lists the rate
+//! The test is made at a position that was chosen for its large difference, so the p-value is too
+//! small. The level is therefore 0.001 instead of 0.05. `docs/method/statistics.md` lists the rate
 //! of false change points.
 
 use model::Ratio;
@@ -39,7 +39,7 @@ use crate::{NotEstimable, count};
 /// Minimum length of a series. Shorter series are compared version by version.
 pub const POINTS_MIN: usize = 20;
 
-/// Factor of the level that a candidate has to pass.
+/// Factor by which the level of candidates is above that of changes.
 const WEAK: f64 = 10.0;
 
 /// Criteria for a change.
@@ -47,11 +47,11 @@ const WEAK: f64 = 10.0;
 pub struct Options {
     /// Level of the t-test, between 0 and 1.
     pub p: f64,
-    /// Minimum size; 0.05 means 5 % more, or less by a factor of 1.05.
+    /// Minimum size of a change: 0.05 stands for a factor of 1.05 upwards or downwards.
     pub least_change: Ratio,
-    /// Minimum number of points on either side of a change; at least 2 are used.
+    /// Minimum number of points on either side of a change; values below 2 count as 2.
     pub least_side: usize,
-    /// Length of a window; at least two sides are used.
+    /// Length of a window in points; at least twice `least_side` is used.
     pub window: usize,
 }
 
@@ -68,7 +68,7 @@ pub struct Change {
     /// Index of the first point at the new level. The change happened between this point and the
     /// previous one.
     pub at: usize,
-    /// p-value of Student's t-test between the two levels, up to the next changes.
+    /// p-value of Student's t-test between the two levels, each up to the next change.
     pub p: f64,
     /// Ratio of the metric after the change to before it, 1.1 for 10 % more.
     pub size: Ratio,
@@ -78,7 +78,8 @@ pub struct Change {
     pub after: f64,
 }
 
-/// Finds the changes of a series, ascending. Cost: at most points times the square of the window.
+/// Finds the changes of a series, ascending. Cost: at most the number of points times the square of
+/// the window.
 ///
 /// # Errors
 /// [`NotEstimable::Points`] below [`POINTS_MIN`] points, and [`NotEstimable::NotFinite`].
@@ -95,7 +96,7 @@ pub fn find(points: &[f64], options: Options) -> Result<Vec<Change>, NotEstimabl
     // Centered, so that equal points have a variance of exactly zero.
     let centered: Vec<f64> = points.iter().map(|point| point - points[0]).collect();
     let side = options.least_side.max(2);
-    // With a level that is not a number, nothing passes.
+    // With a level that is not a number, no candidate passes.
     let options = Options { p: options.p.max(0.0), ..options };
     let mut changes =
         candidates(&centered, side, options.window.max(side.saturating_mul(2)), options.p * WEAK);
@@ -111,8 +112,7 @@ pub fn find(points: &[f64], options: Options) -> Result<Vec<Change>, NotEstimabl
     Ok(changes.into_iter().zip(tests).map(change).collect())
 }
 
-/// Candidates of all windows, ascending and unique: a window starts at the last candidate of the
-/// previous one, or after it.
+/// Candidates of all windows, ascending and unique.
 fn candidates(points: &[f64], side: usize, window: usize, level: f64) -> Vec<usize> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -131,7 +131,7 @@ fn of_window(points: &[f64], side: usize, level: f64) -> Vec<usize> {
     let mut ends = vec![0, points.len()];
     let mut found = vec![best(points, side)];
     loop {
-        // The segment that gains most from a split.
+        // Next split: the segment with the largest Q.
         let gains = found.iter().enumerate().filter_map(|(at, split)| Some((at, (*split)?)));
         let Some((at, (split, _))) = gains.max_by(|a, b| a.1.1.total_cmp(&b.1.1)) else { break };
         let (from, to) = (ends[at], ends[at + 1]);
@@ -146,9 +146,9 @@ fn of_window(points: &[f64], side: usize, level: f64) -> Vec<usize> {
     ends[1..ends.len() - 1].to_vec()
 }
 
-/// Position and value of the largest Q of a segment; `None` if the segment is too short or does not
-/// vary. If Q still grows towards an end beyond the minimum side, the change is there, and another
-/// position would be wrong; it becomes a candidate once the side is long enough.
+/// Position and value of the largest Q of a segment. `None` if the segment is too short or does not
+/// vary. If Q still grows within the minimum side at an end, the change is in that side, and any
+/// other position would be wrong; it becomes a candidate once the side is long enough.
 fn best(points: &[f64], side: usize) -> Option<(usize, f64)> {
     let n = points.len();
     // Sums of distances within the left side, within the right side, and overall.
@@ -160,7 +160,7 @@ fn best(points: &[f64], side: usize) -> Option<(usize, f64)> {
     // Q of each split, zero at both ends.
     let mut divergence = vec![0.0; n + 1];
     for split in 1..n {
-        // The point before the split changes sides.
+        // The point before the split moves from the right side to the left side.
         let moved = points[split - 1];
         left += distances(moved, &points[..split - 1]);
         right -= distances(moved, &points[split..]);
@@ -178,7 +178,7 @@ fn best(points: &[f64], side: usize) -> Option<(usize, f64)> {
     best.map(|at| (at, divergence[at]))
 }
 
-/// Removes candidates until all remaining ones pass.
+/// Removes candidates until all remaining ones are significant and large enough.
 fn merge(points: &[f64], changes: &mut Vec<usize>, options: Options) {
     let least = options.least_change.0.ln_1p();
     let weakest = |tests: &[Test]| {
@@ -215,9 +215,8 @@ struct Test {
     p: f64,
 }
 
-/// Student's t-test with a common variance, two-sided. The variance is common because a new level
-/// of a few points would rarely be significant otherwise. Without variance, different levels differ
-/// with p = 0.
+/// Student's t-test with a common variance, two-sided. Separate variances would rarely make a new
+/// level of a few points significant. If neither side varies, p is 0 for different levels.
 fn test(left: &[f64], right: &[f64]) -> Test {
     let mean = |own: &[f64]| own.iter().sum::<f64>() / own.len() as f64;
     let (before, after) = (mean(left), mean(right));

@@ -1,12 +1,12 @@
 //! Differences between the conditions of two runs.
 //!
-//! From two [`RunRecord`]s, lists every fact that differs, the most severe first, and the common
-//! cells. Facts that always differ are omitted: names and times of runs, seeds, measurements of the
-//! clock and the generator, and the numbers of loop devices, which are identified by position
-//! instead (`device.loop[0].…`).
+//! Lists every fact that differs between two [`RunRecord`]s, the most severe differences first, and
+//! the cells that both runs have. Facts that always differ are omitted: names and times of runs,
+//! seeds, and measurements of the clock and the generator. Loop devices are identified by their
+//! position (`device.loop[0].…`), because their numbers always differ.
 //!
-//! Numbers of different runs are comparable if no severe difference exists, or if all severe
-//! differences belong to one [`Aspect`]; [`crate::runs`] compares them.
+//! Numbers of two runs are comparable if there is no severe difference, or if all severe
+//! differences belong to one [`Aspect`]. [`crate::runs`] compares them.
 
 mod aspect;
 
@@ -20,7 +20,7 @@ use aspect::Condition;
 /// Severity of a difference for a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The difference alone can affect the results.
+    /// The difference can affect the results by itself.
     Severe,
     /// Informational.
     Other,
@@ -36,34 +36,34 @@ impl Severity {
     }
 }
 
-/// Condition that differs between the runs.
+/// Condition that differs between two runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
     /// Severity.
     pub severity: Severity,
-    /// Name of a fact, or a description.
+    /// Name of a fact, or description of a condition.
     pub what: String,
     /// Value in the first run; `None` if not recorded.
     pub first: Option<String>,
     /// Value in the second run; `None` if not recorded.
     pub second: Option<String>,
-    /// Aspect of the condition; `None` if the difference is not severe.
+    /// Aspect to which the condition belongs; `None` if the difference is not severe.
     pub aspect: Option<Aspect>,
 }
 
 impl Difference {
-    /// Filesystem and name of a fact of one filesystem: `filesystem.FILESYSTEM.NAME`.
+    /// Filesystem and name of a fact of one filesystem, from `filesystem.FILESYSTEM.NAME`.
     pub fn filesystem_fact(&self) -> Option<(&str, &str)> {
         self.what.strip_prefix("filesystem.").and_then(|rest| rest.rsplit_once('.'))
     }
 }
 
-/// Common and different conditions of two runs.
+/// Differences between the conditions of two runs, and their cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// Differences, severe ones first, then by name.
     pub differences: Vec<Difference>,
-    /// Cells of both runs, in the order of the first.
+    /// Cells that both runs have, in the order of the first run.
     pub shared: Vec<String>,
     /// Cells only in the first run.
     pub only_first: Vec<String>,
@@ -81,7 +81,8 @@ impl Conditions {
         let mut differences: Vec<Difference> = names
             .into_iter()
             .filter(|name| changed(name))
-            // A filesystem that only one run has is listed among the cells.
+            // Facts of a filesystem that only one run has are omitted: its cells are listed
+            // instead.
             .filter(|name| {
                 let both = before.contains_key(*name) && after.contains_key(*name);
                 both || !name.starts_with("filesystem.")
@@ -113,7 +114,7 @@ impl Conditions {
         }
     }
 
-    /// Aspects in which the runs differ, each once, in the order of [`Aspect`].
+    /// Aspects in which the runs differ.
     pub fn aspects(&self) -> BTreeSet<Aspect> {
         self.differences.iter().filter_map(|difference| difference.aspect).collect()
     }
@@ -128,7 +129,7 @@ pub(crate) fn named(cell: &CellRecord) -> String {
     format!("{} · {}", cell.cell.filesystem.name, cell.label)
 }
 
-/// True for facts that differ between any two runs, or that identify something the run created.
+/// True for facts that differ between any two runs, or that identify a file or device of one run.
 fn always_differs(name: &str) -> bool {
     let measured = ["generator.", "boot.id", "clock.cost_ns", "clock.resolution_ns"];
     measured.iter().any(|prefix| name.starts_with(prefix))
@@ -168,7 +169,7 @@ fn facts(run: &RunRecord) -> BTreeMap<String, String> {
     facts
 }
 
-/// Text of a filesystem's options in the plan.
+/// Options of a filesystem in the plan, as text.
 fn level_options(level: &FilesystemLevel) -> String {
     let mkfs = if level.mkfs.is_empty() { "defaults".into() } else { level.mkfs.join(" ") };
     let mount = if level.mount.is_empty() { "defaults" } else { &level.mount };
@@ -186,7 +187,7 @@ fn level_options(level: &FilesystemLevel) -> String {
     text
 }
 
-/// True for settings that appear in the cells or under another name.
+/// True for settings that are part of the cells or are compared under another name.
 fn is_cell_setting(key: &str) -> bool {
     matches!(
         key,
@@ -194,14 +195,14 @@ fn is_cell_setting(key: &str) -> bool {
     )
 }
 
-/// Facts of trials that are grouped by filesystem, with their names here.
+/// Facts of trials that are compared by filesystem, with their names in the comparison.
 const OF_TRIALS: [(&str, &str); 3] = [
     ("mount.options", "mounted"),
     ("filesystem.features", "features"),
     ("filesystem.nilfs2.cleaner", "cleaner"),
 ];
 
-/// Effective mount options and filesystem parameters: those common to all trials of a filesystem.
+/// Effective mount options and filesystem parameters: the values in all trials of a filesystem.
 fn mounted(run: &RunRecord) -> BTreeMap<String, String> {
     let mut seen: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for trial in &run.trials {
@@ -216,8 +217,9 @@ fn mounted(run: &RunRecord) -> BTreeMap<String, String> {
     seen.into_iter().map(|(name, values)| (name, joined(values))).collect()
 }
 
-/// Devices of a run by position: loop devices in the order of their numbers, and the device that
-/// holds images or the directory. Others keep their names.
+/// Names by which the devices of a run are compared. A loop device is named by its position in the
+/// order of the numbers, and the device that holds the images or the directory is `backing`. Other
+/// devices keep their names.
 struct Places(BTreeMap<String, String>);
 
 impl Places {
@@ -245,11 +247,11 @@ impl Places {
     }
 }
 
-/// Relative difference of memory sizes that counts as the same: the memory that the kernel reserves
+/// Relative difference up to which memory sizes count as equal. The memory that the kernel reserves
 /// varies slightly between boots.
 const SAME_MEMORY: f64 = 0.01;
 
-/// True if a run measured mounted directories only.
+/// True if a run only measured mounted directories.
 fn of_directories(run: &RunRecord) -> bool {
     !run.cells.is_empty()
         && run.cells.iter().all(|cell| cell.cell.filesystem.fs_type == "directory")

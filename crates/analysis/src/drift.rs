@@ -1,36 +1,37 @@
-//! Drift: trends common to all cells of a run, over blocks, over time, or after a group.
+//! Drift: trends common to all cells of a run, over blocks, over the order of trials, or after a
+//! group.
 //!
-//! Input is the values of the cells with the position of their trials in the run; the result is a
-//! [`Drift`]. It describes the run, not a cell: the machine warms up, the disk fills up, or one
-//! filesystem leaves work behind for the next.
+//! Input is the values of the cells with the positions of their trials in the run; the result is a
+//! [`Drift`]. A drift is a property of the run, not of a cell: the machine warms up, the disk fills
+//! up, or one filesystem leaves work behind for the next.
 //!
 //! # Residuals
 //!
-//! ln y less the cell's median, signed so that above zero is better. Several cells (phases)
-//! measured in one trial are not independent, so a trial counts once, with the median of its
-//! residuals.
+//! A residual is ln y less the median of the cell, signed so that above zero is better. Several
+//! cells (phases) measured in one trial are not independent, so each trial has one residual, the
+//! median over its phases.
 //!
 //! # Tests
 //!
-//! All use the ranks of residuals over the whole run (aligned ranks: Hodges and Lehmann, "Rank
-//! Methods for Combination of Independent Experiments in Analysis of Variance", Annals of
+//! All tests use the ranks of residuals over the whole run (aligned ranks: Hodges and Lehmann,
+//! "Rank Methods for Combination of Independent Experiments in Analysis of Variance", Annals of
 //! Mathematical Statistics 33, 1962):
 //!
-//! - over blocks Kruskal and Wallis' H ("Use of Ranks in One-Criterion Variance Analysis", Journal
-//!   of the American Statistical Association 47, 1952);
-//! - over the order of trials Spearman's ρ (American Journal of Psychology 15, 1904);
-//! - after each group (filesystem) the sum of ranks, against the trials after any other group, with
-//!   Holm's adjustment over the groups.
+//! - over blocks, H of Kruskal and Wallis ("Use of Ranks in One-Criterion Variance Analysis",
+//!   Journal of the American Statistical Association 47, 1952);
+//! - over the order of trials, Spearman's ρ (American Journal of Psychology 15, 1904);
+//! - after each group (filesystem), the sum of ranks of the trials that follow the group, compared
+//!   with the trials that follow any other group, with Holm's adjustment over the groups.
 //!
 //! The reference distribution permutes residuals among the trials of each cell. The tables of H and
-//! ρ would be wrong: residuals of a cell are correlated, because its median was subtracted. With
-//! three blocks, the χ² table found block differences at 5 % in 12 % of runs without drift. If each
-//! block has one trial only, H has no information (p is 1), and only ρ applies.
+//! ρ would be wrong: the residuals of a cell are correlated, because its median was subtracted.
+//! With three blocks, the χ² table found block differences at 5 % in 12 % of runs without drift. If
+//! each block has only one trial, H has no information (p is 1), and only ρ can detect a drift.
 //!
 //! # Size
 //!
-//! Theil–Sen slope of the medians of the blocks (see [`crate::trend`]), times the distance from the
-//! first block to the last. Its interval resamples blocks.
+//! The size of a drift is the Theil–Sen slope of the medians of the blocks (see [`crate::trend`]),
+//! times the distance from the first block to the last. Its interval resamples blocks.
 
 use std::collections::BTreeMap;
 
@@ -50,12 +51,13 @@ pub const SIGNIFICANCE: f64 = 0.01;
 const SUSPECTED: f64 = 0.25;
 /// Minimum number of blocks for an analysis.
 const LEAST_BLOCKS: u32 = 3;
-/// Maximum and minimum number of permutations; in between, as many as make [`WORK`] steps.
+/// Maximum and minimum number of permutations. Between these limits, the number of permutations
+/// times the number of trials is [`WORK`].
 const DRAWS: usize = 4999;
 const LEAST_DRAWS: usize = 399;
 const WORK: usize = 4_000_000;
-/// Independent random streams of permutations. They run in parallel on any number of CPUs with the
-/// same result.
+/// Number of independent random streams of permutations. The streams run in parallel; the result
+/// does not depend on the number of CPUs.
 const STREAMS: usize = 8;
 
 /// Value with its position in the run.
@@ -63,10 +65,10 @@ const STREAMS: usize = 8;
 pub struct PositionedValue {
     /// Block of the trial.
     pub block: u32,
-    /// Index of the trial in the run; values of one trial have the same.
+    /// Index of the trial in the run, equal for all values of one trial.
     pub order: usize,
-    /// Group (filesystem) of the previous trial, below the number of groups; `None` if there was
-    /// none, or if carry-over is impossible.
+    /// Group (filesystem) of the previous trial, as an index below the number of groups. `None`
+    /// without a previous trial, or if carry-over is impossible.
     pub after: Option<usize>,
     /// Value in its base unit.
     pub value: f64,
@@ -86,7 +88,7 @@ pub struct CellSeries {
 pub struct Drift {
     /// Blocks evaluated.
     pub blocks: u32,
-    /// Relative change from the first block to the last: -0.03 if all got 3 % worse.
+    /// Relative change from the first block to the last: -0.03 if all cells became 3 % worse.
     pub size: Ratio,
     /// 95 % interval of the change; `None` with too few blocks.
     pub interval: Option<Interval>,
@@ -94,7 +96,7 @@ pub struct Drift {
     pub p: f64,
     /// Correlation of residuals with the order of trials.
     pub order: Spearman,
-    /// Carry-over of each group with enough trials after it, by group.
+    /// Carry-over of each group that enough trials follow, by group.
     pub carry_over: Vec<CarryOver>,
 }
 
@@ -107,12 +109,12 @@ impl Drift {
 }
 
 impl Drift {
-    /// True if the run may have drifted, so that blocks that only one of two cells has must not
-    /// count. Blocks or order of trials have a p-value below 25 %: a preliminary test that decides
-    /// about pooling needs a level far above the usual ones (Bancroft, "On biases in estimation due
-    /// to the use of preliminary tests of significance", The Annals of Mathematical Statistics 15,
-    /// 1944). About four in ten runs without drift are suspected; there, longer cells lose the
-    /// repetitions that shorter ones lack.
+    /// True if the run may have drifted, so that cells can only be compared in the blocks that all
+    /// of them have. The condition is a p-value below 25 % for blocks or for the order of trials. A
+    /// preliminary test that decides about pooling needs a level far above the usual ones
+    /// (Bancroft, "On biases in estimation due to the use of preliminary tests of significance",
+    /// The Annals of Mathematical Statistics 15, 1944). About four in ten runs without drift are
+    /// suspected; in these runs, longer cells lose the repetitions that shorter cells lack.
     pub fn suspected(&self) -> bool {
         self.p < SUSPECTED || self.order.p < SUSPECTED
     }
@@ -127,24 +129,24 @@ pub struct Spearman {
     pub p: f64,
 }
 
-/// Trials right after one group relative to those after any other.
+/// Comparison of the trials right after one group with those after any other group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CarryOver {
-    /// Group measured before.
+    /// Group of the previous trial.
     pub group: usize,
-    /// Relative difference of the trials after it: -0.03 if they are 3 % worse.
+    /// Relative difference of the trials after this group: -0.03 if they are 3 % worse.
     pub size: Ratio,
     /// Two-sided p-value of "no difference", Holm-adjusted over the groups.
     pub p: f64,
 }
 
-/// Tests a run with this many groups for drift. The seed determines all draws.
+/// Tests a run for drift. `groups` is the number of groups; the seed determines all random draws.
 ///
 /// A cell with a single value, or with a value that has no logarithm, is skipped.
 ///
 /// # Errors
-/// [`NotEstimable::Repetitions`] below 3 blocks or 6 trials, [`NotEstimable::Constant`] if no value
-/// differs from its cell's median.
+/// [`NotEstimable::Repetitions`] below 3 blocks or 6 trials, [`NotEstimable::Constant`] if all
+/// residuals are equal.
 pub fn of_run(cells: &[CellSeries], groups: usize, seed: u64) -> Result<Drift, NotEstimable> {
     let trials = trials(cells);
     let blocks = by_block(&trials);
@@ -183,7 +185,7 @@ pub fn of_run(cells: &[CellSeries], groups: usize, seed: u64) -> Result<Drift, N
 /// Trial with the median of its residuals.
 #[derive(Clone, Debug)]
 struct Trial {
-    /// First cell measured in it: trials of the same cell are exchangeable.
+    /// First cell measured in the trial. Trials of the same cell are exchangeable.
     cell: usize,
     block: u32,
     after: Option<usize>,
@@ -218,7 +220,7 @@ fn trials(cells: &[CellSeries]) -> Vec<Trial> {
     trials.chunk_by(|one, other| one.0 == other.0).map(settled).collect()
 }
 
-/// Median of values in any order; at least one.
+/// Median of values in any order. Requires at least one value.
 fn middle(mut values: Vec<f64>) -> f64 {
     let (upper, odd) = (values.len() / 2, !values.len().is_multiple_of(2));
     let (lower, upper, _) = values.select_nth_unstable_by(upper, f64::total_cmp);
@@ -229,7 +231,7 @@ fn middle(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// Median residual of each block.
+/// Number and median residual of each block.
 fn by_block(trials: &[Trial]) -> Vec<(f64, f64)> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for trial in trials {
@@ -238,7 +240,8 @@ fn by_block(trials: &[Trial]) -> Vec<(f64, f64)> {
     blocks.into_iter().map(|(block, residuals)| (f64::from(block), middle(residuals))).collect()
 }
 
-/// Relative difference of trials after a group to those after any other; positive is better.
+/// Relative difference of the trials after a group from those after any other group; positive is
+/// better.
 fn after(trials: &[Trial], group: usize) -> Ratio {
     let of = |own: bool| {
         let trials = trials.iter().filter(|t| t.after.is_some_and(|g| (g == group) == own));
@@ -262,19 +265,19 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Data that every permutation uses. Trials are sorted by cell, so that a permutation affects
+/// Data that all permutations use. Trials are sorted by cell, so that a permutation affects
 /// contiguous ranges.
 struct Tests {
-    /// Trials without their ranks.
+    /// Positions of the trials; their ranks are kept separately.
     trials: Vec<TrialPosition>,
     /// Number of trials per cell.
     cells: Vec<usize>,
     /// Number of trials per block.
     sizes: Vec<f64>,
-    /// Groups tested: those with enough trials after them, and after any other.
+    /// Groups with enough trials after them, and enough trials after other groups.
     tested: Vec<usize>,
-    /// Expected rank sum relative to the middle rank, for each tested group and for all other
-    /// trials.
+    /// Expected rank sum relative to the middle rank, for each tested group and, last, for all
+    /// other trials.
     expected: Vec<f64>,
     /// Middle of the order and of the ranks.
     center: f64,
@@ -289,12 +292,13 @@ struct TrialPosition {
     order: f64,
     /// Index of its block.
     block: usize,
-    /// Index, among the tested groups, of the group before it; their number if there is none.
+    /// Index, among the tested groups, of the group before the trial; the number of tested groups
+    /// if there is none.
     after: usize,
 }
 
 impl Tests {
-    /// Tests, and the ranks in the order of their trials. `None` if all ranks are equal.
+    /// Tests, and the ranks in the order of `trials`. `None` if all ranks are equal.
     fn new(trials: &[Trial], groups: usize, ranks: &[f64]) -> Option<(Self, Vec<f64>)> {
         let n = trials.len() as f64;
         let center = f64::midpoint(n, 1.0);
@@ -338,8 +342,8 @@ impl Tests {
         (squares > 0.0).then_some((tests, ranks))
     }
 
-    /// H, the covariance with the order, and the deviation of the rank sum from its expectation for
-    /// each tested group.
+    /// Statistics of all tests: H, the covariance with the order, and, for each tested group, the
+    /// deviation of its rank sum from the expectation.
     fn statistics(&self, ranks: &[f64]) -> Vec<f64> {
         let mut blocks = vec![0.0; self.sizes.len()];
         let mut after = vec![0.0; self.tested.len() + 1];
@@ -357,7 +361,7 @@ impl Tests {
     }
 
     /// Number of permutations within cells in which each statistic is at least as far from zero as
-    /// observed.
+    /// the observed one.
     fn as_far(&self, found: &[f64], mut ranks: Vec<f64>, draws: usize, seed: u64) -> Vec<u32> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut as_far = vec![0; found.len()];
@@ -371,7 +375,7 @@ impl Tests {
             for ((as_far, found), drawn) in
                 as_far.iter_mut().zip(found).zip(self.statistics(&ranks))
             {
-                // Sums in another order differ in the last digits.
+                // The tolerance covers rounding: sums in another order differ in the last digits.
                 *as_far += u32::from(drawn.abs() >= found.abs() * (1.0 - 1e-9));
             }
         }
@@ -385,7 +389,7 @@ impl Tests {
     }
 }
 
-/// Groups with enough trials after them and after any other.
+/// Groups with enough trials after them, and enough trials after other groups.
 fn tested(trials: &[Trial], groups: usize) -> Vec<usize> {
     let mut after = vec![0; groups];
     for group in trials.iter().filter_map(|trial| trial.after) {
@@ -398,8 +402,8 @@ fn tested(trials: &[Trial], groups: usize) -> Vec<usize> {
     (0..groups).filter(|group| enough(after[*group]) && enough(known - after[*group])).collect()
 }
 
-/// Fraction of permutations within cells, including the observed one, in which each statistic is at
-/// least as far from zero.
+/// p-value of each statistic: the fraction of permutations within cells, including the observed
+/// order, in which the statistic is at least as far from zero as the observed one.
 fn permuted(tests: &Tests, found: &[f64], ranks: &[f64], seed: u64) -> Vec<f64> {
     let draws = (WORK / ranks.len()).clamp(LEAST_DRAWS, DRAWS);
     let as_far = |stream: usize| {
@@ -414,7 +418,7 @@ fn permuted(tests: &Tests, found: &[f64], ranks: &[f64], seed: u64) -> Vec<f64> 
     (0..found.len()).map(share).collect()
 }
 
-/// Slopes between the medians of all pairs of blocks, ascending, with the indexes of both.
+/// Slopes between the medians of all pairs of blocks, ascending, with the indexes of both blocks.
 struct Slopes {
     slopes: Vec<(f64, usize, usize)>,
     blocks: usize,
@@ -423,7 +427,7 @@ struct Slopes {
 }
 
 impl Slopes {
-    /// At least two blocks, ascending.
+    /// Slopes of at least two blocks, which are ascending.
     fn new(blocks: &[(f64, f64)]) -> Self {
         let mut slopes = Vec::new();
         for (to, (x, y)) in blocks.iter().enumerate() {

@@ -1,27 +1,30 @@
 //! Adjustment of p-values for multiple comparisons.
 //!
-//! p-values of one family are given in any order and returned in that order. A family is everything
-//! that one finding or table covers, including results of no interest. Holm's adjustment is for
-//! headlines ("best", "regressed"): the probability that *any* finding is false stays below the
-//! level. Benjamini–Hochberg is for lists: on average at most a fraction q of the listed results is
-//! false. A p-value that is NaN counts as 1, one outside 0 to 1 as the nearer end.
+//! The p-values of a family can be in any order; results are in the same order. A family contains
+//! all results that a finding or table covers, including those of no interest.
+//!
+//! Holm's adjustment is for findings about single results ("best", "regressed"): the probability
+//! that *any* finding is false stays below the level. Benjamini–Hochberg is for lists: on average,
+//! at most a fraction q of the listed results is false. A p-value that is NaN counts as 1, and a
+//! p-value outside 0 to 1 as the nearer end.
 
-/// Result of a search through a family.
+/// Result of screening a family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screening {
-    /// True for each result found.
+    /// True for each result that was found.
     pub found: Vec<bool>,
-    /// Smallest q at which each is found.
+    /// Smallest q at which each result is found.
     pub adjusted: Vec<f64>,
-    /// Confidence level of the intervals of the found results, such that on average at most a
-    /// fraction q of them does not cover: 1 - k q / m with k of m found (Benjamini and Yekutieli,
-    /// "False discovery rate-adjusted multiple confidence intervals for selected parameters",
-    /// Journal of the American Statistical Association 100, 2005). 1 if none is found.
+    /// Confidence level for the intervals of the found results. At this level, on average at most a
+    /// fraction q of these intervals does not contain the true value: 1 - k q / m, with k of m
+    /// results found (Benjamini and Yekutieli, "False discovery rate-adjusted multiple confidence
+    /// intervals for selected parameters", Journal of the American Statistical Association 100,
+    /// 2005). 1 if no result was found.
     pub level: f64,
 }
 
-/// p-values after Holm's step-down adjustment: the i-th smallest of m is multiplied by m - i + 1,
-/// and none is below that of a smaller one.
+/// p-values after Holm's step-down adjustment. The i-th smallest of m p-values is multiplied by m -
+/// i + 1. An adjusted p-value is at least as large as those of smaller p-values.
 ///
 /// Source: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
 /// Statistics 6, 1979.
@@ -36,8 +39,8 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Results found at a false discovery rate q from 0 to 1: with the p-values ascending, the first k
-/// for the largest k with p(k) <= k q / m.
+/// Results found at a false discovery rate q from 0 to 1. With p-values in ascending order, these
+/// are the first k, for the largest k with p(k) <= k q / m.
 ///
 /// Source: Benjamini and Hochberg, "Controlling the false discovery rate: a practical and powerful
 /// approach to multiple testing", Journal of the Royal Statistical Society B 57, 1995.

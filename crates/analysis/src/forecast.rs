@@ -1,7 +1,7 @@
 //! Power analysis: detectable differences and expected numbers of repetitions.
 //!
-//! Input is the spread of one cell, usually from a pilot run; results are detectable differences
-//! and numbers of repetitions. Time and cost are left to the caller.
+//! Input is the spread of one cell, usually from a pilot run. The caller converts numbers of
+//! repetitions to time and cost.
 //!
 //! # Formulas
 //!
@@ -12,10 +12,12 @@
 //! s (z(97.5 %) + z(80 %)) sqrt(2 · 1.05 / n)
 //! ```
 //!
-//! (the usual normal approximation, as in Lehr, "Sixteen S-squared over D-squared", Statistics in
-//! Medicine 11, 1992; 1.05 is the additional cost of a rank test, whose efficiency relative to t is
-//! 3/π for normal values). The standard deviation of few repetitions is biased low; it is divided
-//! by c4(n) = sqrt(2 / (n - 1)) Γ(n/2) / Γ((n - 1)/2) (Holtzman, "The Unbiased Estimation of the
+//! This is the usual normal approximation, as in Lehr, "Sixteen S-squared over D-squared",
+//! Statistics in Medicine 11, 1992. A rank test needs 1.05 times as many repetitions as a t-test,
+//! because its relative efficiency is 3/π for normal values.
+//!
+//! The standard deviation of few repetitions is biased low, so it is divided by
+//! c4(n) = sqrt(2 / (n - 1)) Γ(n/2) / Γ((n - 1)/2) (Holtzman, "The Unbiased Estimation of the
 //! Population Variance and Standard Deviation", American Journal of Psychology 63, 1950).
 
 use model::{Profile, Ratio};
@@ -31,18 +33,19 @@ use crate::{
 
 /// Planned power.
 const POWER: f64 = 0.8;
-/// Repetitions of a rank test relative to a test of means, for normal values: π/3.
+/// Number of repetitions that a rank test needs relative to a test of means, for normal values:
+/// π/3.
 const RANKS: f64 = 1.05;
 
-/// Smallest difference that this many repetitions per cell detect with a power of 80 %: 0.03 for 3
-/// %. Infinite without repetitions, or if the spread is negative or not a number.
+/// Smallest difference that this number of repetitions per cell detects with a power of 80 %: 0.03
+/// for 3 %. Infinite without repetitions, or if the spread is negative or not a number.
 pub fn detectable(spread: f64, repetitions: u32) -> Ratio {
     let difference = spread * quantiles() * (2.0 * RANKS / f64::from(repetitions)).sqrt();
     Ratio(if difference >= 0.0 { difference.exp_m1() } else { f64::INFINITY })
 }
 
-/// Repetitions per cell that detect a difference (0.05 for 5 %) with a power of 80 %; at least as
-/// many as an interval needs, and `u32::MAX` if no number suffices.
+/// Number of repetitions per cell that detect a difference (0.05 for 5 %) with a power of 80 %. It
+/// is at least the number that a confidence interval needs, and `u32::MAX` if no number suffices.
 pub fn repetitions_for(spread: f64, difference: Ratio) -> u32 {
     let size = quantiles() * spread / difference.0.ln_1p();
     let repetitions = (2.0 * RANKS * size.powi(2)).ceil();
@@ -54,9 +57,10 @@ pub fn repetitions_for(spread: f64, difference: Ratio) -> u32 {
     repetitions.max(needed(LEVEL))
 }
 
-/// Interim analysis at which [`crate::stop::decide`] is expected to close a cell of one phase: half
-/// of all cells with normal logarithms of that spread are closed by then. The last one of the
-/// profile if the target is not expected to be met, or the spread is not a number.
+/// Number of repetitions at which [`crate::stop::decide`] is expected to close a cell with one
+/// phase: the first interim analysis by which half of all cells with normal logarithms of this
+/// spread are closed. If the target is not expected to be met, or the spread is not a number, the
+/// last interim analysis of the profile.
 pub fn repetitions_until(spread: f64, profile: Profile) -> u32 {
     let target = profile.half_width_target().0;
     let mut analyses = profile.interim_analyses().iter().zip(half_widths(profile));
@@ -67,7 +71,7 @@ pub fn repetitions_until(spread: f64, profile: Profile) -> u32 {
     )
 }
 
-/// Standard deviation of the logarithms of one cell's values, corrected for small samples; `None`
+/// Standard deviation of the logarithms of one cell's values, corrected for small samples. `None`
 /// below two values, or if a value has no logarithm.
 pub fn spread(values: &[f64]) -> Option<f64> {
     if values.len() < 2 || !values.iter().all(|value| value.is_finite() && *value > 0.0) {
@@ -85,16 +89,17 @@ fn c4(n: f64) -> f64 {
     (2.0 / (n - 1.0)).sqrt() * (ln_gamma(n / 2.0) - ln_gamma((n - 1.0) / 2.0)).exp()
 }
 
-/// Sum of the quantiles of error and power, 2.80.
+/// Sum of the normal quantiles of significance level and power, 2.80.
 fn quantiles() -> f64 {
     let normal = Normal::standard();
     normal.inverse_cdf(1.0 - (1.0 - LEVEL) / 2.0) + normal.inverse_cdf(POWER)
 }
 
-/// Half-width, in standard deviations, that half of all cells have reached by each interim analysis
-/// of a profile: the median of the smallest longer side of the interval of the median so far, or of
-/// the wider of two consecutive analyses if the profile requires two. From 200,000 simulated
-/// sequences of normal values, `reference/stability.py`.
+/// Half-widths, in standard deviations, that half of all cells have reached by each interim
+/// analysis of a profile. The half-width of a cell is the longer side of the interval of the
+/// median, the smallest one up to the analysis. If the profile requires two consecutive analyses to
+/// meet the target, the wider interval of two counts. Medians of 200,000 simulated sequences of
+/// normal values, `reference/stability.py`.
 fn half_widths(profile: Profile) -> &'static [f64] {
     match profile {
         Profile::Quick => &[1.411, 1.079, 0.934],

@@ -1,15 +1,24 @@
 //! Statistics on slices of numbers. Results carry their warnings.
 //!
-//! Input is slices of `f64` in the base unit of one [`model::Metric`], one value per trial. Results
-//! are values: [`summary::Summary`] of one cell, [`stop::Decision`] on further repetitions,
-//! [`compare::Comparison`] of two cells, [`ranks::Ranking`] of a family of cells,
-//! [`aggregate::Aggregate`] over workloads, [`family::Screening`] of many p-values,
-//! [`steady::Drift`] of the rate within a phase. A swept parameter yields a [`trend::Trend`] over
-//! its levels, a number of clients also a [`scaling::Scaling`], several varied factors a
-//! [`factorial::Factorial`]. A result that cannot be estimated is [`NotEstimable`], with the
-//! reason. [`runs`] compares whole runs, [`conditions`] lists the differences between the
-//! conditions of two runs, and [`audit`] checks printed tables and statements for contradictions.
-//! `docs/method/statistics.md` gives the reasons for each method and its coverage.
+//! A cell is one combination of a filesystem, a workload, and settings. It is measured several
+//! times, each time in a new trial, which yields one value (a repetition) per metric. A block is a
+//! pass over all cells of a run in random order; reports call it a round. The margin δ is the
+//! smallest difference of practical importance.
+//!
+//! Input is slices of `f64` in the base unit of one [`model::Metric`], one value per trial.
+//! Results:
+//!
+//! - [`summary::Summary`] of one cell, and [`stop::Decision`] on further repetitions;
+//! - [`compare::Comparison`] of two cells, and [`ranks::Ranking`] of a family of cells;
+//! - [`aggregate::Aggregate`] over workloads, and [`family::Screening`] of many p-values;
+//! - [`steady::Drift`] of the rate within a phase;
+//! - [`trend::Trend`] over the levels of a swept parameter, [`scaling::Scaling`] over numbers of
+//!   clients, and [`factorial::Factorial`] over several varied factors.
+//!
+//! A result that cannot be estimated is a [`NotEstimable`] with the reason. [`runs`] compares whole
+//! runs, [`conditions`] lists the differences between the conditions of two runs, and [`audit`]
+//! checks printed tables and statements for contradictions. `docs/method/statistics.md` gives the
+//! reasons for each method and its coverage.
 //!
 //! The crate reads no clock, file, or random device: random numbers come from a seeded generator,
 //! so equal input gives bit-identical results. Outliers are never dropped and no distribution is
@@ -69,36 +78,36 @@ pub enum Error {
     /// A value is not a number, or infinite.
     #[error("value {index} is {value}, not a finite number; exclude failed trials")]
     NotFinite {
-        /// Its index in the slice.
+        /// Index of the value in the slice.
         index: usize,
-        /// The value.
+        /// Value.
         value: f64,
     },
     /// A value has no logarithm, so no ratio can be formed.
     #[error("value {index} is {value}; ratios need values above zero; compare another metric")]
     NotPositive {
-        /// Its index in the slice.
+        /// Index of the value in the slice.
         index: usize,
-        /// The value.
+        /// Value.
         value: f64,
     },
     /// A level has no logarithm, so it cannot be part of a sweep.
     #[error("level {index} is {at}; use levels above zero")]
     NotPositiveLevel {
-        /// Its index in the slice.
+        /// Index of the level in the slice.
         index: usize,
         /// Position of the level.
         at: f64,
     },
 }
 
-/// Median of values in ascending order; with an even number, the mean of the two middle values.
+/// Median of ascending values. For an even number of values, the mean of the two middle values.
 fn median(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
 }
 
-/// Values in ascending order, if there are any and all are finite.
+/// Values in ascending order. Fails if there are none, or if a value is not finite.
 fn sorted(values: &[f64]) -> Result<Vec<f64>, Error> {
     if values.is_empty() {
         return Err(Error::Empty);
@@ -111,12 +120,12 @@ fn sorted(values: &[f64]) -> Result<Vec<f64>, Error> {
     Ok(sorted)
 }
 
-/// Ratio of the given logarithm, clamped to a finite number above zero.
+/// Ratio with the given logarithm, clamped to a finite number above zero.
 fn bounded(logarithm: f64) -> model::Ratio {
     model::Ratio(logarithm.exp().clamp(f64::MIN_POSITIVE, f64::MAX))
 }
 
-/// Length as a number of repetitions, saturating.
+/// Length as a `u32`, saturating.
 fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -1,34 +1,36 @@
 //! Bimodality: detects cells whose repetitions cluster near two values.
 //!
-//! Takes the values of one cell in any order and returns [`Modes`] if there are two: the
-//! repetitions of each mode, so that a report can look for what those of one mode have in common.
-//! The median of such a cell represents neither mode, which the reader is warned of
-//! ([`Warning::Bimodal`]).
+//! Takes the values of one cell in any order. If the values form two clusters, returns [`Modes`]
+//! with the repetitions of each cluster, so that a report can compare their conditions. The median
+//! of such a cell represents neither cluster, which a warning states ([`Warning::Bimodal`]).
 //!
 //! # The split
 //!
-//! On logarithms, two groups with the least sum of squares W about their means. In one dimension
-//! the groups are separated by a cut, so all cuts of the sorted values are tried (Fisher, "On
-//! Grouping for Maximum Homogeneity", Journal of the American Statistical Association 53, 1958);
-//! only those that leave at least 3 values on each side, and none between equal values.
+//! The logarithms are divided into two groups with the least sum of squares W about the group
+//! means. In one dimension, the groups are separated by a cut, so all cuts of the sorted values are
+//! tried (Fisher, "On Grouping for Maximum Homogeneity", Journal of the American Statistical
+//! Association 53, 1958). A cut must leave at least 3 values on each side and must not be between
+//! equal values.
 //!
-//! # One or two
+//! # One or two modes
 //!
-//! By the Bayesian information criterion (Schwarz, "Estimating the Dimension of a Model", Annals of
-//! Statistics 6, 1978), up to a constant:
+//! The Bayesian information criterion decides (Schwarz, "Estimating the Dimension of a Model",
+//! Annals of Statistics 6, 1978). Up to a constant, it is
 //!
 //! ```text
 //! one normal:  n ln(T / n) + 2 ln n                                   mean, variance
 //! two normals: n ln(W / n) - 2 Σ n(j) ln(n(j) / n) + 4 ln n           two means, variance, share
 //! ```
 //!
-//! with T the sum of squares about the mean of all. The second is the likelihood of the values
-//! *and* of their groups (Celeux and Govaert, "Gaussian parsimonious clustering models", Pattern
-//! Recognition 28, 1995); without the middle term any even spread would split, because cutting a
-//! normal distribution in two leaves 36 % of its variance. A cell is bimodal if the gain is above
-//! 10, "very strong" for Kass and Raftery ("Bayes Factors", Journal of the American Statistical
-//! Association 90, 1995). A variance is at least (0.001)², so that values that differ in their last
-//! digits only are one mode.
+//! with T the sum of squares about the mean of all values. The criterion of two normals uses the
+//! likelihood of the values *and* of their groups (Celeux and Govaert, "Gaussian parsimonious
+//! clustering models", Pattern Recognition 28, 1995). Without the middle term, any even spread
+//! would be split, because the two halves of a normal distribution have only 36 % of its variance.
+//!
+//! A cell is bimodal if two normals improve the criterion by more than 10, "very strong" evidence
+//! for Kass and Raftery ("Bayes Factors", Journal of the American Statistical Association 90,
+//! 1995). A variance is at least (0.001)², so that values that differ only in their last digits
+//! form one mode.
 //!
 //! [`Warning::Bimodal`]: model::Warning::Bimodal
 
@@ -38,23 +40,24 @@ use crate::{count, median, outliers::LEAST_DEVIATION};
 
 /// Minimum number of values of a mode.
 const LEAST_SIDE: usize = 3;
-/// Gain of the criterion above which a cell is bimodal.
+/// Improvement of the criterion above which a cell is bimodal.
 const GAIN: f64 = 10.0;
 
 /// Two values near which the repetitions cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modes {
-    /// Indexes of the values near the lower one, ascending, as given.
+    /// Indexes of the values near the lower one, ascending.
     pub lower: Vec<usize>,
-    /// Indexes of the values near the higher one.
+    /// Indexes of the values near the higher one, ascending.
     pub higher: Vec<usize>,
     /// Median of the higher mode relative to the lower one, above 1.
     pub ratio: Ratio,
-    /// Gain of the criterion of two modes over one, above 10.
+    /// Improvement of the criterion by two modes instead of one, above 10.
     pub gain: f64,
 }
 
-/// Modes of a cell; `None` if there is one mode, fewer than 6 values, or a value without logarithm.
+/// Modes of a cell. `None` if there is one mode, if there are fewer than 6 values, or if a value
+/// has no logarithm.
 pub fn find(values: &[f64]) -> Option<Modes> {
     if values.len() < 2 * LEAST_SIDE || !values.iter().all(|v| v.is_finite() && *v > 0.0) {
         return None;
@@ -79,8 +82,8 @@ pub fn find(values: &[f64]) -> Option<Modes> {
     })
 }
 
-/// Number of the ascending logarithms in the lower group, and the sum of squares within both
-/// groups.
+/// Best cut of ascending logarithms: the number of values in the lower group, and the sum of
+/// squares within both groups.
 fn best_cut(logs: &[f64]) -> Option<(usize, f64)> {
     let cuts = LEAST_SIDE..=logs.len() - LEAST_SIDE;
     let apart = cuts.filter(|cut| logs[cut - 1] < logs[*cut]);
@@ -94,7 +97,7 @@ fn squares(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// Criterion of one normal minus that of two.
+/// Criterion of one normal minus that of two normals.
 fn gain(logs: &[f64], cut: usize, within: f64) -> f64 {
     let n = f64::from(count(logs.len()));
     let fit = |squares: f64| n * (squares / n).max(LEAST_DEVIATION.powi(2)).ln();

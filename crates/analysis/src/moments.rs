@@ -1,9 +1,10 @@
-//! Intervals of means of which only a standard deviation and a number of runs are printed.
+//! Confidence intervals of means for which only a standard deviation and a number of runs are
+//! printed.
 //!
-//! The runs themselves are not available, so the intervals assume what their author did not print:
-//! the deviation is that of a sample (divisor n - 1), the runs are independent, and their mean is
-//! approximately normal. Reports that show such an interval state these assumptions. For available
-//! runs, [`crate::summary`] and [`crate::compare`] assume less.
+//! The values of the runs are not available. The intervals therefore assume what the author did not
+//! state: the deviation is that of a sample (divisor n - 1), the runs are independent, and their
+//! mean is approximately normal. Reports that show such an interval state these assumptions. If the
+//! values are available, [`crate::summary`] and [`crate::compare`] need fewer assumptions.
 
 use model::Ratio;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -31,7 +32,7 @@ pub struct MeanRatio {
 }
 
 impl Moments {
-    /// Moments of available values; `None` below two.
+    /// Moments of values; `None` for fewer than two values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = u32::try_from(values.len()).ok().filter(|n| *n >= 2)?;
         let mean = values.iter().sum::<f64>() / f64::from(n);
@@ -39,12 +40,12 @@ impl Moments {
         Some(Self { mean, deviation: (squares / f64::from(n - 1)).sqrt(), n })
     }
 
-    /// Variance of the mean.
+    /// Squared standard error of the mean.
     fn error(&self) -> f64 {
         self.deviation.powi(2) / f64::from(self.n)
     }
 
-    /// Checks for a usable spread.
+    /// Checks that there are two runs, and that mean and deviation are valid.
     fn checked(&self) -> Result<(), NotEstimable> {
         if self.n < 2 {
             return Err(NotEstimable::Repetitions { least: self.n, needed: 2 });
@@ -55,29 +56,30 @@ impl Moments {
         Ok(())
     }
 
-    /// Interval of the mean at a level between 0 and 1: mean ± t(1 - (1 - level) / 2; n - 1) times
-    /// deviation over √n (Student, "The probable error of a mean", Biometrika 6, 1908).
+    /// Interval of the mean at a level between 0 and 1: mean ± t(1 - (1 - level) / 2; n - 1) ·
+    /// deviation / √n (Student, "The probable error of a mean", Biometrika 6, 1908).
     ///
     /// # Errors
-    /// [`NotEstimable::Repetitions`] below two runs, [`NotEstimable::Unsound`] if a value is not a
-    /// valid number.
+    /// [`NotEstimable::Repetitions`] below two runs, [`NotEstimable::Unsound`] if the mean, the
+    /// deviation, or the level is invalid.
     pub fn interval(&self, level: f64) -> Result<Interval, NotEstimable> {
         self.checked()?;
         let half = quantile(level, f64::from(self.n - 1))? * self.error().sqrt();
         Ok(Interval { low: self.mean - half, high: self.mean + half, level })
     }
 
-    /// Mean of `self` over that of `base`, with the interval of Fieller ("Some problems in interval
-    /// estimation", Journal of the Royal Statistical Society B 16, 1954) for two independent means
-    /// of unequal variances: all θ with (m₂ - θ m₁)² ≤ t² (v₂ + θ² v₁), v being the variance of a
-    /// mean, and t with the degrees of freedom of Satterthwaite ("An approximate distribution of
-    /// estimates of variance components", Biometrics Bulletin 2, 1946) at the observed ratio.
+    /// Ratio of the mean of `self` to that of `base`, with the interval of Fieller ("Some problems
+    /// in interval estimation", Journal of the Royal Statistical Society B 16, 1954) for two
+    /// independent means of unequal variances. The interval contains all θ with (m₂ - θ m₁)² ≤ t²
+    /// (v₂ + θ² v₁), where m₁ is the mean of `base` and v is the variance of a mean. t has the
+    /// degrees of freedom of Satterthwaite ("An approximate distribution of estimates of variance
+    /// components", Biometrics Bulletin 2, 1946) at the observed ratio.
     ///
     /// # Errors
-    /// As [`Moments::interval`]; [`NotEstimable::Unsound`] also if a mean is not above zero, and
-    /// [`NotEstimable::Inconclusive`] if one of them does not differ significantly from zero, so
-    /// that the ratio is unbounded or its interval extends below zero, or if neither has any
-    /// scatter.
+    /// As [`Moments::interval`]. Also [`NotEstimable::Unsound`] if a mean is not above zero.
+    /// [`NotEstimable::Inconclusive`] if neither side has any scatter, or if a mean does not differ
+    /// significantly from zero, because the ratio is then unbounded or its interval extends below
+    /// zero.
     pub fn over(&self, base: &Self, level: f64) -> Result<MeanRatio, NotEstimable> {
         self.checked()?;
         base.checked()?;
@@ -87,7 +89,7 @@ impl Moments {
         let ratio = self.mean / base.mean;
         let (own, other) = (self.error(), ratio * ratio * base.error());
         let parts = own * own / f64::from(self.n - 1) + other * other / f64::from(base.n - 1);
-        // A few runs that are equal by rounding do not determine the scatter.
+        // If all runs are equal after rounding, their scatter is unknown.
         if parts == 0.0 {
             return Err(NotEstimable::Inconclusive);
         }
@@ -105,7 +107,7 @@ impl Moments {
     }
 }
 
-/// Quantile of Student's t that leaves (1 - level) / 2 above it.
+/// Quantile of Student's t distribution that is exceeded with probability (1 - level) / 2.
 fn quantile(level: f64, freedom: f64) -> Result<f64, NotEstimable> {
     let student = StudentsT::new(0.0, 1.0, freedom).map_err(|_| NotEstimable::Unsound)?;
     match 0.0 < level && level < 1.0 {

@@ -1,8 +1,8 @@
 //! Reasons that a statistic cannot be estimated.
 //!
-//! Valid data may not suffice for a statistic: too few repetitions for an interval, too few levels
-//! for a curve. Such a statistic is `Err(NotEstimable)` next to those that could be computed, so
-//! that a report can state the reason. Invalid data are a [`crate::Error`] instead.
+//! A statistic may need more data than there are: too few repetitions for an interval, too few
+//! levels for a curve. Such a statistic is `Err(NotEstimable)`, next to other statistics that could
+//! be computed, so that a report can state the reason. Invalid data are a [`crate::Error`] instead.
 
 use model::Ratio;
 
@@ -12,7 +12,7 @@ pub enum NotEstimable {
     /// Too few repetitions.
     #[error("only {least} repetitions; measure at least {needed}")]
     Repetitions {
-        /// Fewest repetitions of any cell that enters the statistic.
+        /// Fewest repetitions of any cell that the statistic uses.
         least: u32,
         /// Number of repetitions needed.
         needed: u32,
@@ -38,7 +38,7 @@ pub enum NotEstimable {
         "only {intervals} intervals with enough operations, {needed} needed; run the phase longer"
     )]
     Intervals {
-        /// Number of such intervals.
+        /// Number of intervals with enough operations.
         intervals: u32,
         /// Number of intervals needed.
         needed: u32,
@@ -59,15 +59,15 @@ pub enum NotEstimable {
     /// A value is not a number, or infinite.
     #[error("value {index} is not a finite number; exclude failed trials")]
     NotFinite {
-        /// Its index in the slice.
+        /// Index of the value in the slice.
         index: usize,
     },
     /// The range of levels is too small.
     #[error("the levels span only {span:.3}-fold; sweep at least {needed:.0}-fold")]
     Span {
-        /// The largest level over the smallest.
+        /// Largest level over the smallest level.
         span: f64,
-        /// Ratio needed.
+        /// Minimum ratio.
         needed: f64,
     },
     /// No workload was measured for both contenders.
@@ -76,7 +76,7 @@ pub enum NotEstimable {
     /// A value has no logarithm, so no ratio can be formed.
     #[error("a value is not a finite number above zero; use another metric")]
     Unsound,
-    /// The statistic applies to rates, but for this metric higher is not better.
+    /// The statistic applies only to rates, metrics of which higher is better.
     #[error("the metric is not a rate; use one for which higher is better")]
     NotARate,
     /// The trials do not record their block.
@@ -90,7 +90,7 @@ pub enum NotEstimable {
     Misfit {
         /// Level with the largest residual.
         clients: u32,
-        /// Distance of the median from the curve relative to the curve, unsigned.
+        /// Relative distance of the median from the curve, unsigned.
         residual: Ratio,
     },
     /// The fitted curve has no peak, or the interval of its peak is unbounded.
@@ -99,7 +99,7 @@ pub enum NotEstimable {
     /// The data do not distinguish between the possible shapes.
     #[error("inconclusive differences; measure more repetitions")]
     Inconclusive,
-    /// The two curves have different smallest levels, or only one has this level.
+    /// The two curves have different smallest levels, or only one curve has the requested level.
     #[error("the levels differ; measure both at the same levels")]
     NotShared,
 }

@@ -1,17 +1,18 @@
 //! Labels for outliers. Values are never removed.
 //!
 //! Takes the values of one cell in any order and returns a [`Label`] for each. A label colors a
-//! point and suggests to inspect the trial; estimates do not change, because medians and ranks
-//! resist a few extreme values, and these may be genuine behavior of the filesystem.
+//! point and suggests to inspect the trial. Estimates do not change: medians and ranks resist a few
+//! extreme values, and extreme values may be genuine behavior of the filesystem.
 //!
 //! # The score
 //!
-//! On logarithms: u = 0.6745 (ln y - median) / MAD, with the median absolute deviation in place of
-//! a standard deviation, which an outlier would inflate until it hides. Iglewicz and Hoaglin ("How
-//! to Detect and Handle Outliers", 1993) label a value above 3.5 as an outlier; that is *mild*
-//! here, and *severe* begins at 10. The MAD is at least 0.001, or the resolution of the clock
-//! relative to the measured time if that is coarser: if most values are equal, a difference below
-//! the resolution is not an outlier.
+//! The score is computed from logarithms: u = 0.6745 (ln y - median) / MAD. It uses the median
+//! absolute deviation (MAD) instead of a standard deviation, because an outlier inflates a standard
+//! deviation and thereby hides. Iglewicz and Hoaglin ("How to Detect and Handle Outliers", 1993)
+//! label a value above 3.5 as an outlier. Here such a value is *mild*, and *severe* above 10.
+//!
+//! The MAD is at least 0.001, or the resolution of the clock relative to the measured time if that
+//! is larger. Otherwise, if most values are equal, any small difference would be an outlier.
 
 use model::Ratio;
 
@@ -24,27 +25,27 @@ use crate::{
 const MILD: f64 = 3.5;
 /// Score above which a value is a severe outlier.
 const SEVERE: f64 = 10.0;
-/// MAD of a normal distribution in standard deviations, rounded as by Iglewicz and Hoaglin.
+/// MAD of a normal distribution in standard deviations, rounded as in Iglewicz and Hoaglin.
 const MAD_OF_NORMAL: f64 = 0.6745;
-/// Smallest deviation of logarithms that counts, 0.1 % of the value.
+/// Smallest MAD of logarithms, 0.1 % of the value.
 pub(crate) const LEAST_DEVIATION: f64 = 0.001;
 
-/// Distance of a value from the others.
+/// Class of a value by its distance from the median of its cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
-    /// Not an outlier, or not labeled.
+    /// Not an outlier, or not labeled because there are too few values.
     Ordinary,
-    /// More than 3.5 robust standard deviations away.
+    /// More than 3.5 robust standard deviations from the median.
     Mild,
-    /// More than 10 robust standard deviations away.
+    /// More than 10 robust standard deviations from the median.
     Severe,
 }
 
 /// Labels the values of one cell, in the given order.
 ///
-/// `resolution` is the smallest measurable difference relative to a value. With fewer values than
-/// an interval needs (6), no value is labeled, because the deviations are unreliable. A value
-/// without logarithm (not finite, zero, or negative) is skipped.
+/// `resolution` is the smallest measurable difference relative to a value. With fewer values than a
+/// confidence interval needs (6), no value is labeled, because the MAD is unreliable. A value
+/// without logarithm (not finite, zero, or negative) is ignored.
 pub fn label(values: &[f64], resolution: Option<Ratio>) -> Vec<Label> {
     let scores = scores(values, resolution);
     let label = |score: f64| match score.abs() {
@@ -55,7 +56,7 @@ pub fn label(values: &[f64], resolution: Option<Ratio>) -> Vec<Label> {
     scores.into_iter().map(|score| score.map_or(Label::Ordinary, label)).collect()
 }
 
-/// Score of each value; `None` for skipped ones.
+/// Score of each value; `None` for ignored values.
 fn scores(values: &[f64], resolution: Option<Ratio>) -> Vec<Option<f64>> {
     let log = |value: &f64| (value.is_finite() && *value > 0.0).then(|| value.ln());
     let logs: Vec<Option<f64>> = values.iter().map(log).collect();
@@ -69,7 +70,7 @@ fn scores(values: &[f64], resolution: Option<Ratio>) -> Vec<Option<f64>> {
     };
     let center = middle(&mut known);
     let deviation = middle(&mut known.iter().map(|log| (log - center).abs()).collect());
-    // A resolution that is NaN loses against the minimum deviation.
+    // `max` ignores a resolution that is NaN.
     let least = LEAST_DEVIATION.max(resolution.map_or(0.0, |resolution| resolution.0));
     let unit = deviation.max(least) / MAD_OF_NORMAL;
     logs.into_iter().map(|log| Some((log? - center) / unit)).collect()

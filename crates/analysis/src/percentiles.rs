@@ -1,9 +1,9 @@
 //! Latency percentiles: one per run, summarized over the runs.
 //!
 //! Takes one histogram per run of a cell and returns a [`Summary`] in nanoseconds. Operations of
-//! one run wait for each other and for the same flushes, so a run is one observation with its own
-//! percentile. An interval that treats operations as independent would be too narrow by orders of
-//! magnitude.
+//! one run wait for each other and for the same flushes, so each run is one observation with its
+//! own percentile. An interval that treats operations as independent would be too narrow by orders
+//! of magnitude.
 
 use model::Histogram;
 
@@ -12,7 +12,7 @@ use crate::{
     summary::{LEVEL, needed},
 };
 
-/// Operations that have to exceed a percentile.
+/// Number of operations that must exceed a percentile.
 const BEYOND: f64 = 10.0;
 
 /// True if the number of operations supports the percentile `q` (0.99 for p99): at least ten of
@@ -25,7 +25,7 @@ pub fn enough(count: u64, q: f64) -> bool {
 /// Percentile `q` of each run, in nanoseconds, summarized over the runs.
 ///
 /// # Errors
-/// [`NotEstimable::Operations`] if any run has too few operations for it, and
+/// [`NotEstimable::Operations`] if any run has too few operations for the percentile, and
 /// [`NotEstimable::Repetitions`] without runs.
 pub fn over_runs<'a>(
     runs: impl IntoIterator<Item = &'a Histogram>,
@@ -46,7 +46,8 @@ pub fn over_runs<'a>(
     Summary::new(&values).map_err(|_| NotEstimable::Repetitions { least: 0, needed: needed(LEVEL) })
 }
 
-/// Operations needed for a percentile; `u64::MAX` for the maximum, which no number supports.
+/// Number of operations needed for a percentile; `u64::MAX` for the maximum, which no number of
+/// operations supports.
 fn operations(q: f64) -> u64 {
     let operations = (BEYOND / (1.0 - q) - 1e-6).ceil();
     #[expect(

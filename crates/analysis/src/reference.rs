@@ -22,7 +22,7 @@ pub(crate) fn lines(name: &str) -> impl Iterator<Item = Vec<f64>> {
     })
 }
 
-/// Asserts that two numbers agree to a fraction of the second.
+/// Asserts that two numbers agree up to a fraction of the second one.
 #[track_caller]
 pub(crate) fn near(ours: f64, theirs: f64, share: f64) {
     assert!((ours - theirs).abs() <= share * theirs.abs().max(1e-12), "{ours} is not {theirs}");

@@ -9,18 +9,19 @@ pub(crate) fn normal(rng: &mut Rng) -> f64 {
     radius * (std::f64::consts::TAU * rng.f64()).cos()
 }
 
-/// Draw as an integer.
+/// Random value as an integer.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "draws of operations")]
 pub(crate) fn whole(value: f64) -> u64 {
     value as u64
 }
 
-/// Values around 100 with the given standard deviation in percent.
+/// Random values with a median of 100 and the given standard deviation of their logarithms in
+/// percent.
 pub(crate) fn around_100(rng: &mut Rng, n: usize, percent: f64) -> Vec<f64> {
     (0..n).map(|_| 100.0 * (percent / 100.0 * normal(rng)).exp()).collect()
 }
 
-/// Invalid values for tests of every method.
+/// Lists of values, most of them invalid, for tests of every method.
 pub(crate) fn hostile() -> Vec<Vec<f64>> {
     let n = |value: f64, n: usize| vec![value; n];
     let mut all =

@@ -1,50 +1,50 @@
 //! Steady state of the rate of a time-based phase.
 //!
-//! Computes the [`Drift`] of the operations over time for comparison with the [`limits`] of a
-//! profile. Only the measured part is evaluated, so a sufficiently long ramp-up is excluded.
+//! Computes the [`Drift`] of the rate of operations over time, which is compared with the
+//! [`limits`] of a profile. Only the measured part of a phase is evaluated, so the ramp-up is
+//! excluded.
 //!
-//! The criterion is that of the SNIA Solid State Storage Performance Test Specification (v2.0.1,
-//! 2.1.24): over five consecutive rounds the values stay within 20 % of their mean, and the line
-//! fitted to them changes by at most 10 % of it. There a round is a separate run; here the measured
-//! time of one run is divided into five. The drift is bounded over the whole window, so a longer
-//! run may not drift further.
+//! The criterion is from the SNIA Solid State Storage Performance Test Specification (v2.0.1,
+//! 2.1.24): over five consecutive rounds, the values stay within 20 % of their mean, and the line
+//! fitted to them changes by at most 10 % of the mean. In the specification, a round is a separate
+//! run. Here the measured time of one run is divided into five rounds, so the limits apply to the
+//! whole run, and a longer run must not drift further.
 
 use model::{Profile, Ratio, phase::Series};
 
-/// Rounds compared.
+/// Number of rounds.
 const ROUNDS: usize = 5;
 
-/// Minimum number of intervals, so that the part cut off at the ends of rounds is small.
+/// Minimum number of intervals. It keeps the part of the series small that does not fill five
+/// rounds.
 const LEAST_INTERVALS: usize = 10;
 
-/// Minimum number of operations, a hundred per interval. A round then has 200, whose count scatters
-/// by 7 % if operations take times like those of a memoryless server, and less if they are more
-/// regular.
+/// Minimum number of operations, a hundred per interval. A round then has 200 operations. Their
+/// number scatters by 7 % if service times are exponential, and less if they are more regular.
 const LEAST_OPS: u64 = 100 * LEAST_INTERVALS as u64;
 
-/// Minimum duration of all rounds in nanoseconds. A shorter burst shows the scheduler, not the
-/// periodic work of a filesystem.
+/// Minimum duration of all rounds in nanoseconds. A shorter phase shows effects of the scheduler
+/// instead of the periodic work of a filesystem.
 const LEAST_TIME: u64 = 1_000_000_000;
 
 /// Change of a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// Largest round minus smallest, over the mean.
+    /// Largest round minus the smallest, relative to the mean.
     pub range: Ratio,
-    /// Change of the least-squares line from the first round to the last, over the mean; negative
-    /// if the rate fell.
+    /// Change of the least-squares line from the first round to the last, relative to the mean;
+    /// negative if the rate fell.
     pub slope: Ratio,
 }
 
 impl Drift {
-    /// True if both are within limits.
+    /// True if range and slope are within the limits.
     pub fn within(self, limits: Self) -> bool {
         self.range <= limits.range && self.slope.0.abs() <= limits.slope.0
     }
 }
 
-/// Limits for a steady state: those of the specification, or half of them for profiles with a
-/// margin of 2 %.
+/// Limits for a steady state: those of the specification, or half of them for profile rigorous.
 pub fn limits(profile: Profile) -> Drift {
     match profile {
         Profile::Quick | Profile::Standard => Drift { range: Ratio(0.20), slope: Ratio(0.10) },
@@ -52,11 +52,11 @@ pub fn limits(profile: Profile) -> Drift {
     }
 }
 
-/// Drift of the rate of operations over the measured time; `None` if the time is too short or the
-/// operations are too few.
+/// Drift of the rate of operations over the measured time; `None` if the time is too short or there
+/// are too few operations.
 ///
-/// The last interval is omitted, because it may be incomplete, and so is a remainder at the
-/// beginning that does not fill five rounds of whole intervals.
+/// The last interval is omitted, because it may be incomplete. Intervals at the beginning are
+/// omitted if the number of intervals is not a multiple of five.
 pub fn drift(series: &Series) -> Option<Drift> {
     let (_, whole) = series.ops.split_last()?;
     let each = whole.len() / ROUNDS;
@@ -69,7 +69,7 @@ pub fn drift(series: &Series) -> Option<Drift> {
     moved(&rounds)
 }
 
-/// Range and slope of rounds of equal length; `None` if nothing was done in them.
+/// Range and slope of rounds of equal length; `None` if they contain no operations.
 fn moved(rounds: &[f64]) -> Option<Drift> {
     let places = || (0u32..).map(f64::from).zip(rounds);
     let n = f64::from(crate::count(rounds.len()));

@@ -1,9 +1,9 @@
 //! Stopping rule: decides whether a cell has enough repetitions.
 //!
 //! Takes the values measured so far, one list per measured phase, and returns a [`Decision`] with
-//! the reason for closing the cell. Only the width of intervals is evaluated, never a comparison
-//! with another cell: stopping because two cells already differ would bias the difference
-//! (`docs/method/statistics.md`).
+//! the reason for closing the cell. The rule evaluates only the widths of confidence intervals,
+//! never a comparison with another cell: stopping because two cells already differ would bias their
+//! difference (`docs/method/statistics.md`).
 
 use model::{Profile, Warning};
 
@@ -22,24 +22,26 @@ pub enum Decision {
         /// Reason for closing the cell, with figures.
         rule: String,
         /// [`Warning::TooFewRepetitions`] or [`Warning::WideInterval`] for each phase that did not
-        /// converge; if the time limit closed the cell, each is followed by
-        /// [`Warning::TimeLimitReached`].
+        /// converge. If the time limit closed the cell, [`Warning::TimeLimitReached`] follows each
+        /// of them.
         warnings: Vec<Warning>,
     },
 }
 
 /// Decides whether a cell needs more repetitions.
 ///
-/// `values_per_primary` holds the primary metric of each measured phase over all measured trials,
-/// positive and in the metric's base unit, in the order of measurement. A cell is closed at an
-/// interim analysis if the interval of *every* phase is within the profile's target, and was so at
-/// as many analyses before as the profile requires ([`Profile::consecutive_analyses`]), or at the
-/// last analysis regardless of the width. Between analyses the result is the next one. With `fixed`
-/// repetitions the cell is closed at exactly that many. No lists, or empty ones, mean that nothing
-/// has been measured yet.
+/// `values_per_primary` contains the primary metric of each measured phase over all measured
+/// trials: positive values in the base unit of the metric, in the order of measurement. Without
+/// lists, or with empty ones, nothing has been measured yet.
 ///
-/// Source of the rule and of its analyses: the sequential rule of `docs/method/statistics.md`,
-/// whose final coverage is simulated in `docs/method/calibration.md`.
+/// A cell is closed at an interim analysis if the interval of *every* phase is within the target of
+/// the profile at this analysis and, if [`Profile::consecutive_analyses`] is above 1, at the
+/// analyses directly before it. At the last analysis, the cell is closed regardless of the widths.
+/// Between two analyses, the result is the next analysis. With `fixed` repetitions, the cell is
+/// closed as soon as it has this many.
+///
+/// The sequential rule and its analyses are explained in `docs/method/statistics.md`. Its final
+/// coverage is simulated in `docs/method/calibration.md`.
 pub fn decide(values_per_primary: &[Vec<f64>], profile: Profile, fixed: Option<u32>) -> Decision {
     let n = count(values_per_primary.iter().map(Vec::len).min().unwrap_or(0));
     let target = profile.half_width_target();
@@ -83,11 +85,12 @@ pub fn decide(values_per_primary: &[Vec<f64>], profile: Profile, fixed: Option<u
     }
 }
 
-/// Closes a cell because the time limit was reached, at any number of repetitions: the duration of
-/// a run is independent of its results, so closing it here does not bias them.
+/// Closes a cell because the time limit was reached, at any number of repetitions. The time limit
+/// does not depend on the results, so it does not bias them.
 ///
-/// The lists are those of [`decide`]; the result is always [`Decision::Enough`]. Each phase that is
-/// not within the profile's target has its own warning and [`Warning::TimeLimitReached`].
+/// The lists are those of [`decide`]; the result is always [`Decision::Enough`]. Each phase whose
+/// interval is not within the target of the profile has its own warning and
+/// [`Warning::TimeLimitReached`].
 pub fn at_time_limit(values_per_primary: &[Vec<f64>], profile: Profile) -> Decision {
     let n = count(values_per_primary.iter().map(Vec::len).min().unwrap_or(0));
     let target = profile.half_width_target().0 * 100.0;
@@ -106,8 +109,8 @@ pub fn at_time_limit(values_per_primary: &[Vec<f64>], profile: Profile) -> Decis
     Decision::Enough { rule, warnings: open.into_iter().flat_map(with_reason).collect() }
 }
 
-/// Warnings of a summary under a profile: its own, and [`Warning::WideInterval`] if its interval is
-/// wider than the target.
+/// Warnings of a summary under a profile: those of the summary, and [`Warning::WideInterval`] if
+/// its interval is wider than the target.
 pub fn warnings(summary: &Summary, profile: Profile) -> Vec<Warning> {
     let mut warnings = summary.warnings.clone();
     let target = profile.half_width_target();
@@ -117,8 +120,8 @@ pub fn warnings(summary: &Summary, profile: Profile) -> Vec<Warning> {
     warnings
 }
 
-/// True if every phase was also within the target at the previous analyses, as many as the profile
-/// requires in a row.
+/// True if every phase was also within the target at as many previous analyses in a row as the
+/// profile requires in addition to the current one.
 fn confirmed(values_per_primary: &[Vec<f64>], profile: Profile) -> bool {
     let n = count(values_per_primary.iter().map(Vec::len).min().unwrap_or(0));
     let mut before = profile.interim_analyses().iter().rev().filter(|analysis| **analysis < n);
@@ -132,13 +135,13 @@ fn confirmed(values_per_primary: &[Vec<f64>], profile: Profile) -> bool {
     })
 }
 
-/// One warning per phase that is not within the target.
+/// Warnings of all phases that are not within the target.
 fn open_phases(values_per_primary: &[Vec<f64>], profile: Profile) -> Vec<Warning> {
     values_per_primary.iter().flat_map(|values| of_phase(values, profile)).collect()
 }
 
-/// Warnings that keep a phase open. Values that cannot be summarized count as too few, because they
-/// cannot converge.
+/// Warnings of a phase that is not within the target. Values that cannot be summarized count as too
+/// few, because they cannot converge.
 fn of_phase(values: &[f64], profile: Profile) -> Vec<Warning> {
     let needed = crate::summary::needed(crate::summary::LEVEL);
     match Summary::new(values) {
@@ -147,7 +150,7 @@ fn of_phase(values: &[f64], profile: Profile) -> Vec<Warning> {
     }
 }
 
-/// Largest relative half-width of all phases.
+/// Largest relative half-width of the phases.
 fn widest(values_per_primary: &[Vec<f64>]) -> Option<f64> {
     let widths = values_per_primary
         .iter()

@@ -1,19 +1,21 @@
 //! Summary of one cell: the median over its trials with a confidence interval.
 //!
-//! Values may be in any order; the [`Summary`] includes warnings. [`crate::stop`] decides whether
+//! Values may be in any order. The [`Summary`] includes warnings. [`crate::stop`] decides whether
 //! the interval is narrow enough, and [`crate::compare`] compares cells.
 //!
 //! # The interval
 //!
-//! Order statistics, interpolated (Hettmansperger and Sheather, "Confidence intervals based on
-//! interpolated order statistics", Statistics & Probability Letters 4, 1986). With the values
-//! sorted as x(1) … x(n), the interval from x(k) to x(n-k+1) covers the median with probability
+//! The interval is interpolated between order statistics (Hettmansperger and Sheather, "Confidence
+//! intervals based on interpolated order statistics", Statistics & Probability Letters 4, 1986).
+//! With the values sorted as x(1) … x(n), the interval from x(k) to x(n-k+1) covers the median with
+//! probability
 //!
 //! ```text
 //! γ(k) = 1 - 2 P(Bin(n, 1/2) <= k - 1)
 //! ```
 //!
-//! for every distribution. For the largest k with γ(k) >= level, the ends move inwards:
+//! for every distribution. With the largest k such that γ(k) >= level, the ends of the interval
+//! are:
 //!
 //! ```text
 //! I     = (γ(k) - level) / (γ(k) - γ(k+1))
@@ -22,8 +24,8 @@
 //! upper = (1 - λ) x(n-k+1) + λ x(n-k)
 //! ```
 //!
-//! With k + 1 > n/2 there is no inner order statistic, so the order statistics themselves are used.
-//! At 95 %, six values are needed: five reach 93.75 %.
+//! If k + 1 > n/2, there is no inner order statistic, so the interval is [x(k), x(n-k+1)]. At 95 %,
+//! six values are needed: five reach only 93.75 %.
 //!
 //! Worked example, n = 10, level 95 %: γ(2) = 1002/1024 = 0.9785, γ(3) = 912/1024 = 0.8906, so k =
 //! 2, I = 0.3244, λ = 8 · 0.3244 / (2 + 6 · 0.3244) = 0.6577; for the values 1, 2 … 10 the interval
@@ -38,8 +40,8 @@ pub const LEVEL: f64 = 0.95;
 
 /// Nominal level of the interval of a cell, chosen so that its coverage is [`LEVEL`]. The stopping
 /// rule evaluates the interval several times and stops when it is narrow, which favors intervals
-/// that miss. Of simulated intervals built at 95 %, 90.5 to 95.4 % cover the true value at the end;
-/// of those built at 96 %, 92.1 to 96.8 % do, with and without the rule
+/// that are too narrow. With and without the rule, 90.5 to 95.4 % of simulated intervals at a
+/// nominal level of 95 % cover the true value in the end, and 92.1 to 96.8 % of those at 96 %
 /// (`docs/method/calibration.md`).
 pub const BUILT: f64 = 0.96;
 
@@ -68,19 +70,19 @@ pub struct Summary {
     pub n: u32,
     /// Median, in the unit of the values.
     pub median: f64,
-    /// Confidence interval of the median; `None` with too few values for the level.
+    /// Confidence interval of the median; `None` if there are too few values for its level.
     pub interval: Option<Interval>,
     /// Smallest value.
     pub min: f64,
     /// Largest value.
     pub max: f64,
-    /// [`Warning::TooFewRepetitions`] when there is no interval.
+    /// [`Warning::TooFewRepetitions`] if there is no interval.
     pub warnings: Vec<Warning>,
 }
 
 impl Summary {
-    /// Summarizes the values of a cell. The interval is built at [`BUILT`] and covers [`LEVEL`].
-    /// Cost: one sort.
+    /// Summary of the values of a cell. The nominal level of its interval is [`BUILT`], the
+    /// coverage [`LEVEL`]. Cost: one sort.
     ///
     /// # Errors
     /// [`Error::Empty`] and [`Error::NotFinite`].
@@ -92,8 +94,9 @@ impl Summary {
         Ok(summary)
     }
 
-    /// Summarizes values with an interval of exactly this level, between 0 and 1 exclusive. Use it
-    /// if the number of values did not depend on the values.
+    /// Summary with an interval of exactly this level, between 0 and 1 exclusive. Use it only if
+    /// the number of values does not depend on the values. With the stopping rule, the number
+    /// depends on them.
     ///
     /// # Errors
     /// [`Error::Empty`] and [`Error::NotFinite`].
@@ -115,8 +118,8 @@ impl Summary {
         })
     }
 
-    /// Longer side of the interval relative to the median, compared with the target of the profile.
-    /// `None` without an interval, or if the median is not positive.
+    /// Longer side of the interval relative to the median, which the stopping rule compares with
+    /// the target of the profile. `None` without an interval, or if the median is not positive.
     pub fn half_width(&self) -> Option<Ratio> {
         let interval = self.interval?;
         let side = (interval.high - self.median).max(self.median - interval.low);
@@ -124,7 +127,7 @@ impl Summary {
     }
 }
 
-/// Smallest number of values for which an interval of the median exists: 1 - 2^(1-n) >= level.
+/// Smallest number n of values for which an interval of the median exists: 1 - 2^(1-n) >= level.
 pub fn needed(level: f64) -> u32 {
     let mut n = 1;
     let mut tail = 1.0;
@@ -135,8 +138,8 @@ pub fn needed(level: f64) -> u32 {
     n
 }
 
-/// Interpolated interval as defined in the module docs. The values are in ascending order and not
-/// empty.
+/// Interpolated interval as defined in the module documentation. The values must be ascending and
+/// not empty.
 fn interval(sorted: &[f64], level: f64) -> Option<Interval> {
     let n = sorted.len();
     let (k, reached, next) = order(n, level)?;
@@ -155,7 +158,7 @@ fn interval(sorted: &[f64], level: f64) -> Option<Interval> {
     })
 }
 
-/// Largest k with γ(k) >= level, with γ(k) and γ(k+1); `None` if γ(1) is below the level.
+/// Largest k with γ(k) >= level, followed by γ(k) and γ(k+1); `None` if γ(1) is below the level.
 ///
 /// The binomial terms are computed as logarithms, because 2^-n underflows `f64` at n = 1075.
 fn order(n: usize, level: f64) -> Option<(usize, f64, f64)> {

@@ -1,28 +1,29 @@
 //! Warm-up and steady state of a phase.
 //!
-//! Takes the operations of a phase over time ([`Series`], whose intervals have whole operations)
-//! and returns a [`RateProfile`]: the shape of the rate, the initial and the steady rate, and the
-//! time to reach it. [`crate::steady`] decides whether the result of a phase is a steady state;
-//! this module describes its composition, for time-based workloads. A workload with an end, such as
-//! unpacking an archive, is timed as a whole and has no warm-up to remove.
+//! Takes the operations of a phase over time ([`Series`], whose intervals contain whole operations)
+//! and returns a [`RateProfile`]: the shape of the rate, the initial rate, the steady rate, and the
+//! time until the rate is steady. This applies to time-based workloads. A workload with an end,
+//! such as unpacking an archive, is timed as a whole and has no warm-up to remove.
+//! [`crate::steady`] decides whether the result of a phase is a steady state.
 //!
 //! # Steps
 //!
-//! 1. The last interval is omitted, because it may be incomplete. Neighbors are merged until an
-//!    interval has 100 operations on average, and there are at most 256 of them.
-//! 2. End of the warm-up: MSER-5. Of means of five intervals, those before d are removed, with d in
-//!    the first half chosen to minimize the squared standard error of the mean of the rest (White,
-//!    "An Effective Truncation Heuristic for Bias Reduction in Simulation Output", Simulation 69,
-//!    1997; White, Cobb, and Spratt, "A Comparison of Five Steady-State Truncation Heuristics for
-//!    Simulation", Winter Simulation Conference 2000). If d is the half itself, the series has not
-//!    settled. The rule misses some shapes (Wang and Glynn, "On the Marginal Standard Error Rule",
-//!    ACM TOMACS 26, 2016), hence the next step.
-//! 3. The rest is divided into five rounds, which have to be within [`steady::limits`].
-//! 4. The shape: a cycle, if the autocorrelation has a peak above one half at a lag of which the
-//!    rest has at least five, beyond the first lag without correlation; otherwise by the changes of
-//!    level of the means of five ([`crate::changes`]), the first level against the last.
-//! 5. m intervals are equivalent to m (1 - ρ) / (1 + ρ) independent ones, with ρ the correlation of
-//!    neighbors, if the rate is a first-order process.
+//! 1. The last interval is omitted, because it may be incomplete. Neighboring intervals are merged
+//!    until an interval has 100 operations on average, and there are at most 256 intervals.
+//! 2. The end of the warm-up is found by MSER-5: means of five intervals are computed, and those
+//!    before d are removed, with d in the first half chosen to minimize the squared standard error
+//!    of the mean of the rest (White, "An Effective Truncation Heuristic for Bias Reduction in
+//!    Simulation Output", Simulation 69, 1997; White, Cobb, and Spratt, "A Comparison of Five
+//!    Steady-State Truncation Heuristics for Simulation", Winter Simulation Conference 2000). If d
+//!    is the half itself, the series has not settled. The rule misses some shapes (Wang and Glynn,
+//!    "On the Marginal Standard Error Rule", ACM TOMACS 26, 2016), hence the next step.
+//! 3. The rest is divided into five rounds, which must be within [`steady::limits`].
+//! 4. The shape is a cycle if the autocorrelation has a peak above one half beyond its first zero,
+//!    at a lag of at most a fifth of the rest. Otherwise the shape follows from the changes of
+//!    level of the means of five intervals ([`crate::changes`]): the first level is compared with
+//!    the last.
+//! 5. If the rate is a first-order process, m intervals are equivalent to m (1 - ρ) / (1 + ρ)
+//!    independent ones, with ρ the correlation of neighboring intervals.
 
 use model::{Nanos, Profile, phase::Series};
 
@@ -35,22 +36,22 @@ use crate::{
 
 /// Intervals per batch.
 const BATCH: usize = 5;
-/// Minimum number of batches for a truncation.
+/// Minimum number of batches for finding the end of the warm-up.
 const LEAST_BATCHES: usize = 10;
-/// Minimum operations per interval, on average.
+/// Minimum number of operations per interval, on average.
 const LEAST_OPS: u64 = 100;
 /// Minimum (20 batches) and maximum number of intervals after merging.
 const LEAST_INTERVALS: usize = BATCH * changes::POINTS_MIN;
 const MOST_INTERVALS: usize = 256;
 /// Autocorrelation above which there is a cycle.
 const CYCLE: f64 = 0.5;
-/// Minimum number of periods.
+/// Minimum number of periods of a cycle.
 const PERIODS: usize = 5;
 
 /// End of the warm-up of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truncation {
-    /// Intervals to omit at the beginning.
+    /// Number of intervals to omit at the beginning.
     pub cut: usize,
     /// True if the rest is settled; otherwise the cut is at the last position considered.
     pub settled: bool,
@@ -65,7 +66,7 @@ pub enum Shape {
     Warming,
     /// Lower at the end than at the beginning.
     Cliff,
-    /// Lower in between than at both ends.
+    /// Lower between two changes of level than at both ends.
     Recovering,
     /// Periodic.
     Cyclic {
@@ -79,20 +80,20 @@ pub enum Shape {
 /// Rate of a phase over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateProfile {
-    /// Shape of the rate. A cliff or a warming rate can be settled at the end: see `steady`.
+    /// Shape of the rate. The rate may be steady at its end although it is a cliff or warming.
     pub shape: Shape,
     /// Operations per second up to the first change of level.
     pub burst: f64,
-    /// Operations per second once settled; `None` if it did not settle within the limits of the
-    /// profile.
+    /// Operations per second in the steady state; `None` if the rate did not settle within the
+    /// limits of the profile.
     pub steady: Option<f64>,
-    /// Time from the start until settled: to the last change of level, or to the end of the warm-up
-    /// if that is earlier or there is no change.
+    /// Time from the start until the rate is steady: to the end of the warm-up, or to the last
+    /// change of level if that is earlier.
     pub until: Option<Nanos>,
-    /// Number of independent intervals equivalent to the rest, at most as many as it has. An
-    /// interval of the rate within this run needs 10.
+    /// Number of independent intervals that the rest is equivalent to, at most its number of
+    /// intervals. A confidence interval of the rate within this run needs 10.
     pub independent: f64,
-    /// Drift of the rest over five rounds; `None` if it is too short.
+    /// Drift of the rest over five rounds; `None` if the rest is too short.
     pub drift: Option<Drift>,
 }
 
@@ -111,7 +112,7 @@ pub fn mser(rounds: &[f64]) -> Result<Truncation, NotEstimable> {
     }
     let half = means.len() / 2;
     let errors = (0..=half).map(|cut| (cut, error(&means[cut..])));
-    // Of equal errors the first, so that nothing is omitted without a reason.
+    // Of equal errors, the first one is used, which omits the fewest intervals.
     let cut = errors.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(cut, _)| cut);
     Ok(Truncation { cut: cut * BATCH, settled: cut < half })
 }
@@ -132,7 +133,7 @@ pub fn rate_profile(series: &Series, profile: Profile) -> Result<RateProfile, No
     let steady = (truncation.settled && even).then(|| mean(rest));
     let changes = levels(&rates, seconds, profile)?;
     let burst_ends = changes.first().map_or(rates.len(), |change| change.at * BATCH);
-    // The rule may cut more than necessary, but not less than the last level that it leaves whole.
+    // MSER may cut within the last level. The rate is steady from the start of that level.
     let level = changes.last().map_or(rates.len(), |change| change.at * BATCH);
     let begins = truncation.cut.min(level);
     let period = cycle(if truncation.settled { rest } else { &rates });
@@ -154,19 +155,19 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Means of five; an incomplete batch at the end is omitted.
+/// Means of five values each; an incomplete batch at the end is omitted.
 fn batches(values: &[f64]) -> Vec<f64> {
     values.chunks_exact(BATCH).map(mean).collect()
 }
 
-/// Squared standard error of the mean as defined by MSER.
+/// Squared standard error of the mean as MSER defines it.
 fn error(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     squares / (values.len() as f64).powi(2)
 }
 
-/// Whole intervals with enough operations each.
+/// Intervals without the last one, merged until they have enough operations.
 fn joined(series: &Series) -> Result<Series, NotEstimable> {
     let whole = series.ops.split_last().map_or(&[][..], |(_, whole)| whole);
     let mut joined = Series { ops: whole.to_vec(), bytes: Vec::new(), ..series.clone() };
@@ -190,15 +191,15 @@ fn joined(series: &Series) -> Result<Series, NotEstimable> {
 
 /// Drift of the rate after the cut.
 fn drift(joined: &Series, cut: usize) -> Option<Drift> {
-    // The last interval of a series is not evaluated, and these are all whole.
+    // `steady::drift` omits the last interval of a series, so an empty one is appended.
     let mut rest = Series { ops: joined.ops[cut..].to_vec(), ..joined.clone() };
     rest.ops.push(0);
     steady::drift(&rest)
 }
 
-/// Changes of the level by at least the margin, counted in batches.
+/// Changes of the level by at least the equivalence margin; positions are counted in batches.
 fn levels(rates: &[f64], seconds: f64, profile: Profile) -> Result<Vec<Change>, NotEstimable> {
-    // A batch without any operation has no logarithm; it counts as half an operation.
+    // A batch without operations has no logarithm, so it counts as half an operation.
     let least = 0.5 / (BATCH as f64 * seconds);
     let points: Vec<f64> = batches(rates).into_iter().map(|rate| rate.max(least).ln()).collect();
     changes::find(
@@ -207,7 +208,7 @@ fn levels(rates: &[f64], seconds: f64, profile: Profile) -> Result<Vec<Change>, 
     )
 }
 
-/// Shape by the levels between changes.
+/// Shape by the levels between the changes.
 fn shape(changes: &[Change], settled: bool, profile: Profile) -> Shape {
     let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
         return if settled { Shape::Flat } else { Shape::Unsettled };
@@ -226,7 +227,7 @@ fn shape(changes: &[Change], settled: bool, profile: Profile) -> Shape {
     }
 }
 
-/// Correlation of values with those `lag` positions later.
+/// Correlation of values with the values `lag` positions later.
 fn correlation(values: &[f64], lag: usize) -> f64 {
     let mean = mean(values);
     let all: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -235,7 +236,7 @@ fn correlation(values: &[f64], lag: usize) -> f64 {
     if all > 0.0 { shared / all } else { 0.0 }
 }
 
-/// Period of the values.
+/// Period of the values, in positions; `None` without a cycle.
 fn cycle(values: &[f64]) -> Option<usize> {
     let lags = 1..=values.len() / PERIODS;
     let correlated: Vec<(usize, f64)> = lags.map(|lag| (lag, correlation(values, lag))).collect();
@@ -244,7 +245,7 @@ fn cycle(values: &[f64]) -> Option<usize> {
     (*peak > CYCLE).then_some(*lag)
 }
 
-/// Number of independent values they are equivalent to.
+/// Number of independent values that the values are equivalent to.
 fn independent(values: &[f64]) -> f64 {
     let (m, correlation) = (values.len() as f64, correlation(values, 1));
     (m * (1.0 - correlation) / (1.0 + correlation)).min(m)

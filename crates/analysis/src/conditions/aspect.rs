@@ -1,11 +1,11 @@
 //! Assignment of run conditions to aspects (kernel, machine, storage, …).
 //!
-//! If two runs differ in one aspect, differences between their numbers come from it. If they differ
-//! in two aspects, the numbers cannot be attributed to either. Every condition that can by itself
-//! affect the numbers therefore belongs to exactly one [`Aspect`]; the others belong to none and
-//! are only listed. A condition that follows from another belongs to the aspect of that other:
-//! mitigations of another CPU to the machine, default mount options of another kernel to the
-//! kernel.
+//! If two runs differ in one aspect, differences between their numbers are due to that aspect. If
+//! they differ in several aspects, the numbers cannot be attributed to one of them. Every condition
+//! that can affect the numbers by itself therefore belongs to exactly one [`Aspect`]. Other
+//! conditions belong to no aspect and are only listed. A condition that follows from another
+//! condition belongs to the aspect of the latter: CPU mitigations to the machine if the CPU
+//! differs, and default mount options to the kernel if the kernel differs.
 
 use super::{SAME_MEMORY, Severity};
 
@@ -22,13 +22,13 @@ pub enum Aspect {
     Filesystem,
     /// Machine settings that can be changed at run time, and the memory limit.
     Settings,
-    /// The measuring program.
+    /// Program that measured the run.
     Program,
-    /// Plan: scale, isolation of trials, and whether invalid trials count. The measured workloads
-    /// appear in the cells, of which only equal ones are paired. Settings that only affect the
-    /// number of repetitions and the equivalence margin (profile, repetitions, time limit, A/A
-    /// control) are not an aspect. If the plan does not set the handling of invalid trials, the
-    /// profile does; kept ones have a warning.
+    /// Plan: scale, isolation of trials, and handling of invalid trials. The measured workloads are
+    /// not included, because only cells with equal workloads are paired. Settings that affect only
+    /// the number of repetitions and the equivalence margin (profile, repetitions, time limit, A/A
+    /// control) do not belong to an aspect. If the plan does not set the handling of invalid
+    /// trials, the profile determines it, and invalid trials that are kept have a warning.
     Plan,
 }
 
@@ -63,7 +63,7 @@ impl Aspect {
     }
 }
 
-/// Conditions that matter even if one run does not record them.
+/// Conditions that belong to an aspect even if only one run records them.
 const EVEN_IF_MISSING: [(&str, Aspect); 8] = [
     // Guests of different kinds, or a guest and a host, are different machines.
     ("guest.engine", Aspect::Machine),
@@ -76,8 +76,8 @@ const EVEN_IF_MISSING: [(&str, Aspect); 8] = [
     ("set.invalid_trials", Aspect::Plan),
 ];
 
-/// Conditions that matter if both runs record them; a value that one kernel does not provide means
-/// nothing.
+/// Conditions that belong to an aspect only if both runs record them: a kernel may not provide a
+/// value.
 const IF_RECORDED: [(&str, Aspect); 28] = [
     ("guest.kernel_hash", Aspect::Kernel),
     ("guest.engine_version", Aspect::Machine),
@@ -85,7 +85,7 @@ const IF_RECORDED: [(&str, Aspect); 28] = [
     ("host.cpu.model", Aspect::Machine),
     ("guest.disk", Aspect::Storage),
     ("guest.disk_latency_ns", Aspect::Storage),
-    // Instruction counts are not times.
+    // An icount guest measures instructions, which cannot be compared with times.
     ("guest.clock", Aspect::Machine),
     ("kernel.version", Aspect::Kernel),
     ("kernel.config", Aspect::Kernel),
@@ -110,13 +110,14 @@ const IF_RECORDED: [(&str, Aspect); 28] = [
     ("isolation", Aspect::Plan),
 ];
 
-/// Facts of a device that matter even if one run has no such device.
+/// Facts of a device that count even if only one run has the device.
 const OF_DEVICES: [&str; 2] = ["model", "queue.rotational"];
 
-/// Device properties that matter if both runs have the device.
+/// Device properties that count only if both runs have the device.
 const BUILT: [&str; 5] = ["firmware", "vendor", "link_speed", "link_width", "loop.direct"];
 
-/// Device settings that matter if both runs have the device (Documentation/block/queue-sysfs.rst).
+/// Device settings that count only if both runs have the device
+/// (Documentation/block/queue-sysfs.rst).
 const SET: [&str; 8] = [
     "queue.scheduler",
     "queue.nr_requests",
@@ -128,7 +129,7 @@ const SET: [&str; 8] = [
     "queue_depth",
 ];
 
-/// Kernel command line parameters that name the booted image or the console and do not affect
+/// Kernel command line parameters that select the booted image or the console, and do not affect
 /// results (Documentation/admin-guide/kernel-parameters.rst).
 const NAMES: [&str; 9] =
     ["BOOT_IMAGE", "root", "initrd", "resume", "console", "ro", "rw", "quiet", "splash"];
@@ -138,14 +139,15 @@ pub(super) struct Condition<'a> {
     pub(super) name: &'a str,
     pub(super) first: Option<&'a str>,
     pub(super) second: Option<&'a str>,
-    /// True if both runs measured directories, so that the filesystem below is the one under test.
+    /// True if both runs measured directories. The filesystem that contains the directory is then
+    /// the one under test.
     pub(super) directories: bool,
-    /// True if the named condition differs, too.
+    /// Function that returns true if the named condition also differs.
     pub(super) changed: &'a dyn Fn(&str) -> bool,
 }
 
 impl Condition<'_> {
-    /// Aspect of the condition; `None` if it cannot by itself affect the numbers.
+    /// Aspect of the condition; `None` if it cannot affect the numbers by itself.
     pub(super) fn aspect(&self) -> Option<Aspect> {
         let listed = |list: &[(&str, Aspect)]| {
             list.iter().find(|(name, _)| *name == self.name).map(|(_, aspect)| *aspect)
@@ -177,7 +179,7 @@ impl Condition<'_> {
         self.first.zip(self.second)
     }
 
-    /// Another directory of the same filesystem is the same storage.
+    /// Aspect of the storage. Two directories of the same filesystem are the same storage.
     fn storage(&self) -> Option<Aspect> {
         if self.both().is_none() {
             return Some(Aspect::Storage);
@@ -215,7 +217,7 @@ impl Condition<'_> {
         Some(if machine { Aspect::Machine } else { Aspect::Kernel })
     }
 
-    /// `rest` is `DEVICE.FACT`.
+    /// Aspect of the device fact `rest`, given as `DEVICE.FACT`.
     fn device(&self, rest: &str) -> Option<Aspect> {
         let (_, fact) = rest.split_once('.')?;
         let both = self.both().is_some();
@@ -228,8 +230,9 @@ impl Condition<'_> {
         }
     }
 
-    /// `rest` is `NAME.FACT`; names of filesystems can contain dots. Mount options in force that
-    /// were not requested are kernel defaults.
+    /// Aspect of the filesystem fact `rest`, given as `NAME.FACT`. Names of filesystems can contain
+    /// dots. If only effective mount options differ, and not the requested ones, they are defaults
+    /// of the kernel.
     fn filesystem(&self, rest: &str) -> Option<Aspect> {
         let (name, fact) = rest.rsplit_once('.')?;
         let level_options = (self.changed)(&format!("filesystem.{name}.options"));
