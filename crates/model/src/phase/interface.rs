@@ -10,7 +10,7 @@ pub enum IoEngineKind {
     Offset,
     /// read(2) and write(2), with lseek(2) in the loop if the order requires it.
     Position,
-    /// read(2) and write(2) of single bytes; an operation is all calls of one block.
+    /// read(2) and write(2) of single bytes. One operation consists of all calls for one block.
     Bytewise,
     /// fread(3) and fwrite(3) with a buffer of one block.
     Stdio,
@@ -26,20 +26,20 @@ pub enum IoEngineKind {
     Null,
 }
 
-/// Flags of preadv2(2) and pwritev2(2).
+/// Flags of preadv2(2) and pwritev2(2), for all calls of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFlags {
-    /// `RWF_NOWAIT`; calls that return EAGAIN are counted and retried without it.
+    /// `RWF_NOWAIT`. Calls that return EAGAIN are counted and retried without the flag.
     pub nowait: bool,
     /// `RWF_HIPRI`: poll for the completion of direct I/O.
     pub hipri: bool,
-    /// `RWF_DSYNC`: each write durable before it returns.
+    /// `RWF_DSYNC`: each write is durable before it returns.
     pub dsync: bool,
-    /// `RWF_DONTCACHE`: removes pages from the page cache after the transfer.
+    /// `RWF_DONTCACHE`: the pages are removed from the page cache after the transfer.
     pub uncached: bool,
 }
 
-/// madvise(2) of a mapping.
+/// Advice of madvise(2) for a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
@@ -52,7 +52,7 @@ pub enum Advice {
     Random,
     /// `MADV_WILLNEED`, before the clock starts.
     WillNeed,
-    /// `MADV_POPULATE_READ` or `MADV_POPULATE_WRITE`, before the clock starts: fills the page
+    /// `MADV_POPULATE_READ` or `MADV_POPULATE_WRITE`, before the clock starts, which fills the page
     /// tables.
     Populate,
 }
@@ -64,20 +64,20 @@ pub struct Ring {
     pub depth: u32,
     /// Operations per submission, at most `depth`; 0: all free slots.
     pub submit_batch: u32,
-    /// Registered buffers and file.
+    /// Buffers and file are registered.
     pub fixed_buffers: bool,
     /// A kernel thread polls the submission queue (`IORING_SETUP_SQPOLL`).
     pub sqpoll: bool,
     /// Polls for completions of direct I/O (`IORING_SETUP_IOPOLL`).
     pub iopoll: bool,
-    /// fdatasync(2) linked to each write; both form one operation (`IOSQE_IO_LINK`).
+    /// Each write is linked to an fdatasync(2); both form one operation (`IOSQE_IO_LINK`).
     pub linked_fdatasync: bool,
-    /// `IORING_OP_NOP` instead of transfers: the overhead of io_uring.
+    /// `IORING_OP_NOP` instead of transfers, which measures the overhead of io_uring.
     pub nop: bool,
 }
 
 impl Ring {
-    /// Queue of this depth with registered buffers and file, without other options.
+    /// Ring of this depth with registered buffers and file, without other options.
     pub const fn of(depth: u32) -> Self {
         Self {
             depth,

@@ -1,16 +1,15 @@
-//! Phases of a trial: the definition by a suite ([`Phase`]) and the result of the engine
-//! ([`PhaseResult`]).
+//! Phases of a trial. A suite defines a [`Phase`], and the engine returns a [`PhaseResult`].
 //!
-//! A phase is plain data that determines the work completely: the engine prepares a specialized
-//! loop before the clock starts. Timeline of one worker:
+//! A phase is plain data that determines all work, so the engine can prepare a specialized loop
+//! before the clock starts. Timeline of one worker:
 //!
 //! ```text
 //! open · fsync · priming read │ barrier │ loop │ sync │ close │
 //!           not timed                   t0     t1     t2      t3
 //! ```
 //!
-//! All four instants are recorded, regardless of the timed region of the suite. [`Timed`] selects
-//! the segments of the timed region.
+//! All four instants are recorded. [`Timed`] selects the segments that the suite includes in its
+//! timed region.
 
 mod interface;
 mod replay;
@@ -56,10 +55,14 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Primary metric. Durable throughput if all workers write a given amount, no block twice
-    /// ([`Stream::writes_once`]), with a final sync, unless the suite subtracts a clock tick as
-    /// IOzone does. Operations per second for trees, mixes, and tickets. Elapsed time for tasks,
-    /// layouts, and removals. Throughput of the timed region otherwise.
+    /// Primary metric:
+    ///
+    /// - durable throughput for a stream of one pass of writes that ends with a sync and overwrites
+    ///   no block ([`Stream::writes_once`]), unless a clock tick is subtracted as in IOzone;
+    /// - operations per second for other streams that transfer no data or use
+    ///   [`AccessPattern::Tickets`], for trees, and for mixes;
+    /// - throughput of the timed region for all other streams, and for replays;
+    /// - elapsed time for tasks, layouts, and removals.
     pub fn primary(&self) -> Metric {
         match &self.work {
             Work::Stream(stream)
@@ -97,12 +100,12 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
-    /// No data or metadata of the filesystem under test is cached: written back, remounted or
-    /// dropped, and verified.
+    /// No data or metadata of the filesystem under test is cached. Dirty data is written back, the
+    /// filesystem is remounted or caches are dropped, and device reads verify the state.
     Cold,
     /// All data that the phase reads is cached by an earlier phase; verified by device reads.
     Warm,
-    /// Unchanged since the previous phase; part of the measurement.
+    /// Unchanged since the previous phase: cached data is part of the measurement.
     Unchanged,
 }
 
@@ -164,7 +167,7 @@ pub struct Timed {
     pub sync: bool,
     /// Includes close.
     pub close: bool,
-    /// Subtracts one clock tick from the elapsed time, as IOzone does.
+    /// Subtracts one clock tick from the elapsed time, as in IOzone.
     pub tick_subtracted: bool,
 }
 

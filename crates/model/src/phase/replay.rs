@@ -10,20 +10,20 @@ use crate::units::{Bytes, Nanos};
 pub struct Replay {
     /// Loadfile.
     pub loadfile: Load,
-    /// End of the replay.
+    /// Condition that ends the replay.
     pub until: Until,
-    /// Reads the whole directory for a name that does not exist, as a server of case-insensitive
+    /// If a name does not exist, the whole directory is read, as a file server for case-insensitive
     /// clients does.
     pub resolve: bool,
     /// Additional sync calls.
     pub durability: Durability,
-    /// Extended attributes: set on new files, read by each query.
+    /// Extended attributes are set on new files and read by each query.
     pub xattr: bool,
     /// Maximum bytes per second of each client; `None`: unlimited.
     pub rate: Option<Bytes>,
     /// Starts operations at the times of the loadfile; delays count as latency.
     pub use_timestamps: bool,
-    /// Extra system call per operation, as in dbench, which checks its parent process.
+    /// Extra system call per operation, with which dbench checks its parent process.
     pub parent_check: bool,
     /// Clients.
     pub workers: Workers,
@@ -40,7 +40,7 @@ pub enum Load {
     },
     /// Built-in loadfile, which is generated.
     Office {
-        /// Iterations, at least 1; the replay repeats at the end.
+        /// Iterations, at least 1. The replay starts again after the last one.
         iterations: u64,
         /// Seed.
         seed: u64,
@@ -51,9 +51,9 @@ pub enum Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
-    /// After this many complete replays of each client; everything is measured.
+    /// After this many complete replays of each client. All of them are measured.
     Replayed(u64),
-    /// After a time; the loadfile repeats.
+    /// After a time. The loadfile is repeated until then.
     Time {
         /// Ramp time, which is not measured.
         ramp: Nanos,
@@ -73,7 +73,7 @@ pub struct Durability {
     pub writes: bool,
 }
 
-/// Operation of a loadfile, with its name there.
+/// Operation of a loadfile, with its name in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ReplayOp {
     /// Opens or creates a file or directory.
@@ -161,7 +161,7 @@ impl ReplayOp {
         }
     }
 
-    /// Name of its latency; see [`crate::record::HistogramKind`].
+    /// Name of the histogram of latencies of the operation, see [`crate::record::HistogramKind`].
     pub const fn word(self) -> &'static str {
         match self {
             Self::NTCreateX => "op:NTCreateX",
@@ -185,8 +185,7 @@ impl ReplayOp {
         }
     }
 
-    /// True for operations that modify the filesystem, which count as writes; others count as
-    /// reads.
+    /// True for operations that modify the filesystem. They count as writes, all others as reads.
     pub const fn changes(self) -> bool {
         match self {
             Self::NTCreateX

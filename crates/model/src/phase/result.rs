@@ -14,12 +14,12 @@ use crate::{
 pub struct WorkerResult {
     /// Index of the worker.
     pub worker: u32,
-    /// Start of the loop; with a ramp time, start of the measurement.
+    /// Start of the loop. With a ramp time, start of the measurement.
     pub started: Nanos,
     /// Duration of the counted part of the loop.
     pub loop_time: Nanos,
-    /// Duration of the rest of the loop, after the measurement stopped: the time of
-    /// [`Self::uncounted`]. The final sync starts at its end.
+    /// Duration of the rest of the loop, after the measurement stopped, in which
+    /// [`Self::uncounted`] was written. The final sync starts when the loop ends.
     pub uncounted_time: Nanos,
     /// Duration of the sync after the loop; zero if there was none.
     pub end_sync_time: Nanos,
@@ -29,15 +29,15 @@ pub struct WorkerResult {
     pub read: Moved,
     /// Counted writes.
     pub written: Moved,
-    /// Bytes written after the measurement stopped, including the operation in progress; made
-    /// durable by the final sync, but not part of the rate.
+    /// Bytes written after the measurement stopped, including the operation in progress. The final
+    /// sync makes them durable, but they are not part of the rate.
     pub uncounted: Bytes,
     /// Reads with `RWF_NOWAIT` that returned EAGAIN.
     pub eagain_reads: Ops,
-    /// Operations of a replay with another status than in the loadfile.
+    /// Operations of a replay whose status differs from that in the loadfile.
     #[serde(default)]
     pub unexpected: Ops,
-    /// Count up to the last full second of a replay that ends by time, as reported by dbench.
+    /// Count up to the last full second, as reported by dbench. Only for replays that end by time.
     #[serde(default)]
     pub ticked: Option<Ticked>,
     /// CPU time of the worker in user mode, from the start of the loop (ramp time included) to
@@ -83,7 +83,7 @@ pub struct Moved {
     pub bytes: Bytes,
 }
 
-/// Count up to an instant.
+/// Bytes up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticked {
     /// Time since the start of the measurement.
@@ -92,31 +92,32 @@ pub struct Ticked {
     pub bytes: Bytes,
 }
 
-/// Latencies of counted operations by kind; an empty histogram means that nothing of the kind was
-/// timed.
+/// Latencies of counted operations by kind. An empty histogram means that no operation of this kind
+/// was timed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// Reads: from submission, or in an open loop from the scheduled start, to completion.
     pub read: Histogram,
-    /// Writes: likewise.
+    /// Writes: from submission, or in an open loop from the scheduled start, to completion.
     pub write: Histogram,
-    /// Service time of the same operations, open loop only: from start of service to completion, as
-    /// a closed loop would measure.
+    /// Service time of all reads and writes, open loop only: from start of service to completion,
+    /// as a closed loop would measure.
     pub service: Histogram,
-    /// Submission latency, queues only: until the kernel accepted the operation.
+    /// Submission latency, io_uring only: until the kernel accepted the operation.
     pub submit: Histogram,
-    /// Completion latency, queues only: from submission to completion.
+    /// Completion latency, io_uring only: from submission to completion.
     pub complete: Histogram,
     /// Sync calls in the loop.
     pub flush: Histogram,
-    /// Replays only: the operations of `read` and `write` by kind, in the order of
-    /// [`ReplayOp::ALL`], without kinds that did not occur.
+    /// Replays only: latencies of the same operations as in `read` and `write`, by operation. In
+    /// the order of [`ReplayOp::ALL`], without operations that did not occur.
     pub by_kind: Vec<(ReplayOp, Histogram)>,
 }
 
 impl Latencies {
-    /// Names and histograms, in the order of the fields. `read` and `write` are the latencies of
-    /// operations; the others concern the same operations, or the sync calls between them.
+    /// Names and histograms, in the order of the fields. Only `read` and `write` are latencies of
+    /// operations. The other histograms contain other times of the same operations, or the sync
+    /// calls between them.
     pub fn each(&self) -> [(&'static str, &Histogram); 6] {
         [
             ("read", &self.read),
@@ -162,8 +163,8 @@ impl Latencies {
     }
 }
 
-/// Counted work per time interval, in constant memory: when all intervals are in use, neighbors are
-/// merged and the interval doubles.
+/// Counted work per time interval, in constant memory: if all intervals are in use, neighboring
+/// intervals are merged and the duration of an interval doubles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
     /// Start of the first interval.
@@ -181,10 +182,10 @@ pub struct Series {
 pub struct PhaseResult {
     /// Results of the workers, by index; empty for work without workers.
     pub workers: Vec<WorkerResult>,
-    /// Facts that are known only after the phase, such as the loadfile that was read.
+    /// Facts that are known only after the phase, such as the loadfile that was used.
     pub facts: Environment,
-    /// Time from the release of the barrier to the end of the last close, or the duration of the
-    /// work.
+    /// Time from the release of the barrier to the end of the last close. For work without workers,
+    /// its duration.
     pub wall_time: Nanos,
 }
 

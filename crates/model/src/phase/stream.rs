@@ -15,27 +15,27 @@ pub struct Stream {
     pub files: FileSharing,
     /// Size of each file. Only whole blocks are accessed: `floor(size / block_size)`.
     pub size: Bytes,
-    /// Bytes per operation and unit of offsets, unless `block_sizes` has larger operations.
+    /// Bytes per operation and unit of offsets. `block_sizes` can make operations larger.
     pub block_size: Bytes,
-    /// Weighted sizes of operations; empty for one block.
+    /// Weighted sizes of operations; if empty, each operation is one block.
     pub block_sizes: Vec<Length>,
-    /// Read, write, or mixed.
+    /// Direction of the operations.
     pub direction: Direction,
     /// Order of offsets.
     pub access_pattern: AccessPattern,
-    /// Path of the trace of [`AccessPattern::Trace`], otherwise empty: text with one operation per
-    /// line, `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes.
+    /// Path of the trace for [`AccessPattern::Trace`], otherwise empty. The trace is text with one
+    /// operation per line, `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes.
     pub trace_file: String,
     /// I/O interface.
     pub io_engine: IoEngineKind,
     /// Open options.
     pub open: Open,
-    /// Written data, also expected by verification.
+    /// Content of written blocks, which verification expects in blocks read.
     pub data: DataPattern,
     /// Seed of the data and of random offsets, sizes, directions, and arrivals.
     pub seed: u64,
-    /// Check the header of every block read; a difference fails the phase. The check is part of the
-    /// loop time.
+    /// Checks the header of every block read. A difference fails the phase. The check is part of
+    /// the loop time.
     pub verify: bool,
     /// Sync calls in the loop.
     pub sync_every: Option<SyncEvery>,
@@ -50,7 +50,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Default stream: one worker, one sequential pass of pread(2), without pacing.
+    /// Stream of one worker that makes one sequential pass of pread(2), without pacing.
     pub fn new(files: FileSharing, size: Bytes, block_size: Bytes) -> Self {
         Self {
             files,
@@ -73,15 +73,15 @@ impl Stream {
         }
     }
 
-    /// True if data is transferred, which the null engine and io_uring NOPs do not do.
+    /// True if data is transferred. The null engine and io_uring NOPs transfer no data.
     pub fn moves(&self) -> bool {
         !matches!(self.io_engine, IoEngineKind::Null | IoEngineKind::Ring(Ring { nop: true, .. }))
     }
 
-    /// True if no block is overwritten before it is synced; data that was overwritten in the page
-    /// cache never became durable. Random access patterns, a pattern of one block, and bounds other
-    /// than one pass overwrite blocks. True for direct and synchronous I/O, because each write
-    /// reaches the device.
+    /// True if no block is overwritten before it is synced. Data that is overwritten in the page
+    /// cache never becomes durable. Blocks are overwritten by access patterns that repeat blocks,
+    /// and by bounds other than one pass. Direct and synchronous writes each reach the device, so
+    /// the result is true for both.
     pub fn writes_once(&self) -> bool {
         let overwritten = match self.access_pattern {
             AccessPattern::Random
@@ -117,10 +117,10 @@ pub enum FileSharing {
     One(String),
     /// `PREFIX.0`, `PREFIX.1`, …, one per worker.
     PerWorker(String),
-    /// One file shared by all workers, each accessing all of it.
+    /// One file, of which each worker accesses all blocks.
     Shared(String),
-    /// One shared file with a segment per worker: the segment of worker w of n starts at block
-    /// `w * floor(blocks / n)`.
+    /// One file with a segment per worker. The segment of worker w of n starts at block `w *
+    /// floor(blocks / n)`.
     Segmented(String),
 }
 
@@ -159,15 +159,15 @@ pub enum Direction {
     Read,
     /// Every worker writes.
     Write,
-    /// Workers 0, 2, 4, … read, the others write, each for the whole phase.
+    /// Workers 0, 2, 4, … only read, the others only write.
     Alternate,
-    /// This many workers read, the others write.
+    /// This many workers only read, the others only write.
     FirstRead(u32),
-    /// Each operation is random: a read with this probability (0 to 1), otherwise a write.
+    /// Each operation of a worker is a read with this probability (0 to 1), otherwise a write.
     Mixed(f64),
-    /// Each operation reads its block and, with this probability, changes one byte and writes the
-    /// block back: read(2), lseek(2), write(2). It then counts as one write of its bytes. Requires
-    /// [`IoEngineKind::Position`] and content without headers.
+    /// Each operation reads its block and, with this probability (0 to 1), changes one byte and
+    /// writes the block back: read(2), lseek(2), write(2). An operation that writes back counts as
+    /// one write of its bytes. Requires [`IoEngineKind::Position`] and content without headers.
     Update(f64),
 }
 
@@ -196,8 +196,8 @@ impl Direction {
 
 /// Order of accesses to the n blocks of a file, or of the segment of a worker.
 ///
-/// A pass has n accesses. Deterministic orders repeat in each pass; random orders depend only on
-/// the seed of the stream, the worker, and the pass.
+/// A pass has n accesses. Deterministic patterns are the same in each pass. Random patterns depend
+/// only on the seed of the stream, the worker, and the pass.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessPattern {
@@ -207,8 +207,8 @@ pub enum AccessPattern {
     Backward,
     /// n accesses to block 0.
     SameBlock,
-    /// Stride of IOzone: from block p to p + stride, wrapping to the next start (1, 2, …) if
-    /// p + 1 + stride >= n - 1. With n <= stride all accesses are to block 0.
+    /// Stride of IOzone: from block p to p + stride. If p + 1 + stride >= n - 1, the next access is
+    /// to the next start block (1, 2, …). If n <= stride, all accesses are to block 0.
     Stride {
         /// Distance in blocks.
         blocks: u64,
@@ -222,19 +222,20 @@ pub enum AccessPattern {
     Permutation,
     /// Uniform and independent: some blocks repeat, others are skipped.
     Random,
-    /// Independent, Zipf's law: the r-th most popular block has weight `r^-theta`; popular blocks
-    /// are scattered over the file.
+    /// Independent accesses by Zipf's law: the r-th most popular block has weight `r^-theta`.
+    /// Popular blocks are scattered over the file.
     Zipf {
         /// Exponent, 0 to 10; 0 is uniform, 0.99 is usual for web and key-value workloads.
         theta: f64,
     },
-    /// Independent, self-similar (Gray et al., SIGMOD 1994): a fraction `1 - share` of the accesses
-    /// goes to a fraction `share` of the blocks, recursively. Popular blocks are scattered.
+    /// Independent accesses, self-similar (Gray et al., SIGMOD 1994): a fraction `1 - share` of the
+    /// accesses is to a fraction `share` of the blocks, recursively. Popular blocks are scattered
+    /// over the file.
     Pareto {
         /// Greater than 0 and less than 0.5; 0.2 is the 80/20 rule.
         share: f64,
     },
-    /// Independent, with a hotspot at the start of the file.
+    /// Independent accesses with a hotspot at the start of the file.
     Hotspot {
         /// Fraction of the file in the hotspot, greater than 0 and less than 1.
         space: f64,
@@ -245,9 +246,10 @@ pub enum AccessPattern {
     Append,
     /// Operations of [`Stream::trace_file`], with their order, directions, and lengths.
     Trace,
-    /// Tickets of bonnie++: r is uniform from 0 to 2^31 - 1, and the block is r mod n. With
-    /// [`Direction::Update`] the block is written back if and only if r is a multiple of ten,
-    /// regardless of the probability. If n is even, only even-numbered blocks are written.
+    /// Random seeks of bonnie++, which it calls tickets: r is uniform from 0 to 2^31 - 1, and the
+    /// block is r mod n. With [`Direction::Update`], the block is written back if and only if r is
+    /// a multiple of ten, regardless of the probability. If n is even, only even-numbered blocks
+    /// are therefore written.
     Tickets,
 }
 
@@ -258,16 +260,16 @@ pub struct Open {
     pub creation: FileCreation,
     /// `O_DIRECT`: bypasses the page cache.
     pub direct: bool,
-    /// `O_SYNC`: every write durable before it returns, with all metadata.
+    /// `O_SYNC`: every write is durable before it returns, with all metadata.
     pub sync: bool,
-    /// `O_DSYNC`: every write durable before it returns, with the metadata needed to read it.
+    /// `O_DSYNC`: every write is durable before it returns, with the metadata needed to read it.
     pub dsync: bool,
     /// Untimed fsync(2) after open.
     pub fsync: bool,
     /// Untimed read of the first block.
     pub read_first_block: bool,
-    /// Opens with `O_RDWR`, also to read only, and creates files with mode 0600 instead of 0640, as
-    /// bonnie++ does.
+    /// As in bonnie++, opens files with `O_RDWR` even if they are only read, and creates them with
+    /// mode 0600 instead of 0640.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive: bool,
 }
@@ -276,12 +278,12 @@ pub struct Open {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileCreation {
-    /// It must exist.
+    /// The file must exist.
     #[default]
     Existing,
-    /// It is created if missing, otherwise used unchanged.
+    /// The file is created if it is missing, otherwise used unchanged.
     Any,
-    /// An existing file is unlinked (untimed), then it is created.
+    /// An existing file is unlinked (untimed), then the file is created.
     Fresh,
 }
 
@@ -289,21 +291,21 @@ pub enum FileCreation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataPattern {
-    /// A fraction of random bytes in every 4 KiB, otherwise zeros. Every 4 KiB, or every block if
-    /// it is smaller, starts with a header of file, offset, and generation, so blocks of a run
-    /// differ unless `duplicate_fraction` is set.
+    /// A fraction of random bytes in every 4 KiB, otherwise zeros. Every 4 KiB starts with a header
+    /// of file, offset, and generation; if blocks are smaller, every block does. The blocks of a
+    /// run therefore differ, unless `duplicate_fraction` is set.
     Random {
         /// Fraction of random bytes, 0 to 1. 1 is incompressible.
         incompressible_fraction: f64,
-        /// Fraction of identical blocks, 0 to 1, as found by deduplication.
+        /// Fraction of blocks, 0 to 1, that deduplication finds identical to others.
         duplicate_fraction: f64,
     },
-    /// The same eight bytes at the start of every page, otherwise zeros, as IOzone writes: highly
-    /// compressible, all pages equal.
+    /// The same eight bytes at the start of every page, otherwise zeros, as in IOzone. The data is
+    /// highly compressible, and all pages are equal.
     PagePattern,
-    /// Data of bonnie++: zeros with incremented bytes. Before the i-th block of a worker is
-    /// written, byte `i mod block_size` of its only buffer is incremented. With
-    /// [`IoEngineKind::Bytewise`], byte i of each block is `i mod 128` instead.
+    /// Data of bonnie++: zeros with incremented bytes. A worker has one buffer, and increments its
+    /// byte `i mod block_size` before writing the i-th block. With [`IoEngineKind::Bytewise`], byte
+    /// i of each block is `i mod 128` instead.
     Marks,
 }
 
@@ -314,7 +316,8 @@ impl Default for DataPattern {
     }
 }
 
-/// Sync call after a given amount of writes of a worker; timed separately and part of the loop.
+/// Sync call of each worker after a given amount of its writes. It is part of the loop and also
+/// timed separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncEvery {
     /// Interval between calls.
@@ -341,8 +344,8 @@ pub enum SyncCall {
     Fsync,
     /// fdatasync(2).
     Fdatasync,
-    /// sync_file_range(2) of the data written since the last call, waiting before and after: no
-    /// metadata, no flush of the device cache.
+    /// sync_file_range(2) of the data written since the last call, waiting before and after. Does
+    /// not write metadata and does not flush the device cache.
     Range,
 }
 
@@ -350,7 +353,7 @@ pub enum SyncCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndSync {
-    /// None: written data may be dirty at the end of the phase.
+    /// No sync: written data may be dirty at the end of the phase.
     None,
     /// fsync(2) (after fflush(3) with stdio).
     Fsync,
@@ -362,7 +365,8 @@ pub enum EndSync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// Closed loop: an operation starts when the previous one completes, or a queue slot is free.
+    /// Closed loop: an operation starts when the previous one completes or, with io_uring, when an
+    /// operation in flight completes.
     #[default]
     Free,
     /// Closed loop with pauses.
@@ -372,10 +376,10 @@ pub enum Pace {
         /// Length of a pause.
         pause: Nanos,
     },
-    /// Closed loop with a maximum rate: a late operation delays all following ones.
+    /// Closed loop with a maximum rate: a late operation delays all operations after it.
     Limit(Rate),
-    /// Open loop: operations start on schedule, regardless of earlier ones. Latency is measured
-    /// from the scheduled start.
+    /// Open loop: operations start on schedule, even if earlier operations are late. Latency is
+    /// measured from the scheduled start.
     Open {
         /// Arrival rate.
         rate: Rate,
@@ -384,7 +388,7 @@ pub enum Pace {
     },
 }
 
-/// Rate of all workers in total, divided equally.
+/// Total rate of all workers, which share it equally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rate {
@@ -408,14 +412,15 @@ pub enum Arrivals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// After one pass over the order.
+    /// After one pass.
     #[default]
     Once,
-    /// After this many operations of each worker; passes repeat.
+    /// After this many operations of each worker. Passes repeat until then.
     Ops(u64),
-    /// After this many operations of all workers in total, which share a counter; passes repeat.
+    /// After this many operations of all workers in total, which use a common counter. Passes
+    /// repeat until then.
     Together(u64),
-    /// After a time; passes repeat.
+    /// After a time. Passes repeat until then.
     Time {
         /// Ramp time, which is not measured.
         ramp: Nanos,

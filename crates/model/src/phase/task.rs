@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// Task, performed once by one worker.
+/// Task that one worker performs once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// Operation.
@@ -24,14 +24,14 @@ pub enum Method {
     /// System calls of fslab.
     Native,
     /// Standard programs (touch, mkdir, find, rm, cp, tar, dd, split, cat), one process per
-    /// command; their start is part of the time.
+    /// command. The start of a process is part of the time.
     Programs {
-        /// For tasks that create many entries: one process per entry.
+        /// True to start one process per entry, for tasks that create many entries.
         per_file: bool,
     },
 }
 
-/// Path of a file or directory of a task.
+/// Path of a file or directory that a task uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskPath {
     /// Root directory.
@@ -50,31 +50,33 @@ pub enum TaskRoot {
     External,
 }
 
-/// Operation of a task. Created paths must not exist; their parents must exist.
+/// Operation of a task. The paths that it creates must not exist; their parents must exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskOperation {
-    /// Creates a directory with empty files, as touch(1) does; their names are numbers from 0.
+    /// Creates a directory with empty files, as with touch(1). The names of the files are numbers
+    /// from 0.
     Touch {
         /// Directory.
         directory: TaskPath,
         /// Number of files.
         count: u64,
     },
-    /// Creates a directory with subdirectories, likewise; 0 creates the directory only.
+    /// Creates a directory with subdirectories, whose names are numbers from 0. With 0
+    /// subdirectories, only the directory.
     MakeDirectories {
         /// Directory.
         directory: TaskPath,
         /// Number of subdirectories.
         count: u64,
     },
-    /// Visits all names below a directory, as find(1) does; reads inodes only if the directory does
-    /// not contain the types.
+    /// Visits all names below a directory, as find(1) does. Inodes are read only if the directory
+    /// does not contain the types of its entries.
     Find {
         /// Directory.
         directory: TaskPath,
     },
-    /// Removes a directory with its content, or a file.
+    /// Removes a directory with its contents, or a file.
     RemoveTree {
         /// Directory.
         directory: TaskPath,
@@ -83,7 +85,7 @@ pub enum TaskOperation {
     Copy {
         /// Source.
         from: TaskPath,
-        /// Target; created.
+        /// Target, which is created.
         to: TaskPath,
         /// Number of copies, at least 1.
         times: u32,
@@ -95,37 +97,37 @@ pub enum TaskOperation {
         /// Directory.
         into: TaskPath,
     },
-    /// Packs a directory with its content.
+    /// Packs a directory with its contents.
     Pack {
         /// Directory.
         directory: TaskPath,
-        /// Archive; created.
+        /// Archive, which is created.
         archive: TaskPath,
         /// Compression.
         compression: Compression,
     },
-    /// Copies a directory with its content, modes, and times.
+    /// Copies a directory with its contents, modes, and times.
     CopyTree {
         /// Source.
         from: TaskPath,
-        /// Target; created.
+        /// Target, which is created.
         to: TaskPath,
     },
-    /// Writes zeros, as from /dev/zero.
+    /// Writes a file of zeros, as from /dev/zero.
     Zeros {
-        /// File; created.
+        /// File, which is created.
         file: TaskPath,
         /// File size.
         size: Bytes,
     },
-    /// Splits a file into pieces `into/000`, `into/001`, and so on; the number of digits is that of
-    /// the last piece.
+    /// Splits a file into pieces `into/000`, `into/001`, and so on. All names have as many digits
+    /// as that of the last piece.
     Split {
         /// File.
         file: TaskPath,
         /// Size of a piece, at least 1; the last piece may be shorter.
         piece: Bytes,
-        /// Directory; created.
+        /// Directory, which is created.
         into: TaskPath,
     },
     /// Reads a file to its end and discards the data.
@@ -135,25 +137,25 @@ pub enum TaskOperation {
     },
     /// Creates a file of incompressible data.
     Random {
-        /// File; created.
+        /// File, which is created.
         file: TaskPath,
         /// File size.
         size: Bytes,
     },
-    /// Creates an archive of a generated source tree; the tree depends on the seed.
+    /// Creates an archive of a generated source tree, which depends on the seed.
     Archive {
-        /// Archive; created.
+        /// Archive, which is created.
         archive: TaskPath,
         /// Number of files of the tree, at least 1.
         files: u64,
         /// Compression.
         compression: Compression,
     },
-    /// Checks and copies an archive of the user.
+    /// Checks and copies an archive that the user provides.
     Fetch {
         /// Path on the host.
         path: String,
-        /// Target; created.
+        /// Target, which is created.
         archive: TaskPath,
     },
 }

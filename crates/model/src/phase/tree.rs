@@ -7,10 +7,10 @@ use super::{stream::DataPattern, workers::Workers};
 use crate::units::Bytes;
 
 /// Generated directory tree. Name, directory, and size of an entry are functions of its number and
-/// the seed, so no entry is stored.
+/// the seed, so entries need no memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Set {
-    /// Name of the set in the test directory; see [`Sharing`].
+    /// Name of the set in the test directory, see [`Sharing`].
     pub name: String,
     /// Sharing of the entries by the workers.
     pub sharing: Sharing,
@@ -22,7 +22,7 @@ pub struct Set {
     pub naming: Naming,
     /// File sizes.
     pub sizes: Sizes,
-    /// Bytes per read or write call, at least 1 if files are not empty.
+    /// Bytes per read or write call. At least 1, unless all files are empty.
     pub block_size: Bytes,
     /// Written data.
     pub data: DataPattern,
@@ -30,16 +30,15 @@ pub struct Set {
     pub seed: u64,
 }
 
-/// Sharing of the entries by the workers: the degrees of sharing of FxMark (Min et al., USENIX ATC
-/// 2016).
+/// Sharing of the entries by the workers, as in FxMark (Min et al., USENIX ATC 2016).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
     /// Worker w has a separate directory `NAME.w`.
     #[default]
     Private,
-    /// All workers share the directory `NAME` but no entries; entries of worker w have the prefix
-    /// `w-`.
+    /// All workers share the directory `NAME`, but not its entries. Entries of worker w have the
+    /// prefix `w-`.
     Directory,
     /// All workers share the directory `NAME` and its entries.
     File,
@@ -70,10 +69,12 @@ pub enum Naming {
         /// Length of a name in bytes, without the prefix of the worker.
         length: u32,
     },
-    /// Number as ten hexadecimal digits, then 0 to 12 random letters and digits: names sort by
-    /// number. Directories have five decimal digits. Sequential tests of bonnie++.
+    /// The number as ten hexadecimal digits, then 0 to 12 random letters and digits, so that names
+    /// sort by number. Directories have five decimal digits. Used by the sequential tests of
+    /// bonnie++.
     Ordered,
-    /// Random letters and digits first, so names are unordered. Random tests of bonnie++.
+    /// The random letters and digits first, so that names are unordered. Used by the random tests
+    /// of bonnie++.
     Scrambled,
 }
 
@@ -90,7 +91,7 @@ pub enum Sizes {
         /// Maximum, at least `min`.
         max: Bytes,
     },
-    /// Log-normal: many small files and few large ones, the usual model of file sizes (Downey,
+    /// Log-normal, with many small files and few large ones: the usual model of file sizes (Downey,
     /// MASCOTS 2001; Agrawal et al., ACM TOS 3(3), 2007).
     LogNormal {
         /// Mean of the sizes, at least 1.
@@ -120,13 +121,13 @@ impl Sizes {
     }
 }
 
-/// Steps performed on each entry of a set, by workers that start together. One operation is all
-/// steps of one entry.
+/// Steps that workers perform on each entry of a set. All workers start together. One operation
+/// consists of all steps on one entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tree {
     /// Entries.
     pub set: Set,
-    /// Passes of a worker over its entries, at least 1.
+    /// Number of passes of a worker over its entries, at least 1.
     pub passes: u64,
     /// Order of entries.
     pub order: TreeOrder,
@@ -141,7 +142,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Default tree: one worker, one pass in creation order by system calls, no final steps.
+    /// Tree of one worker and one pass in creation order by system calls, without final steps.
     pub fn new(set: Set, steps: Vec<TreeStep>) -> Self {
         Self {
             set,
@@ -161,15 +162,15 @@ impl Tree {
 pub enum TreeOrder {
     /// By number.
     Creation,
-    /// Permutation determined by the seed, in constant memory.
+    /// Random permutation determined by the seed, in constant memory.
     Random,
-    /// One directory after another, each in the order of readdir(3). Reading the directory is part
-    /// of the time of the following entry.
+    /// One directory after another, each in the order of readdir(3). The time of reading a
+    /// directory is part of the next operation.
     Listed,
 }
 
-/// Final steps after the last entry of a worker. They are timed as the final sync of the phase and
-/// are not operations.
+/// Final steps after the last entry of a worker. They are timed as the final sync of the phase, and
+/// do not count as operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeEnd {
     /// rmdir(2) of the directories of the entries, including that of the set.
@@ -196,8 +197,8 @@ pub enum Calls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TreeStep {
-    /// mkdir(2) of the directory of the entry, if the entry is the first in it; the directory may
-    /// exist. Without this step, directories are created before the measurement starts.
+    /// mkdir(2) of the directory of the entry, if the entry is the first one in it. The directory
+    /// may exist. Without this step, directories are created before the measurement starts.
     MakeParent,
     /// open(2) with `O_CREAT | O_EXCL`, for writing, mode 0600.
     Create,
@@ -211,8 +212,8 @@ pub enum TreeStep {
     Append,
     /// read(2) to the end of the file.
     Read,
-    /// If the last stat reported a size above 0: open(2) for reading, read(2) of that many bytes,
-    /// close(2).
+    /// open(2) for reading, read(2) of as many bytes as the last stat reported, and close(2).
+    /// Nothing if the last stat reported a size of 0.
     Fetch,
     /// fsync(2) of the open file.
     Fsync,
@@ -242,7 +243,7 @@ pub enum TreeStep {
     PunchHole,
     /// rename(2) to the name with suffix `.new`.
     Rename,
-    /// rename(2) back from that name.
+    /// rename(2) of that name back to the original one.
     RenameBack,
     /// rename(2) into the directory `across` of the set; the new name is the number of the entry.
     RenameAcross,
@@ -351,12 +352,12 @@ impl TreeStep {
 /// Creates the entries of all workers of a set for later phases, with maximum throughput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
-    /// Entries. One thread at a time works on a directory.
+    /// Entries. Only one thread at a time works on a directory.
     pub set: Set,
     /// Type of the entries.
     pub item: Item,
-    /// Workers of the later phases: [`Set::files`] entries are created for each of them, or once
-    /// if they share the entries.
+    /// Number of workers of the later phases. [`Set::files`] entries are created for each worker,
+    /// or only once if the workers share the entries.
     pub owners: u32,
 }
 
@@ -364,8 +365,8 @@ pub struct Layout {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Item {
-    /// File of the size of the entry. Empty files are created by mknod(2), one call instead of
-    /// two.
+    /// File with the size of the entry. Empty files are created by mknod(2), which needs one call
+    /// instead of two.
     #[default]
     File,
     /// Empty directory.
@@ -374,9 +375,9 @@ pub enum Item {
     Symlink,
 }
 
-/// Weighted random operations on a population of files that grows and shrinks. The oldest file is
-/// removed and a new file gets the next number, so the population is a range of numbers and takes
-/// no memory.
+/// Weighted random operations on a population of files that grows and shrinks. Files are removed in
+/// the order of their numbers, and a new file has the next number. The population is therefore a
+/// range of numbers and needs no memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mix {
     /// Initial population, created by an earlier phase.
@@ -389,7 +390,7 @@ pub struct Mix {
     pub workers: Workers,
 }
 
-/// Operation of a mix, on a random file of the population unless noted.
+/// Operation of a mix, on a random file of the population unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixOp {
@@ -403,9 +404,9 @@ pub enum MixOp {
     Chmod,
     /// Creates a file: open(2) with `O_CREAT | O_EXCL`, write(2) of its size, close(2).
     Create,
-    /// unlink(2) of the oldest file; `create` if the population is empty.
+    /// unlink(2) of the oldest file; [`Self::Create`] if the population is empty.
     Unlink,
-    /// rename(2) of the oldest file to the next number.
+    /// rename(2) of the oldest file to the name with the next number.
     Rename,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Workers {
     /// Number of workers, at least 1.
     pub count: u32,
-    /// Threads of one process, or processes.
+    /// Kind of the workers.
     pub kind: WorkerKind,
     /// Behavior when the first worker finishes.
     pub stonewall: Stonewall,
@@ -47,11 +47,11 @@ pub enum WorkerKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stonewall {
-    /// All workers finish, and everything is measured.
+    /// All workers continue to their end, and all their operations are measured.
     Off,
-    /// All workers stop; the operation in progress is not measured.
+    /// All workers stop. Their operations in progress are not measured.
     Stop,
-    /// The measurement stops; workers finish their files for later phases.
+    /// The measurement stops, but all workers complete their files for later phases.
     Finish,
 }
 
@@ -66,7 +66,7 @@ pub enum Pin {
     Each,
 }
 
-/// Class and level of ioprio_set(2); only some I/O schedulers use it.
+/// Class and level of ioprio_set(2), which only some I/O schedulers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IoPriority {
