@@ -1,8 +1,8 @@
 //! Plans: workloads, filesystems, storage, and precision of a run.
 //!
 //! [`Plan::parse`] converts TOML text to values. It checks all keys and values against [`KEYS`],
-//! the tables of the suites, and the names of the filesystems, and returns the first error as a
-//! [`PlanError`] with its position. Parsing does not depend on the host.
+//! the tables of the suites, and the names of the filesystems. It returns the first error that it
+//! finds as a [`PlanError`] with the position. Parsing does not depend on the host.
 
 mod invalid_trials;
 mod keys;
@@ -90,7 +90,7 @@ pub struct Plan {
 pub struct NamedScale {
     /// Name for `--scale`; not a number.
     pub name: String,
-    /// Keys and values, in text order; the key `scale` is the scale of sizes.
+    /// Keys and values, in text order. The value of key `scale` is the factor for sizes.
     pub settings: Vec<(String, String)>,
     /// Position in the text.
     pub span: Range<usize>,
@@ -103,14 +103,14 @@ pub struct WorkloadEntry {
     pub suite: &'static SuiteSpec,
     /// Name of the preset, if any.
     pub preset: Option<String>,
-    /// Unscaled values of parameters missing from the plan: those of the preset or the defaults of
-    /// the suite.
+    /// Unscaled values of the preset, or the defaults of the suite. Values of the plan replace
+    /// them.
     pub base: WorkloadParameters,
-    /// Parameter values of the plan, in text order; a single value is not a sweep.
+    /// Parameter values of the plan, in text order. A list of several values is a sweep.
     pub values: Vec<(String, Vec<Value>)>,
     /// I/O schedulers of this workload; `None` for those of the plan.
     pub schedulers: Option<Vec<String>>,
-    /// System settings of this workload; they replace those of the plan.
+    /// System settings of this workload, which replace those of the plan.
     pub system_settings: Vec<(SystemSetting, Vec<Value>)>,
     /// Position in the text.
     pub span: Range<usize>,
@@ -122,15 +122,15 @@ pub struct WorkloadEntry {
 pub struct PlanError {
     /// Message.
     pub message: String,
-    /// Byte range in the plan text; empty at 0 for the whole plan.
+    /// Byte range in the plan text; 0 to 0 for the whole plan.
     pub span: Range<usize>,
     /// Hint.
     pub hint: Option<String>,
 }
 
 impl Plan {
-    /// A/A control of the plan. The default is none for profile quick or if there are too few
-    /// repetitions for comparisons, one for standard, and one per workload for rigorous.
+    /// A/A control of the plan. The default is none for profile quick or below 6 repetitions, one
+    /// for standard, and one per workload for rigorous.
     pub fn aa_control(&self) -> AaControl {
         self.aa_control.unwrap_or(match self.profile {
             Profile::Quick => AaControl::None,
@@ -140,8 +140,8 @@ impl Plan {
         })
     }
 
-    /// Handling of invalid trials. The default is to keep them for profile quick or if there are
-    /// too few repetitions for comparisons, and to rerun them otherwise.
+    /// Handling of invalid trials. The default is to keep them for profile quick or below 6
+    /// repetitions, and to rerun them otherwise.
     pub fn invalid_trials(&self) -> InvalidTrials {
         self.invalid_trials.unwrap_or(match self.profile {
             Profile::Quick => InvalidTrials::Keep,
@@ -183,7 +183,7 @@ impl PlanError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Line and column of the error in `text`, both starting at 1; columns count characters.
+    /// Line and column of the error in `text`, both counted from 1. Columns count characters.
     pub fn position(&self, text: &str) -> (usize, usize) {
         let before = &text[..self.span.start.min(text.len())];
         let line = before.matches('\n').count() + 1;

@@ -33,7 +33,8 @@ impl Plan {
     /// Parses and checks a plan.
     ///
     /// # Errors
-    /// First [`PlanError`] in text order within each table.
+    /// [`PlanError`] for the first error found. Unknown keys of a table are reported before its
+    /// values.
     pub fn parse(text: &str, vocabulary: KnownNames<'_>) -> Result<Self> {
         let document = DeTable::parse(text).map_err(|error| {
             PlanError::new(error.message().to_owned(), error.span().unwrap_or(0..0))

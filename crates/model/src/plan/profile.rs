@@ -39,17 +39,18 @@ impl Profile {
         }
     }
 
-    /// Target half-width of the confidence interval of a cell relative to its median: 0.6 δ,
-    /// because the ratio of two cells known to ±x is known to about ±1.41 x, and 1.41 · 0.6 δ < δ.
+    /// Target half-width of the confidence interval of a cell, relative to its median: 0.6 δ. If
+    /// two cells are known to ±x each, their ratio is known to about ±1.41 x, and 1.41 · 0.6 δ < δ.
     pub const fn half_width_target(self) -> Ratio {
         Ratio(0.6 * self.equivalence_margin().0)
     }
 
-    /// Numbers of repetitions at which the stopping rule is evaluated, ascending; the last is the
-    /// maximum.
+    /// Numbers of repetitions at which the stopping rule is evaluated, ascending. The last one is
+    /// the maximum number of repetitions.
     ///
-    /// 6 is the minimum for a 95 % order-statistic interval; 8 keeps the coverage of the
-    /// stopping rule above 92 % (simulated; `docs/method/statistics.md`).
+    /// A 95 % interval of order statistics needs at least 6 repetitions. Profile standard starts at
+    /// 8, which keeps the coverage of the stopping rule above 92 % (simulated;
+    /// `docs/method/statistics.md`).
     pub const fn interim_analyses(self) -> &'static [u32] {
         match self {
             Self::Quick => &[6, 8, 10],
@@ -58,14 +59,15 @@ impl Profile {
         }
     }
 
-    /// Number of consecutive interim analyses at which all intervals must meet the target before a
-    /// cell is closed below the maximum.
+    /// Number of consecutive interim analyses at which the intervals of all phases must meet the
+    /// target before a cell is closed with fewer than the maximum number of repetitions.
     ///
-    /// A single analysis favors cells whose values happen to be close together, whose intervals are
-    /// then slightly too narrow. Many analyses with a narrow target increase this bias: in the
-    /// rigorous profile, 93.0 % of the intervals of left-tailed values contained the median with
-    /// one analysis and 94.5 % with two; 93.5 and 94.5 % of normal values with a deviation of 2 %
-    /// (20,000 simulated runs each, with the distributions of `docs/method/calibration.md`).
+    /// If a single analysis is enough, cells tend to be closed when their values happen to be close
+    /// together, and their intervals are then slightly too narrow. Many analyses and a narrow
+    /// target increase this bias: in profile rigorous, 93.0 % of the intervals of left-tailed
+    /// values contained the median with one analysis, and 94.5 % with two. For normal values with a
+    /// deviation of 2 %, it was 93.5 and 94.5 % (20,000 simulated runs each, with the distributions
+    /// of `docs/method/calibration.md`).
     pub const fn consecutive_analyses(self) -> usize {
         match self {
             Self::Quick | Self::Standard => 1,

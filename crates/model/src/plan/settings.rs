@@ -40,11 +40,13 @@ pub const OVERRIDES: [&str; 23] = [
 ];
 
 impl Plan {
-    /// Overrides a key: an axis (`filesystem=ext4,xfs`), a top-level key (`repetitions=3`), the
-    /// storage (`device=/dev/sdb`, `directory=/srv`) or a key of its table (`memory_limit=1GiB`),
-    /// or a parameter of all suites that have it (`block_size=64KiB,1MiB`). Commas separate the
-    /// values of a list. `clients=..32` removes the values above 32 from a sweep, and workloads
-    /// that have no other values.
+    /// Overrides a key, which is an axis (`filesystem=ext4,xfs`), a top-level key
+    /// (`repetitions=3`), the storage (`device=/dev/sdb`, `directory=/srv`), a key of the storage
+    /// table (`memory_limit=1GiB`), or a parameter (`block_size=64KiB,1MiB`), in all suites that
+    /// have it.
+    ///
+    /// Commas separate the values of a list. `clients=..32` removes the values above 32 from a
+    /// sweep, and removes workloads that have only higher values.
     ///
     /// # Errors
     /// [`ValueError`] if the plan cannot have this key or value.
@@ -172,7 +174,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks filesystems, schedulers, and device settings against the storage after overrides.
+    /// Checks that filesystems, isolation, guest disk, schedulers, fill levels, and device settings
+    /// fit the storage after overrides.
     ///
     /// # Errors
     /// [`ValueError`] if the overrides contradict each other.
@@ -262,7 +265,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Removes values above `most` from a sweep, and workloads that have no other values.
+    /// Removes values above `most` from the sweeps of a parameter, and workloads that have only
+    /// higher values.
     fn cut(&mut self, key: &str, most: &str) -> Result<(), ValueError> {
         let mut left = Vec::new();
         for entry in &self.workloads {
@@ -330,8 +334,8 @@ impl Plan {
         }))
     }
 
-    /// Reports whether [`Plan::set`] can override this key of any plan. All other keys are
-    /// parameters of suites.
+    /// True if [`Plan::set`] can override this key in any plan. All other keys are parameters of
+    /// suites.
     pub fn is_key(key: &str) -> bool {
         OVERRIDES.contains(&key) || SystemSetting::from_name(key).is_some()
     }
@@ -349,7 +353,7 @@ impl Plan {
     }
 }
 
-/// True if `value` is at most `most`; values without an order always are.
+/// True if `value` is at most `most`, and for all values that have no order.
 fn within(value: &Value, most: &Value) -> bool {
     match (amount(value), amount(most)) {
         (Some(value), Some(most)) => value <= most,

@@ -1,4 +1,4 @@
-//! Parser of axes that define run conditions, and of the control keys of a plan.
+//! Parser of the axes that define run conditions, and of the top-level keys that control a run.
 
 use super::{Item, Result, Table, array, count, list, string, strings, value};
 use crate::{
@@ -45,7 +45,7 @@ pub(super) fn fill_levels(axes: &Table<'_>, storage: &Storage) -> Result<Vec<Fil
         .map_err(|error: PlanError| error.hint("use whole percentages: fill_percent = [0, 50, 90]"))
 }
 
-/// Parses the system settings, in text order.
+/// Parses the axes of system settings, in text order.
 pub(super) fn system_settings(
     axes: &Table<'_>,
     storage: &Storage,
@@ -60,7 +60,7 @@ pub(super) fn system_settings(
     settings_of(|key| axes.get(key))
 }
 
-/// Rejects device settings and schedulers of single workloads if the storage is a directory.
+/// Rejects schedulers and device settings of single workloads if the storage is a directory.
 pub(super) fn check_own_conditions(workloads: &[WorkloadEntry], storage: &Storage) -> Result<()> {
     if !matches!(storage.kind, StorageKind::Directory { .. }) {
         return Ok(());
@@ -163,7 +163,7 @@ pub(super) fn guest_disk(storage: &Table<'_>) -> Result<GuestDisk> {
     Ok(GuestDisk { device: device.transpose()?, latency: latency.transpose()? })
 }
 
-/// Guest device of this name.
+/// Guest device with this name.
 pub(in crate::plan) fn device_from_name(
     name: &str,
 ) -> std::result::Result<GuestDevice, ValueError> {
@@ -185,7 +185,7 @@ pub(in crate::plan) fn parse_latency(text: &str) -> std::result::Result<Nanos, V
     Ok(time)
 }
 
-/// Error message and hint for an unsupported guest disk.
+/// Error message and hint if the guest or the storage does not support the keys of the guest disk.
 pub(in crate::plan) fn unfit_disk(
     guest: Option<GuestKind>,
     disk: GuestDisk,
@@ -222,7 +222,7 @@ pub(super) fn study(item: Item<'_>) -> Result<Study> {
     })
 }
 
-/// Study of this name.
+/// Study with this name.
 pub(in crate::plan) fn study_from_name(name: &str) -> std::result::Result<Study, ValueError> {
     Study::from_name(name).ok_or_else(|| {
         let error = ValueError::new(format!("unknown study `{name}`"));
@@ -233,12 +233,12 @@ pub(in crate::plan) fn study_from_name(name: &str) -> std::result::Result<Study,
     })
 }
 
-/// The A/A duplicates of that name.
+/// A/A control with this name.
 pub(in crate::plan) fn aa_control_from_name(name: &str) -> Option<AaControl> {
     AaControl::ALL.into_iter().find(|aa_control| aa_control.name() == name)
 }
 
-/// Parses the time limit, which is greater than 0.
+/// Parses the time limit, which must be greater than 0.
 pub(super) fn time_limit(item: Item<'_>) -> Result<Nanos> {
     let time = Nanos::parse(&string(item)?)
         .map_err(|error| PlanError::new(error.to_string(), item.span()))?;
@@ -249,7 +249,7 @@ pub(super) fn time_limit(item: Item<'_>) -> Result<Nanos> {
     }
 }
 
-/// Isolation of this name.
+/// Isolation with this name.
 pub(in crate::plan) fn isolation_from_name(name: &str) -> Option<Isolation> {
     Isolation::ALL.into_iter().find(|isolation| isolation.name() == name)
 }

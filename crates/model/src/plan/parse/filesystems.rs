@@ -12,10 +12,10 @@ use crate::{
     suggest::nearest,
 };
 
-/// Keys of the setup steps; a step has exactly one.
+/// Keys of the types of setup steps. A step has exactly one of them.
 const STEPS: [&str; 4] = ["populate", "remove", "run_unmounted", "run_mounted"];
 
-/// Parses all levels of the axis, at least one.
+/// Parses all levels of the filesystem axis, at least one.
 pub(super) fn levels(
     axes: &Table<'_>,
     storage: &Storage,
@@ -114,7 +114,8 @@ pub(in crate::plan) fn check_filesystem(
     })
 }
 
-/// Parses the type after `setup`. Only a program run while unmounted can convert a filesystem.
+/// Parses the type after `setup`. Requires a program that is run while unmounted, because only such
+/// a program can convert a filesystem.
 fn converted_to(
     table: &Table<'_>,
     setup: &[SetupStep],

@@ -9,39 +9,38 @@ use crate::{
     units::{Bytes, Nanos},
 };
 
-/// Keys of the layer types; a layer has exactly one.
+/// Keys of the layer types. A layer has exactly one of them.
 const KINDS: [&str; 8] = ["md", "crypt", "thin", "cache", "delay", "flakey", "dust", "log_writes"];
 
-/// Keys that apply to some layer types only.
+/// Keys that only some layer types have.
 const FURTHER: [&str; 6] = ["chunk", "key_size", "block_size", "write_delay", "up", "down"];
 
-/// Levels of md(4).
+/// RAID levels of md(4).
 const LEVELS: [&str; 7] = ["raid0", "raid1", "raid4", "raid5", "raid6", "raid10", "linear"];
 
 /// Write modes of dm-cache (Documentation/admin-guide/device-mapper/cache.rst).
 const MODES: [&str; 3] = ["writeback", "writethrough", "passthrough"];
 
-/// Faults of dm-flakey: the features of the target without further arguments, and `error` for none
-/// of them (Documentation/admin-guide/device-mapper/dm-flakey.rst).
+/// Faults of dm-flakey: its features without further arguments, and `error` for no feature
+/// (Documentation/admin-guide/device-mapper/dm-flakey.rst).
 const FAULTS: [&str; 3] = ["error", "drop_writes", "error_writes"];
 
-/// Units of delays and intervals (dm-delay.rst, dm-flakey.rst), and the longest that are useful in
-/// a trial.
+/// Units of delays and intervals (dm-delay.rst, dm-flakey.rst), and their longest useful values.
 const MILLISECOND: Nanos = Nanos(1_000_000);
 const SECOND: Nanos = Nanos(1_000_000_000);
 const LONGEST_DELAY: Nanos = Nanos(60 * SECOND.0);
 const LONGEST_INTERVAL: Nanos = Nanos(3600 * SECOND.0);
 
-/// Minimum block size of dm-dust (`dust_ctr` in drivers/md/dm-dust.c), and the default.
+/// Minimum block size of dm-dust (`dust_ctr` in drivers/md/dm-dust.c), and its default.
 const DUST: Bytes = Bytes(512);
 const DUST_BLOCK: Bytes = Bytes::kib(4);
 
-/// Minimum block sizes; block sizes are multiples of them (drivers/md/dm-thin.c,
-/// dm-cache-target.c).
+/// Minimum block sizes of dm-thin and dm-cache, of which all block sizes are multiples
+/// (drivers/md/dm-thin.c, dm-cache-target.c).
 const THIN: Bytes = Bytes::kib(64);
 const CACHE: Bytes = Bytes::kib(32);
 
-/// Parses layers, lowest first.
+/// Parses the layers, lowest first.
 pub(super) fn layers(item: Item<'_>) -> Result<Vec<Layer>> {
     array(item)?.iter().map(layer).collect()
 }
@@ -133,7 +132,7 @@ fn block(item: &Spanned<DeValue<'_>>, least: Bytes) -> Result<Bytes> {
         .hint(format!("use a multiple of {least}")))
 }
 
-/// Parses a multiple of `unit`, at most `most`.
+/// Parses a duration that is a multiple of `unit` and at most `most`.
 fn time(item: Item<'_>, unit: Nanos, most: Nanos) -> Result<Nanos> {
     let time = Nanos::parse(&string(item)?)
         .map_err(|error| PlanError::new(error.to_string(), item.span()))?;
@@ -181,7 +180,7 @@ fn dust(what: Item<'_>, block: Option<Item<'_>>) -> Result<Layer> {
     Ok(Layer::Dust { bad, block: size })
 }
 
-/// Parses `7` or `16-63`.
+/// Parses a block number such as `7`, or a range such as `16-63`.
 fn range(text: &str, item: Item<'_>) -> Result<BlockRange> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.trim().parse(), last.trim().parse()) {

@@ -8,7 +8,7 @@ use crate::{
     units::Scale,
 };
 
-/// Parses all tables below `[scales]`.
+/// Parses all tables in `[scales]`.
 pub(super) fn scales(top: &Table<'_>) -> Result<Vec<NamedScale>> {
     let Some(item) = top.get("scales") else { return Ok(Vec::new()) };
     let DeValue::Table(table) = item.get_ref() else { return Err(wrong(item, "a table")) };
@@ -34,7 +34,7 @@ pub(super) fn scales(top: &Table<'_>) -> Result<Vec<NamedScale>> {
     Ok(scales)
 }
 
-/// Text of a value, as on the command line.
+/// Text of a value as it is written on the command line.
 fn text(item: &Spanned<DeValue<'_>>) -> Result<String> {
     Ok(match item.get_ref() {
         DeValue::String(text) => text.to_string(),
