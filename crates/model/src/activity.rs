@@ -13,12 +13,13 @@ use crate::units::{Bytes, Nanos};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SystemActivity {
-    /// Length of the recorded window: from before worker setup until the last worker has ended,
-    /// so it is slightly longer than the timed region.
+    /// Length of the recorded window. It starts before worker setup and ends when the last worker
+    /// has ended, so it is slightly longer than the timed region.
     pub window: Nanos,
     /// Block devices: those of the filesystem first, each followed by the devices below it.
     pub devices: Vec<DeviceActivity>,
-    /// Devices of the stack without I/O counters. Sums over the other devices are incomplete.
+    /// Devices of the stack without I/O counters. Sums over `devices` are incomplete if there are
+    /// any.
     pub without_counters: Vec<DeviceWithoutCounters>,
     /// CPU time by consumer.
     pub cpu: Option<CpuActivity>,
@@ -39,8 +40,8 @@ pub struct SystemActivity {
 }
 
 impl SystemActivity {
-    /// True if the window is long enough for counters that advance in ticks: at least ten times the
-    /// resolution of the idle time.
+    /// True if the window is at least ten times the resolution of the idle time, which advances in
+    /// ticks. Shorter windows are too short for the counters of [`HostCpu`].
     pub fn has_host_counters(&self) -> bool {
         let step = self.cpu.as_ref().map(|cpu| cpu.host.resolution.0);
         step.is_some_and(|step| self.window.0 >= step.saturating_mul(10))
@@ -64,9 +65,9 @@ pub struct DeviceActivity {
     pub reads: u64,
     /// Write requests completed.
     pub writes: u64,
-    /// Read requests merged with an adjacent one before they reached the device.
+    /// Read requests merged with an adjacent request before they reached the device.
     pub reads_merged: u64,
-    /// Write requests merged with an adjacent one before they reached the device.
+    /// Write requests merged with an adjacent request before they reached the device.
     pub writes_merged: u64,
     /// Bytes discarded; `None` before Linux 4.18.
     pub discarded: Option<Bytes>,
@@ -87,12 +88,13 @@ pub struct DeviceWithoutCounters {
     pub depth: u32,
 }
 
-/// CPU time by consumer, from the run time that the scheduler accounts per task, not from ticks.
+/// CPU time by consumer, from the run time that the scheduler accounts for each task. It does not
+/// depend on ticks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuActivity {
-    /// The workload: fslab without its monitor threads, its worker processes, and the programs it
-    /// ran.
+    /// Workload: fslab without its monitor threads, its worker processes, and the programs that
+    /// they run.
     pub workload: Nanos,
     /// Monitoring: the threads of fslab that record and display.
     pub monitoring: Nanos,
@@ -100,7 +102,7 @@ pub struct CpuActivity {
     pub kernel: Vec<KernelThread>,
     /// Other processes with the most CPU time, in descending order.
     pub others: Vec<OtherProcess>,
-    /// Sum over all other processes, including those in `others`.
+    /// CPU time of all other processes, including those in `others`.
     pub others_total: Nanos,
     /// Whole machine.
     pub host: HostCpu,
@@ -206,7 +208,7 @@ pub struct HostCpu {
     pub interrupts: Option<Nanos>,
     /// Time stolen by the hypervisor.
     pub steal: Nanos,
-    /// Resolution of `busy`, and therefore of all sums.
+    /// Resolution of `busy` and of all values computed from it.
     pub resolution: Nanos,
 }
 
@@ -236,8 +238,9 @@ impl CpuActivity {
         self.attributed_total() + self.kernel_other() + self.monitoring + self.others_total
     }
 
-    /// Busy time of no task, in nanoseconds: interrupts on idle CPUs and tasks that started and
-    /// ended between two samples. Negative if the tick-based and the task-based counts disagree.
+    /// Busy time that belongs to no task, in nanoseconds: interrupts on idle CPUs, and tasks that
+    /// started and ended between two samples. Negative if tick-based and task-based counts
+    /// disagree.
     pub fn unattributed(&self) -> i64 {
         let signed = |time: Nanos| i64::try_from(time.0).unwrap_or(i64::MAX);
         signed(self.host.busy).saturating_sub(signed(self.accounted()))
@@ -254,8 +257,8 @@ pub struct Faults {
     pub major: u64,
 }
 
-/// Pressure stall information (Documentation/accounting/psi.rst): stall times of all tasks within
-/// the window.
+/// Pressure stall information (Documentation/accounting/psi.rst): stall times of the whole machine
+/// within the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pressure {
@@ -271,8 +274,8 @@ pub struct Pressure {
     pub io_full: Nanos,
 }
 
-/// Periodically sampled values. Every list is empty or has the length of `times`; every second
-/// value is dropped when the lists get long.
+/// Periodically sampled values. Every list is empty or has the length of `times`. If the lists
+/// become long, every second value is dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GaugeSeries {

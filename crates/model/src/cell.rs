@@ -38,8 +38,8 @@ pub struct FilesystemLevel {
     pub converted_to: Option<String>,
 }
 
-/// Stacked block device. Each layer uses all devices of the layer below and provides one device,
-/// unless documented otherwise.
+/// Stacked block device. Each layer uses all devices of the layer below it, or of the storage, and
+/// provides one device unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
@@ -59,22 +59,22 @@ pub enum Layer {
         /// Key size in bits.
         key_size: u32,
     },
-    /// dm-thin volume on the last device. The metadata is on the first device, or at the start of a
-    /// single device.
+    /// dm-thin volume. The data is on the last device. The metadata is on the first device; with a
+    /// single device, at its start.
     Thin {
         /// Block size of the pool, a multiple of 64 KiB.
         block: Bytes,
     },
-    /// dm-cache: the last device cached by the one before it, with the metadata at the start of the
-    /// cache device.
+    /// dm-cache: the device before the last one caches the last device. The metadata is at the
+    /// start of the caching device.
     Cache {
         /// `writeback`, `writethrough`, or `passthrough`.
         mode: String,
         /// Block size of the cache, a multiple of 32 KiB.
         block: Bytes,
     },
-    /// dm-delay on each device, active from mkfs on. Provides as many devices as it uses. Whole
-    /// milliseconds; the kernel rounds them to its tick.
+    /// dm-delay on each device, active from mkfs on. Provides as many devices as it uses. Delays
+    /// are whole milliseconds, which the kernel rounds to its tick.
     Delay {
         /// Delay of reads.
         read: Nanos,
@@ -130,7 +130,7 @@ impl fmt::Display for BlockRange {
 }
 
 impl Layer {
-    /// Maximum number of blocks of a [`Layer::Dust`]; each requires a separate call.
+    /// Maximum number of bad blocks of a [`Layer::Dust`]. Each block requires a separate call.
     pub const BAD_BLOCKS: u64 = 1024;
 
     /// True if the layer injects faults from the first measured phase on.
@@ -189,7 +189,7 @@ impl FilesystemLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
-    /// Nothing further.
+    /// No isolation besides the new filesystem.
     #[default]
     Remount,
     /// Image files are detached from their loop devices and reattached.
@@ -229,7 +229,7 @@ pub struct Cell {
     #[serde(default, skip_serializing_if = "SystemSettings::is_empty")]
     pub settings: SystemSettings,
     /// True for an A/A duplicate: a second, identical cell. Any difference from the original is
-    /// noise. It is not part of tables, rankings, and sums.
+    /// noise. The duplicate is not part of tables, rankings, and sums.
     #[serde(default, skip_serializing_if = "is_false")]
     pub aa_duplicate: bool,
 }
@@ -239,8 +239,8 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Cells that are measured twice as A/A control. Differences between the two are noise, which
-/// determines the smallest difference that the run can establish.
+/// Cells that are measured twice as A/A control. The differences between the two cells are noise. A
+/// run cannot establish differences that are smaller than this noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AaControl {
@@ -274,7 +274,7 @@ impl AaControl {
 pub struct FillLevel(pub u8);
 
 impl FillLevel {
-    /// Maximum of a plan: above it, many filesystems reject even removals.
+    /// Maximum in a plan. Above it, many filesystems reject even removals of files.
     pub const MAX: Self = Self(95);
 
     /// True if the filesystem is not filled.
@@ -289,8 +289,8 @@ impl fmt::Display for FillLevel {
     }
 }
 
-/// First 64 bits of the SHA-256 of the canonical JSON of a cell (keys sorted, no white space).
-/// Equal cells have the same ID on every host, so runs can be joined by it.
+/// ID of a cell: the first 64 bits of the SHA-256 of its canonical JSON (keys sorted, no white
+/// space). Equal cells have the same ID on every host, so cells of different runs can be matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CellId(pub u64);

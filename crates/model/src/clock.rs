@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::{environment::Environment, metric::Metric, metric::Unit};
 
-/// Meaning of a nanosecond of the clock that measures trials.
+/// Quantity that the clock of the trials counts in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// Time, or the time of a guest.
+    /// Time, on the host or in a guest.
     #[default]
     Wall,
     /// Virtual time: one nanosecond per guest instruction, plus a simulated latency per device
@@ -18,7 +18,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Environment fact with the clock of a run; absent for wall-clock time.
+    /// Environment fact that states the clock of a run; absent for [`Self::Wall`].
     pub const FACT: &str = "guest.clock";
 
     /// Value of the environment fact.
@@ -45,9 +45,10 @@ impl Clock {
         }
     }
 
-    /// Metric under which a value of `metric` is stored, unchanged. For guest instructions,
-    /// durations become instruction counts, rates and fractions of time have no meaning, and
-    /// metrics unrelated to time are unchanged.
+    /// Metric under which a measured value of `metric` is stored; the value is not changed. If the
+    /// clock counts guest instructions, a duration becomes an instruction count, and a metric that
+    /// does not depend on time is unchanged. `None` for rates and fractions of time, which have no
+    /// meaning then.
     pub fn convert_metric(self, metric: Metric) -> Option<Metric> {
         match self {
             Self::Wall | Self::Virtual => Some(metric),

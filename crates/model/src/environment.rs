@@ -26,7 +26,8 @@ impl Environment {
         self.0.extend(other.0);
     }
 
-    /// Facts that `base` lacks or that differ from it, such as those that a trial adds to its run.
+    /// Facts that `base` does not have or that have another value there, such as those of a trial
+    /// that differ from its run.
     #[must_use]
     pub fn beyond(&self, base: &Self) -> Self {
         let new = self.0.iter().filter(|(name, value)| base.0.get(*name) != Some(value));

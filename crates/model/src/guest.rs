@@ -83,8 +83,8 @@ pub struct GuestDisk {
 }
 
 impl GuestDisk {
-    /// Maximum latency per request. Hard disks have about 20 ms; higher values are assumed to be
-    /// mistakes.
+    /// Maximum latency per request. Hard disks have about 20 ms; values above this maximum are
+    /// treated as mistakes.
     pub const LATENCY_MAX: Nanos = Nanos(1_000_000_000);
 
     /// Latency per request.

@@ -2,8 +2,8 @@
 //!
 //! # Counters
 //!
-//! Values are integer nanoseconds. Each value below 2^7 has its own counter. Above, each power of
-//! two (octave) is divided into 2^7 = 128 counters of equal width:
+//! Values are integer nanoseconds. Each value below 2^7 has a separate counter. Above 2^7, each
+//! power of two (octave) is divided into 2^7 = 128 counters of equal width:
 //!
 //! ```text
 //! index(v) = v                                          if v < 128
@@ -18,16 +18,17 @@
 //! index is (13 << 7) | 116 = 1780. The counter covers 244 << 12 = 999_424 up to 1_003_519; its
 //! midpoint 1_001_471 is 0.15 % off.
 //!
-//! A histogram in use has all counters in memory. A decoded histogram has only the counters that
-//! are not zero until it records or merges values.
+//! A new histogram has all counters in memory. A decoded histogram contains only the counters that
+//! are not zero, until values are recorded in it or merged into it.
 //!
 //! Count, sum, minimum, and maximum are stored exactly. Merging adds counters, so a merged
 //! histogram is identical to the histogram of all values.
 //!
 //! # Stored form
 //!
-//! [`Histogram::encode`]: LEB128 varints. Version (1), count, sum (low then high 64 bits), min,
-//! max, then for each non-empty counter the gap to the previous non-empty index and its count.
+//! [`Histogram::encode`] writes LEB128 varints: version (1), count, sum (low, then high 64 bits),
+//! minimum, maximum. Then, for each non-empty counter, the distance of its index from the previous
+//! non-empty index, and its count.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -39,18 +40,18 @@ const LINEAR: u64 = 1 << LINEAR_BITS;
 const COUNTERS: usize = ((64 - LINEAR_BITS as usize) + 1) << LINEAR_BITS;
 const FORMAT: u64 = 1;
 
-/// Maximum count of a decoded histogram: about nine years at a million values per second. Decoded
-/// histograms are merged, so the limit prevents an overflow of the sums.
+/// Maximum count of a decoded histogram: about nine years of a million values per second. The limit
+/// prevents an overflow of sums when decoded histograms are merged.
 const MAX_COUNT: u64 = 1 << 48;
 
 /// Maximum relative distance between a recorded value and the midpoint of its counter.
 pub const RELATIVE_ERROR: f64 = 1.0 / 256.0;
 
-/// Counts of durations in nanoseconds; see the module for layout and error.
+/// Counts of durations in nanoseconds; the module documentation describes counters and error.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct Histogram {
-    // All counters, or none while `filled` has those that are not zero.
+    // All counters; empty if `filled` contains those that are not zero.
     counters: Box<[u64]>,
     // Index and count of the counters that are not zero, ascending; empty if `counters` is not.
     filled: Box<[(u32, u64)]>,
@@ -63,10 +64,10 @@ pub struct Histogram {
 /// Error of decoding a stored histogram or series.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// The bytes end inside a number.
+    /// The bytes end within a number.
     #[error("the data is truncated")]
     Truncated,
-    /// Written by a newer format.
+    /// The format is unknown, for example because a newer version wrote it.
     #[error("format {0} is unknown; this version reads format {FORMAT}")]
     Format(u64),
     /// A counter is outside the table, or counters, count, sum, and extremes are inconsistent.
@@ -123,20 +124,20 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// Empty histogram with all counters: allocates 58 KiB here and nothing later.
+    /// Empty histogram with all counters. Allocates 58 KiB; recording does not allocate.
     pub fn new() -> Self {
         Self { counters: vec![0; COUNTERS].into(), ..Self::default() }
     }
 
-    /// Index of the counter of a value; see the module. For callers with separate counters, from
-    /// which [`Self::assembled`] creates a histogram.
+    /// Index of the counter of a value. Callers that count without a histogram can create one with
+    /// [`Self::assembled`].
     #[inline]
     pub fn counter(value_ns: u64) -> usize {
         index(value_ns)
     }
 
-    /// Creates a histogram from counters (index and count, ascending, none zero) and the exact sum
-    /// and extremes of the counted values. Its size in memory is that of a decoded histogram.
+    /// Histogram from counters (index and count, ascending, none zero) and the exact sum and
+    /// extremes of the counted values. It has the size in memory of a decoded histogram.
     ///
     /// # Panics
     /// If indexes are not ascending, an index is not below the number of counters, or a count is 0.
@@ -214,8 +215,8 @@ impl Histogram {
         Some(Nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// Value at quantile `q`, 0 to 1: the midpoint of the smallest counter that has at least
-    /// `ceil(q * count)` values at or below it, clamped to the exact extremes.
+    /// Value at quantile `q`, 0 to 1: the midpoint of the first counter up to which at least
+    /// `ceil(q * count)` values are counted, clamped to the exact extremes.
     ///
     /// `None` if empty.
     ///
@@ -257,7 +258,7 @@ impl Histogram {
         &mut self.counters
     }
 
-    /// Stored form; see the module.
+    /// Stored form, as described in the module documentation.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64);
         #[expect(clippy::cast_possible_truncation, reason = "split into two halves")]
@@ -274,8 +275,8 @@ impl Histogram {
         bytes
     }
 
-    /// Decodes the stored form. The histogram takes about 16 bytes per non-empty counter, because a
-    /// run has many thousands of histograms.
+    /// Decodes the stored form. The histogram takes only about 16 bytes per non-empty counter,
+    /// because a run has many thousands of histograms.
     ///
     /// # Errors
     /// [`DecodeError`] if the bytes are truncated, damaged, or of another format.
@@ -301,7 +302,7 @@ impl Histogram {
             filled.push((index, counter));
             total = total.checked_add(counter).ok_or(DecodeError::Damaged)?;
         }
-        // Bounds of the sum by count and extremes; an empty histogram has none.
+        // The sum must be between count · min and count · max, unless the histogram is empty.
         let within = u128::from(min) * u128::from(count)..=u128::from(max) * u128::from(count);
         let possible = count == 0 || (min <= max && within.contains(&sum));
         if total != count || count > MAX_COUNT || !possible {

@@ -1,9 +1,12 @@
-//! The nouns of fslab and nothing else: every other crate speaks in these types.
+//! Types that all other crates of fslab use: plans, cells, phases, results, metrics, and warnings.
 //!
-//! Data enters as the text of a plan ([`plan::Plan::parse`]) or as values other crates measured,
-//! and leaves as values. Nothing here reads a clock, a file, the environment or a random device:
-//! the same input gives the same output on every host, which is what lets two runs join by
-//! [`cell::CellId`].
+//! A plan varies several axes, such as the filesystem and the workload; the values of an axis are
+//! its levels. A cell is one combination of levels. A trial measures a cell once, and consists of
+//! phases.
+//!
+//! Input is the text of a plan ([`plan::Plan::parse`]), or values that other crates measured. The
+//! crate reads no clock, file, environment variable, or random device. The same input therefore has
+//! the same output on every host, so cells of different runs can be matched by [`cell::CellId`].
 #![forbid(unsafe_code)]
 
 pub mod activity;

@@ -1,4 +1,4 @@
-//! Expansion of a plan into cells: all combinations of the axes, in text order.
+//! Expansion of a plan into cells: all combinations of the levels of its axes, in text order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use crate::{
     workload::{Kind, Value, ValueError, WorkloadParameters},
 };
 
-/// Minimum size of a scaled image, unless the plan has a smaller one: the largest minimum size in
-/// the catalog is 300 MiB (xfs).
+/// Minimum size of a scaled image, unless the image is smaller in the plan. The largest minimum
+/// size in the catalog is 300 MiB (xfs).
 const LEAST_SCALED_IMAGE: Bytes = Bytes::mib(512);
 
-/// Maximum number of cells of a plan. Reports of this size are tested; a run of this size with the
-/// fewest trials of one second each takes 17 hours.
+/// Maximum number of cells of a plan. Reports of this size are tested. A run of this size takes 17
+/// hours, with the fewest trials and one second per trial.
 pub const CELLS_MAX: usize = 10_000;
 
-/// Checks and expands the parameters of a workload with the rules of its suite, such as a block
-/// larger than its file or an automatic sweep.
+/// Function that checks the parameters of a workload by the rules of its suite, and expands an
+/// automatic sweep. It rejects, for example, a block larger than its file.
 pub type Refine<'a> = &'a dyn Fn(WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError>;
 
 /// Distinct items, in the order of their first appearance.
@@ -43,7 +43,7 @@ struct Condition {
     suffix: String,
 }
 
-/// Conditions that differ between cells and are therefore part of labels.
+/// Conditions that differ between cells, and are therefore part of their labels.
 struct Varied {
     schedulers: bool,
     factors: Vec<SystemSetting>,
@@ -54,8 +54,8 @@ struct Varied {
 pub struct LabeledCell {
     /// Cell.
     pub cell: Cell,
-    /// Preset or suite, and the parameters that differ from the preset or between workloads of the
-    /// plan: `iozone block_size=64KiB`.
+    /// Name of the preset or suite, and the parameters that differ from the preset or between
+    /// workloads of the plan: `iozone block_size=64KiB`.
     pub label: String,
 }
 
@@ -63,8 +63,9 @@ impl Plan {
     /// All cells of the plan at a scale. Filesystems vary slowest, then workloads, schedulers, fill
     /// levels, and system settings. Equal cells appear once.
     ///
-    /// # Errors
-    /// [`PlanError`] at a workload with an invalid combination of parameters, or, for more than
+    /// [`PlanError`] at a workload with an invalid combination of parameters. For more than
+    /// [`CELLS_MAX`] cells, [`PlanError`] at the workload at which the limit is exceeded or that
+    /// has the most cells.
     /// [`CELLS_MAX`] cells, at the workload with the most cells.
     pub fn cells(&self, scale: Scale, refine: Refine<'_>) -> Result<Vec<LabeledCell>, PlanError> {
         self.check_cell_count()?;
@@ -119,7 +120,7 @@ impl Plan {
         Ok(cells)
     }
 
-    /// Rejects more than [`CELLS_MAX`] cells before creating any.
+    /// Rejects plans with more than [`CELLS_MAX`] cells before any cell is created.
     fn check_cell_count(&self) -> Result<(), PlanError> {
         let cells = |entry: &WorkloadEntry| {
             product(&self.outer_sizes(entry)).saturating_mul(product(&entry.sizes()))
@@ -152,7 +153,7 @@ impl Plan {
         PlanError::new(message, largest.span.clone()).hint("shorten the lists, or split the plan")
     }
 
-    /// Sizes of the axes that are combined with the parameters of a workload.
+    /// Numbers of levels of the axes that are combined with the parameters of a workload.
     fn outer_sizes(&self, entry: &WorkloadEntry) -> Vec<(String, usize)> {
         let mut sizes = vec![
             ("filesystem".to_owned(), self.filesystems.len()),
@@ -165,8 +166,8 @@ impl Plan {
         sizes
     }
 
-    /// All combinations of scheduler, fill level, and system settings of a workload, with label
-    /// suffixes. Values common to all cells are not part of labels.
+    /// All combinations of scheduler, fill level, and system settings of a workload, with suffixes
+    /// for labels. Values that all cells have are not part of labels.
     fn conditions(&self, entry: &WorkloadEntry, varied: &Varied) -> Vec<Condition> {
         let levels = match self.fill_levels.as_slice() {
             [] => &[FillLevel(0)],
@@ -209,7 +210,7 @@ impl Plan {
         conditions
     }
 
-    /// Schedulers of a workload, or those of the plan; `None` for unchanged.
+    /// Schedulers of a workload: its own, else those of the plan. `None` stands for unchanged.
     fn schedulers(&self, entry: &WorkloadEntry) -> Vec<Option<String>> {
         match entry.schedulers.as_ref().unwrap_or(&self.schedulers).as_slice() {
             [] => vec![None],
@@ -221,7 +222,8 @@ impl Plan {
         distinct(self.workloads.iter().flat_map(|entry| self.schedulers(entry)))
     }
 
-    /// Values of a setting for a workload, or those of the plan; `None` for unchanged.
+    /// Values of a setting for a workload: its own, else those of the plan. `None` if the setting
+    /// is unchanged.
     fn values_of<'a>(
         &'a self,
         entry: &'a WorkloadEntry,
@@ -238,7 +240,8 @@ impl Plan {
         }))
     }
 
-    /// Filesystems at a scale. Trees generated by `setup` are scaled, to at least one file.
+    /// Filesystems at a scale. The number of files in trees that `setup` generates is scaled, but
+    /// at least one.
     pub fn filesystems_at(&self, scale: Scale) -> Vec<FilesystemLevel> {
         let mut levels = self.filesystems.clone();
         for step in levels.iter_mut().flat_map(|level| &mut level.setup) {
@@ -249,7 +252,8 @@ impl Plan {
         levels
     }
 
-    /// Storage at a scale. The memory limit and images are scaled, images to at least 512 MiB.
+    /// Storage at a scale. The memory limit and image sizes are scaled; images have at least 512
+    /// MiB, unless they are smaller in the plan.
     pub fn storage_at(&self, scale: Scale) -> Storage {
         let mut storage = self.storage.clone();
         storage.memory_limit = storage.memory_limit.map(|memory| memory.scaled(scale));
@@ -261,8 +265,8 @@ impl Plan {
 }
 
 impl WorkloadEntry {
-    /// Rejects scales at which a size of the plan or preset would fall below its minimum, which
-    /// would change the ratios of sizes.
+    /// Rejects scales at which a size of the plan or preset would be below its minimum: raising
+    /// only this size to its minimum would change the ratios of sizes.
     fn check_scale(&self, scale: Scale) -> Result<(), PlanError> {
         let named = |name: &str| self.values.iter().any(|(own, _)| own == name);
         let preset = self.base.parameters.iter().filter(|(name, _)| !named(name));
@@ -290,7 +294,7 @@ impl WorkloadEntry {
         Ok(())
     }
 
-    /// Sizes of the sweeps.
+    /// Numbers of values of the parameters.
     fn sizes(&self) -> Vec<(String, usize)> {
         self.values.iter().map(|(name, values)| (name.clone(), values.len())).collect()
     }
@@ -300,7 +304,7 @@ impl WorkloadEntry {
         self.preset.as_deref().unwrap_or(self.suite.name)
     }
 
-    /// Parameters that labels compare with: the defaults of the suite, or the scaled preset.
+    /// Parameters that a label is compared with: the defaults of the suite, or the scaled preset.
     fn reference(&self, scale: Scale, refine: Refine<'_>) -> WorkloadParameters {
         if self.preset.is_none() {
             return self.base.clone();
@@ -325,7 +329,7 @@ impl WorkloadEntry {
         base
     }
 
-    /// All combinations of the parameter values, at a scale.
+    /// All combinations of the parameter values, scaled.
     fn points(&self, scale: Scale) -> Vec<WorkloadParameters> {
         let mut points = vec![self.base_at(scale)];
         for (name, values) in &self.values {
@@ -347,17 +351,17 @@ fn product(sizes: &[(String, usize)]) -> usize {
     sizes.iter().fold(1, |all, (_, size)| all.saturating_mul(*size))
 }
 
-/// Parameters with the reference of their label.
+/// Workload parameters, with the parameters that their label is compared with.
 struct Named<'a> {
     entry: &'a WorkloadEntry,
     reference: WorkloadParameters,
     point: WorkloadParameters,
 }
 
-/// Labels: preset or suite, and the parameters that differ between workloads of the same name.
-/// Differing numbers are always part of the label; keywords, texts, and booleans only if they
-/// differ from the default, which is sufficient and shorter. Parameters that differ from a preset
-/// are always part of the label.
+/// Labels: the name of the preset or suite, and the parameters that differ between workloads of the
+/// same name. A differing number is always part of the label. A keyword, text, or boolean is part
+/// of it only if it differs from the default, which is sufficient and shorter. Parameters that
+/// differ from a preset are always part of the label.
 fn labels(named: &[Named<'_>]) -> Vec<String> {
     let mut seen: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
     for Named { entry, point, .. } in named {

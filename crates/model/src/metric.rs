@@ -1,7 +1,7 @@
 //! Metrics: name, unit, direction, and meaning of every quantity that fslab reports.
 //!
-//! [`crate::Sample`] holds a [`Metric`], so a value without a row in this table can neither be
-//! stored nor shown.
+//! A [`crate::Sample`] contains a [`Metric`], so only quantities of this table can be stored and
+//! shown.
 
 use std::str::FromStr;
 
@@ -22,7 +22,8 @@ pub enum Unit {
     Nanoseconds,
     /// Count.
     Count,
-    /// Fraction of a whole, 0 to 1. CPU utilization may exceed 1 (one CPU).
+    /// Fraction of a whole, 0 to 1. For CPU utilization, 1 is one CPU, and higher values are
+    /// possible.
     Fraction,
     /// Unbounded ratio of two quantities.
     Ratio,
@@ -61,7 +62,7 @@ pub enum Better {
 }
 
 impl Better {
-    /// Label shown with every number.
+    /// Text next to numbers.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Higher => "higher is better ↑",
@@ -345,13 +346,14 @@ const IN_INSTRUCTIONS: [(Metric, Metric); 13] = [
 ];
 
 impl Metric {
-    /// Metric that holds the value if the clock counts instructions: the instruction metric of a
-    /// time, the metric itself if it does not depend on time, otherwise `None`.
+    /// Metric that contains the value if the clock counts instructions: for a time, the metric of
+    /// its instructions; for a metric that does not depend on time, the metric itself; otherwise
+    /// `None`.
     pub(crate) fn in_instructions(self) -> Option<Self> {
         let restated = IN_INSTRUCTIONS.iter().find(|(time, _)| *time == self);
         match (restated, self.spec().unit) {
             (Some((_, instructions)), _) => Some(*instructions),
-            // The queue length is a mean over time.
+            // The queue length is a mean over time, although its unit is a count.
             (None, _) if self == Self::DeviceQueueLength => None,
             (None, Unit::Fraction) => {
                 matches!(self, Self::EagainFraction | Self::CacheHitRatio).then_some(self)
@@ -385,7 +387,7 @@ impl From<Metric> for &'static str {
 #[error("unknown metric `{0}`; {near}`fslab list metrics` lists all metrics", near = near(.0))]
 pub struct UnknownMetric(String);
 
-/// Question about a similar metric, if any.
+/// Question that proposes a similar metric, if there is one.
 fn near(name: &str) -> String {
     match nearest(name, ALL.iter().map(|spec| spec.name)) {
         Some(near) => format!("did you mean `{near}`? "),

@@ -1,4 +1,4 @@
-//! A run as data: written by the store, read by the report.
+//! Run as data, which crate `store` writes and crate `report` reads.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,7 @@ pub struct CellRecord {
     pub id: CellId,
     /// Definition of the cell.
     pub cell: Cell,
-    /// Short name of the workload: suite and the parameters that the plan varies.
+    /// Short name of the workload: the preset or suite, and the parameters that the plan varies.
     pub label: String,
     /// State of the cell.
     pub state: CellState,
@@ -81,7 +81,7 @@ pub struct CellRecord {
     pub phases: Vec<PhaseInfo>,
 }
 
-/// Properties of a phase that the report uses.
+/// Properties of a phase that reports use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseInfo {
     /// Name of the phase.
@@ -101,11 +101,11 @@ pub struct PhaseInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum CellState {
-    /// More repetitions follow.
+    /// Not closed: more repetitions follow.
     Open,
-    /// Closed by the stopping rule.
+    /// Closed by the stopping rule or by the time limit.
     Done {
-        /// Stopping rule that closed the cell, with its values.
+        /// Rule that closed the cell, with its values.
         reason: String,
     },
     /// Not measured because the filesystem is not available.
@@ -127,11 +127,11 @@ pub struct TrialRecord {
     pub cell: usize,
     /// Repetition, from 0.
     pub repetition: u32,
-    /// Number of invalid trials of this repetition before this one.
+    /// Number of invalid trials of this repetition that preceded this one.
     pub attempt: u32,
     /// Start, in nanoseconds since 1970-01-01 UTC.
     pub started_unix: Nanos,
-    /// Duration including preparation and cleanup.
+    /// Duration, including preparation and cleanup.
     pub elapsed: Nanos,
     /// Outcome.
     pub outcome: Outcome,
@@ -139,13 +139,13 @@ pub struct TrialRecord {
     pub samples: Vec<Sample>,
     /// Histograms of the measured phases, merged over workers.
     pub histograms: Vec<PhaseHistogram>,
-    /// Completed operations and bytes over time, by measured phase, merged over workers.
+    /// Completed operations and bytes over time of each measured phase, merged over workers.
     pub series: Vec<(String, Series)>,
-    /// System activity, by measured phase or lifecycle step.
+    /// System activity of each measured phase and lifecycle step.
     pub activity: Vec<(String, SystemActivity)>,
-    /// Warnings by phase; `None` for the whole trial.
+    /// Warnings with their phases; `None` for the whole trial.
     pub warnings: Vec<(Option<String>, Warning)>,
-    /// Changes of the machine in order.
+    /// Changes of the machine, in order.
     pub actions: Vec<Action>,
     /// Environment facts that differ from those of the run.
     pub environment: Environment,
@@ -172,20 +172,20 @@ pub enum HistogramKind {
     Read,
     /// Writes.
     Write,
-    /// Open loop only: from start of service to completion.
+    /// Open loop only: time from start of service to completion.
     ServiceTime,
-    /// `io_uring` only: submission.
+    /// `io_uring` only: time of the submission.
     Submission,
-    /// `io_uring` only: from submission to completion.
+    /// `io_uring` only: time from submission to completion.
     Completion,
     /// Sync calls in the loop.
     Sync,
-    /// Replay only: operations of one type.
+    /// Replays only: operations of one type.
     Op(ReplayOp),
 }
 
 impl HistogramKind {
-    /// Kinds other than [`Self::Op`]: all operations, then the members of
+    /// Kinds other than [`Self::Op`]: all operations, then the histograms of
     /// [`crate::phase::Latencies::each`] in their order.
     pub const ALL: [Self; 7] = [
         Self::All,
@@ -233,13 +233,13 @@ impl TryFrom<String> for HistogramKind {
 pub enum Outcome {
     /// All phases completed.
     Measured,
-    /// A phase or step failed. Samples of earlier phases are stored but not counted.
+    /// A phase or step failed. Samples of earlier phases are stored, but not used.
     Failed {
         /// Phase or step, and the chain of causes.
         reason: String,
     },
     /// A predefined disturbance invalidated the trial, regardless of its result. Its samples are
-    /// stored but not counted, and the repetition is rerun.
+    /// stored, but not used, and the repetition is rerun.
     Invalid {
         /// Disturbance.
         reason: String,

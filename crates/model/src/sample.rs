@@ -7,13 +7,13 @@ use crate::metric::Metric;
 /// Value of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Phase, or a lifecycle step of [`lifecycle`].
+    /// Phase, or a lifecycle step named in [`lifecycle`].
     pub phase: String,
-    /// Metric; determines unit and direction.
+    /// Metric, which determines unit and direction.
     pub metric: Metric,
     /// Worker; `None` for all workers together.
     pub worker: Option<u32>,
-    /// Value in the base unit of the metric; finite.
+    /// Value in the base unit of the metric; always finite.
     pub value: f64,
 }
 
@@ -27,11 +27,11 @@ pub mod lifecycle {
     pub const MOUNT: &str = "mount";
     /// Last unmount.
     pub const UMOUNT: &str = "umount";
-    /// Space usage after the phases, before the last unmount.
+    /// Measurement of the used space after the phases, before the last unmount.
     pub const SPACE: &str = "space";
     /// Read-only check after the last unmount.
     pub const FSCK: &str = "fsck";
-    /// The whole trial, from before mkfs until the filesystem is removed.
+    /// Whole trial, from before mkfs until the filesystem is removed.
     pub const TRIAL: &str = "trial";
     /// Timed steps, in order.
     pub const ALL: [&str; 5] = [MKFS, SETUP, MOUNT, UMOUNT, FSCK];

@@ -1,13 +1,14 @@
-//! Work over time: the series of several workers as one, and its stored form.
+//! Work over time: merging the series of several workers, and the stored form.
 //!
-//! Workers record on their own, each with intervals that begin at its own start and double as the
-//! loop grows long. [`Series::merged`] brings them to the longest interval among them and adds them
-//! up, moved by whole intervals: a worker's work is shown at most half an interval off.
+//! Each worker records a series from its own start. Its intervals double in length when the loop
+//! runs long. [`Series::merged`] converts all series to the longest interval among them, and adds
+//! them after moving each by a whole number of intervals. The work of a worker is therefore at most
+//! half an interval off.
 //!
-//! # The stored form
+//! # Stored form
 //!
-//! [`Series::encode`]: LEB128 varints. Format (1), start, length of an interval (both in
-//! nanoseconds), number of intervals, then operations and bytes of each.
+//! [`Series::encode`] writes LEB128 varints: format (1), start and length of an interval in
+//! nanoseconds, number of intervals, then the operations and bytes of each interval.
 
 use crate::{
     histogram::{DecodeError, put, take},
@@ -18,7 +19,7 @@ use crate::{
 const FORMAT: u64 = 1;
 
 impl Series {
-    /// The series of all workers together; empty if none has one.
+    /// Sum of the series of all workers; empty if no worker has a series.
     pub fn merged<'a>(workers: impl IntoIterator<Item = &'a Self>) -> Self {
         let filled = |series: &&Self| series.interval > Nanos(0) && !series.ops.is_empty();
         let workers: Vec<&Self> = workers.into_iter().filter(filled).collect();
@@ -31,7 +32,7 @@ impl Series {
         all
     }
 
-    /// Adds the work of a series that starts no earlier and has no longer intervals.
+    /// Adds the work of another series, which must not start earlier or have longer intervals.
     fn add(&mut self, other: &Self) {
         let late = (other.start - self.start).0;
         let shift = (late + self.interval.0 / 2) / self.interval.0;
@@ -47,7 +48,7 @@ impl Series {
         }
     }
 
-    /// The stored form; see the module.
+    /// Stored form, as described in the module documentation.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(16 + 4 * self.ops.len());
         for number in [FORMAT, self.start.0, self.interval.0, self.ops.len() as u64] {
@@ -60,7 +61,7 @@ impl Series {
         bytes
     }
 
-    /// Reads the stored form back.
+    /// Decodes the stored form.
     ///
     /// # Errors
     /// [`DecodeError`] if the bytes are truncated, damaged, or of another format.
@@ -76,7 +77,8 @@ impl Series {
             series.ops.push(take(&mut bytes)?);
             series.bytes.push(take(&mut bytes)?);
         }
-        // Readers compute the sum of the counts and the end of the series: neither may overflow.
+        // Readers compute the sum of the counts and the end of the series, so none of these may
+        // overflow.
         let sum =
             |counts: &[u64]| counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
         let end = interval.0.checked_mul(intervals).and_then(|all| start.0.checked_add(all));

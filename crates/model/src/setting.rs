@@ -20,7 +20,7 @@ pub enum SystemSetting {
     ReadAhead,
     /// Request-queue size of all devices of the stack.
     NrRequests,
-    /// Cache mode the kernel assumes for the devices.
+    /// Cache mode that the kernel assumes for the devices.
     WriteCache,
     /// CPU frequency in percent of the maximum.
     CpuSpeed,
@@ -38,7 +38,7 @@ pub enum SystemSetting {
     Kernel,
 }
 
-/// Values of system settings; missing settings are unchanged.
+/// Values of system settings. A setting that is missing is unchanged.
 pub type SystemSettings = BTreeMap<SystemSetting, Value>;
 
 /// Row of the table of system settings.
@@ -90,7 +90,7 @@ impl SystemSetting {
         }
     }
 
-    /// True for settings of devices, false for settings of the whole machine.
+    /// True for a setting of devices, false for a setting of the whole machine.
     pub const fn of_devices(self) -> bool {
         match self {
             Self::ReadAhead | Self::NrRequests | Self::WriteCache => true,
@@ -104,7 +104,7 @@ impl SystemSetting {
         }
     }
 
-    /// Setting of this name.
+    /// Setting with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         SETTINGS.iter().find(|spec| spec.name == name).map(|spec| spec.setting)
     }
@@ -129,7 +129,7 @@ impl PercentOrSize {
     /// Parses `20%` or a size.
     ///
     /// # Errors
-    /// [`ValueError`] if it is neither.
+    /// [`ValueError`] if the text is neither.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         if text.trim_end().ends_with('%') {
             return parse_percent(text).map(Self::Percent);
@@ -141,7 +141,7 @@ impl PercentOrSize {
 /// Parses a whole percentage such as `50%`, 1 to 100.
 ///
 /// # Errors
-/// [`ValueError`] if it is not a percentage in this range.
+/// [`ValueError`] if the text is not a percentage in this range.
 pub fn parse_percent(text: &str) -> Result<u8, ValueError> {
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
     number.filter(|percent| (1..=100).contains(percent)).ok_or_else(|| {

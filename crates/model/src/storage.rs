@@ -9,7 +9,7 @@ use crate::units::Bytes;
 /// Storage of a run, and memory limit of its workloads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    /// Images, devices, or directory.
+    /// Image files, block devices, or a directory.
     pub kind: StorageKind,
     /// Memory limit of the workload, including page cache; `None` for unlimited.
     pub memory_limit: Option<Bytes>,
@@ -27,21 +27,22 @@ pub enum StorageKind {
     Image {
         /// Size of each image.
         size: Bytes,
-        /// Number of images; more than one only for filesystems that span devices.
+        /// Number of images. More than one only for filesystems that span devices.
         count: u32,
         /// Directory of the images; `None` for the default.
         directory: Option<String>,
-        /// Image file to use and keep; `count` is 1. `None` for temporary files.
+        /// Image file to use and keep, with a `count` of 1; `None` for temporary files.
         file: Option<String>,
         /// Allocation of image space.
         allocation: Allocation,
     },
-    /// Block devices, all used together; more than one only for filesystems that span devices.
+    /// Block devices, which are used together. More than one only for filesystems that span
+    /// devices.
     Devices {
         /// Device paths.
         paths: Vec<String>,
     },
-    /// Directory of a mounted filesystem; nothing is formatted.
+    /// Directory of a mounted filesystem, which is not formatted.
     Directory {
         /// Directory path.
         path: String,
@@ -52,11 +53,12 @@ pub enum StorageKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {
-    /// Allocated before each mkfs. The loop device does not support discard, so that the space
-    /// stays allocated.
+    /// Allocated before each mkfs. The loop device does not support discard, so the space stays
+    /// allocated.
     #[default]
     Preallocated,
-    /// Allocated on write; writes then include the cost of the filesystem below.
+    /// Allocated on write. Writes then include the cost of allocation in the filesystem that
+    /// contains the image.
     Sparse,
 }
 

@@ -1,8 +1,9 @@
 //! Published studies whose tables and charts a report can reproduce from the data of a run.
 //!
-//! A plan names a study ([`crate::Plan::study`]). The report of its run starts with the tables and
-//! charts of the study, with their titles and numbers. Crate `report` defines these tables and
-//! contains the published results. A run with other conditions does not reproduce the study.
+//! A plan names a study ([`crate::Plan::study`]). The report of a run starts with the tables and
+//! charts of its study, with their original titles and numbers. Crate `report` defines these tables
+//! and contains the published results. A run under other conditions than those of the study does
+//! not reproduce it.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +48,7 @@ impl Study {
         }
     }
 
-    /// Study of this name.
+    /// Study with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|study| study.name() == name)
     }

@@ -1,7 +1,7 @@
 //! Suggestions for unknown names: similar names, and names of other benchmarks.
 
-/// Names that users know from fio, IOzone, bonnie++, dbench, and mount tables, with those of fslab.
-/// The first one that exists in the context is suggested.
+/// Names that users know from fio, IOzone, bonnie++, dbench, and mount tables, each with the
+/// corresponding names of fslab. The first of these names that exists in the context is suggested.
 const FAMILIAR: &[(&str, &[&str])] = &[
     ("bs", &["block_size"]),
     ("blocksize", &["block_size"]),
@@ -61,11 +61,11 @@ const FAMILIAR: &[(&str, &[&str])] = &[
     ("p99", &["latency_p99"]),
 ];
 
-/// Suggestion for the unknown name `word` among the names `known`: the name of fslab for a name of
-/// another program, otherwise a similar name.
+/// Suggestion for an unknown name among the names `known`: the name of fslab that corresponds to a
+/// name of another program, otherwise a similar name.
 ///
-/// Similarity is the optimal string alignment distance (insert, delete, replace, swap neighbors);
-/// at most a third of the word, and at least one letter, may differ.
+/// Similarity is the optimal string alignment distance (insert, delete, replace, swap neighboring
+/// letters). At most a third of the letters of the word may differ, but always one.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     if let Some(found) = familiar(word, &known) {
@@ -80,7 +80,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// Name among `known` for a name of another program.
+/// Name among `known` that corresponds to a name of another program.
 pub fn familiar<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let (_, names) = FAMILIAR.iter().find(|(name, _)| *name == word)?;
     names.iter().find_map(|name| known.iter().find(|known| *known == name).copied())

@@ -1,8 +1,8 @@
 //! Types for sizes, times, counts, ratios, and the scale of a plan.
 //!
 //! All values are in base units (bytes, nanoseconds, operations). [`Bytes::parse`],
-//! [`Nanos::parse`], and [`Scale::parse`] parse text; `Display` writes the canonical spelling. The
-//! report rounds values for display, except for [`Bytes::rough`].
+//! [`Nanos::parse`], and [`Scale::parse`] parse text; `Display` writes the canonical spelling. Only
+//! [`Bytes::rough`] rounds; crate `report` rounds all other values for display.
 
 use std::{
     fmt,
@@ -42,7 +42,7 @@ pub struct Ratio(pub f64);
 /// Error of parsing a size.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SizeError {
-    /// The unit is in use for both powers of 1000 and of 1024.
+    /// The unit can mean a power of 1000 or a power of 1024.
     #[error(
         "`{text}` is ambiguous: {decimal} or {binary} bytes; write `{number}{prefix_binary}iB` \
          for {binary}, or `{decimal}B`"
@@ -109,11 +109,11 @@ impl Bytes {
 
     /// Parses a size.
     ///
-    /// `4KiB`, `4k`, and `4K` are 4096 bytes (a single letter is binary, as in fio and IOzone);
+    /// `4KiB`, `4k`, and `4K` are 4096 bytes: a single letter is binary, as in fio and IOzone.
     /// `512` and `512B` are bytes. `4KB` is rejected as ambiguous.
     ///
     /// # Errors
-    /// [`SizeError`] with a hint.
+    /// [`SizeError`], whose message includes a hint.
     pub fn parse(text: &str) -> Result<Self, SizeError> {
         let trimmed = text.trim();
         let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -257,11 +257,11 @@ const TIMES: [(&str, u64); 6] = [
 ];
 
 impl Nanos {
-    /// Parses a duration: an integer and a unit, such as `500ms`, `10s`, or `2min`. `µs` is
-    /// accepted for `us`; zero requires no unit.
+    /// Parses a duration: an integer and a unit, such as `500ms`, `10s`, or `2min`. `µs` is the
+    /// same as `us`. Zero does not require a unit.
     ///
     /// # Errors
-    /// [`TimeError`] with a hint.
+    /// [`TimeError`], whose message includes a hint.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         let trimmed = text.trim();
         let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -334,8 +334,8 @@ impl From<std::time::Duration> for Nanos {
     }
 }
 
-/// Scale of a plan: a factor for all sizes that are amounts of work or of memory, so that their
-/// ratios are constant.
+/// Scale of a plan: a factor for all sizes that are amounts of work or of memory. A common factor
+/// keeps their ratios constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scale {
     numerator: u32,
@@ -354,7 +354,7 @@ impl Scale {
     /// Parses `N` or `N/D`, both positive.
     ///
     /// # Errors
-    /// [`ScaleError`] with a hint.
+    /// [`ScaleError`], whose message includes a hint.
     pub fn parse(text: &str) -> Result<Self, ScaleError> {
         let error = || ScaleError(text.into());
         let (numerator, denominator) = text.split_once('/').unwrap_or((text, "1"));

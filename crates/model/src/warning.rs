@@ -1,4 +1,4 @@
-//! Measurement warnings. A warning is stored and shown with the value it qualifies.
+//! Measurement warnings. A warning is stored and shown with the value that it qualifies.
 //!
 //! Each warning has a message with the observed values and a hint. The reference page
 //! `docs/reference/warnings.md` is generated from this module.
@@ -14,7 +14,7 @@ use crate::{
     units::{Bytes, Nanos, Ratio},
 };
 
-/// Effect of a warning on the value it qualifies.
+/// Effect of a warning on the value that it qualifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Additional information.
@@ -36,7 +36,7 @@ impl Severity {
     }
 }
 
-/// Measurement warning. Its code, also the serde tag, is the name of the variant in kebab case.
+/// Measurement warning. Its code is the name of the variant in kebab case, and also the serde tag.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum Warning {
@@ -54,7 +54,7 @@ pub enum Warning {
         /// Target of the profile.
         target: Ratio,
     },
-    /// A phase that requires a cold cache read data from memory.
+    /// A phase that requires a cold cache read data from the page cache.
     CacheNotCold {
         /// Bytes requested by the phase.
         requested: Bytes,
@@ -65,7 +65,7 @@ pub enum Warning {
     CacheNotDropped {
         /// Reason.
         reason: String,
-        /// True if root can drop them.
+        /// True if root could drop the caches.
         needs_root: bool,
     },
     /// The files fit in the memory available to the workload.
@@ -86,7 +86,7 @@ pub enum Warning {
     NotDurable,
     /// The written data can be compressed or deduplicated.
     CompressibleData,
-    /// A setting reads back another value than the one set.
+    /// A setting reads back a value that differs from the one set.
     SettingNotApplied {
         /// Setting.
         setting: String,
@@ -129,7 +129,7 @@ pub enum Warning {
         /// Fraction of the bytes read that came from memory.
         cached: Ratio,
     },
-    /// Some of the bytes read came from memory and some from the devices.
+    /// Some of the bytes read came from the page cache, and some from the devices.
     PartlyCached {
         /// Fraction of the bytes read that came from memory.
         cached: Ratio,
@@ -152,9 +152,9 @@ pub enum Warning {
     OtherIoLoad {
         /// Device.
         device: String,
-        /// Bytes beyond those of the workload.
+        /// Bytes that do not belong to the workload.
         bytes: Bytes,
-        /// Fraction of all bytes of the device.
+        /// Fraction of all bytes read or written on the device.
         share: Ratio,
     },
     /// Tasks were stalled on a resource (PSI).
@@ -176,21 +176,21 @@ pub enum Warning {
     },
     /// The rate did not reach a steady state.
     NotSteadyState {
-        /// Largest minus smallest interval, over the mean.
+        /// Largest of five rounds minus the smallest, relative to their mean.
         range: Ratio,
-        /// Change of the fitted line over the window, over the mean.
+        /// Change of the line fitted to the rounds, relative to their mean.
         slope: Ratio,
     },
     /// Written data was still dirty at the end.
     UnwrittenData {
-        /// Dirty memory of the whole machine.
+        /// Dirty memory of the whole machine at the end.
         left: Bytes,
         /// Bytes written.
         written: Bytes,
     },
     /// The devices wrote fewer bytes than were synced.
     ReducedWrites {
-        /// Device bytes per byte synced.
+        /// Bytes written to the devices per byte synced.
         amplification: Ratio,
     },
     /// The result is faster than the hardware allows.
@@ -200,9 +200,9 @@ pub enum Warning {
     },
     /// Deferred filesystem work ran during the phase.
     DeferredWork {
-        /// Kernel thread.
+        /// Name of the kernel thread.
         who: String,
-        /// Its CPU time.
+        /// CPU time of the kernel thread.
         time: Nanos,
     },
     /// The kernel logged messages about the filesystem or its devices.
@@ -229,8 +229,8 @@ pub enum Warning {
         /// Override.
         what: String,
     },
-    /// A mount option or mkfs argument that the kernel or the tool no longer supports was omitted
-    /// or replaced.
+    /// A mount option or mkfs argument was omitted or replaced, because the kernel or the tool no
+    /// longer supports it.
     OptionRemoved {
         /// Option as in the plan: `nobh of ext4`.
         option: String,
@@ -244,14 +244,14 @@ pub enum Warning {
         /// Error of the kernel.
         why: String,
     },
-    /// The machine was not rebooted between trials, as the plan requires.
+    /// The plan requires a reboot between trials, but the machine was not rebooted.
     NotRebooted,
     /// The trial ran in a guest.
     MeasuredInGuest {
         /// Kind of guest.
         kind: GuestKind,
-        /// Latency per device request of an icount guest; `None` for no latency, and for all other
-        /// guests.
+        /// Simulated latency per device request of an icount guest; `None` without latency, and for
+        /// all other guests.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         latency: Option<Nanos>,
     },
@@ -268,12 +268,12 @@ pub enum Warning {
         wanted: String,
         /// Mechanism used.
         instead: String,
-        /// Reason.
+        /// Reason for the emulation.
         why: String,
     },
-    /// Replayed operations returned another status than in the loadfile.
+    /// Replayed operations returned a status that differs from that in the loadfile.
     UnexpectedStatus {
-        /// Number of these operations.
+        /// Number of operations with another status.
         count: u64,
         /// Number of all operations.
         of: u64,
@@ -287,7 +287,7 @@ pub enum Warning {
         /// Ratio of the medians, higher over lower.
         ratio: Ratio,
     },
-    /// Some repetitions are outliers; none was removed.
+    /// Some repetitions are outliers. No repetition was removed.
     Outliers {
         /// Repetitions more than 10 robust standard deviations from the median.
         severe: u32,
@@ -303,28 +303,28 @@ pub enum Warning {
     Drift {
         /// Relative change from the first to the last round.
         size: Ratio,
-        /// Probability of such differences between rounds by chance.
+        /// p-value of the differences between rounds.
         p: f64,
     },
     /// Results depend on the preceding trial.
     CarryOver {
         /// Filesystem of the preceding trial.
         after: String,
-        /// Relative difference.
+        /// Relative difference of the results after this filesystem.
         size: Ratio,
-        /// Probability of such a difference by chance.
+        /// p-value of this difference.
         p: f64,
     },
     /// The A/A duplicates differ by more than the equivalence margin.
     AaDifference {
-        /// Noise: 95 % of the ratios of A/A duplicates are within this range.
+        /// Noise: 95 % of the differences between A/A duplicates are at most this large.
         noise: Ratio,
         /// Equivalence margin of the profile.
         threshold: Ratio,
     },
     /// Too many trials were invalid.
     ManyInvalidTrials {
-        /// Invalid trials.
+        /// Number of invalid trials.
         invalid: u32,
         /// Number of trials.
         of: u32,
@@ -338,7 +338,7 @@ pub enum Warning {
     },
     /// The run was interrupted and resumed.
     Resumed {
-        /// Environment facts that differ after the resume; empty if none.
+        /// Environment facts that differ after the run was resumed; empty if there are none.
         differs: String,
     },
 }
@@ -399,7 +399,7 @@ impl Warning {
         }
     }
 
-    /// Effect on the value.
+    /// Effect on the value that the warning qualifies.
     pub fn severity(&self) -> Severity {
         match self {
             Self::TooFewRepetitions { .. }
@@ -409,7 +409,8 @@ impl Warning {
             | Self::NotSteadyState { .. }
             | Self::CpuThrottled { .. }
             | Self::ImplausibleResult { .. } => Severity::Blocking,
-            // Emulation slows operations by different factors, which can reverse a ranking.
+            // Emulation slows different operations by different factors, which can reverse a
+            // ranking.
             Self::MeasuredInGuest {
                 kind: GuestKind::Uml | GuestKind::Tcg | GuestKind::Auto,
                 ..

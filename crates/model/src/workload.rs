@@ -1,7 +1,7 @@
 //! Suite parameters: specifications, values, and presets.
 //!
 //! A suite declares its parameters once, as a [`SuiteSpec`]. The plan parser, `fslab list`, the
-//! reference page, and error messages use this table.
+//! reference page, and error messages use this declaration.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -22,7 +22,7 @@ pub enum Value {
     Count(u64),
     /// Number from 0 to 1.
     Fraction(f64),
-    /// Number within the bounds of the parameter.
+    /// Number between a minimum and a maximum that the parameter declares.
     Number(f64),
     /// Duration.
     Time(Nanos),
@@ -87,21 +87,22 @@ pub enum Kind {
     },
     /// Duration, which is not scaled and may be 0.
     Time,
-    /// Text with its own syntax.
+    /// Text with a syntax that the parameter defines.
     Text {
-        /// Accepted values, as the text after "expected".
+        /// Description of the accepted values. It follows the word "expected" in messages.
         takes: &'static str,
-        /// Checks text and returns its canonical form, so that equal workloads are identical.
+        /// Function that checks a text and returns its canonical form, so that equal workloads are
+        /// identical.
         read: fn(&str) -> Result<String, ValueError>,
     },
     /// Boolean.
     Flag,
     /// One of these keywords.
     Word(&'static [&'static str]),
-    /// Set of these keywords; the list is one value and is not swept. It is sorted in this order,
-    /// so that equal workloads are identical.
+    /// Set of these keywords. A list is one value and is not swept. It is stored in the order of
+    /// the keywords here, so that equal workloads are identical.
     Words(&'static [&'static str]),
-    /// Sequence of these keywords; the order matters, and keywords may repeat.
+    /// Sequence of these keywords, in which the order matters and keywords may repeat.
     Sequence(&'static [&'static str]),
 }
 
@@ -112,7 +113,7 @@ pub struct ParameterSpec {
     pub name: &'static str,
     /// Accepted values.
     pub kind: Kind,
-    /// Default as in a plan, lists separated by commas.
+    /// Default as written in a plan. Lists are separated by commas.
     pub default: &'static str,
     /// Meaning, for the reference page.
     pub doc: &'static str,
@@ -125,11 +126,12 @@ pub struct SuiteSpec {
     pub name: &'static str,
     /// One-line description.
     pub title: &'static str,
-    /// Source of its definition.
+    /// Source of the definition of the suite.
     pub source: &'static str,
     /// Notes for the reference page, in Markdown.
     pub notes: &'static str,
-    /// Parameter with the number of concurrent workers or clients, if any; its sweep shows scaling.
+    /// Parameter with the number of concurrent workers or clients, if any. A sweep of this
+    /// parameter shows scaling.
     pub clients: Option<&'static str>,
     /// All parameters.
     pub parameters: &'static [ParameterSpec],
@@ -146,15 +148,15 @@ pub struct WorkloadParameters {
 
 /// Named workload.
 ///
-/// The name is not part of the parameters or of the cell ID, so equal workloads have the same cell
-/// ID regardless of their name.
+/// The name is part of neither the parameters nor the cell ID. Equal workloads therefore have the
+/// same cell ID regardless of their names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preset {
     /// Name in a plan, kebab-case.
     pub name: String,
     /// One-line description.
     pub title: String,
-    /// Source of its parameters.
+    /// Source of the parameters.
     pub source: String,
     /// Suite and all parameters.
     pub workload: WorkloadParameters,
@@ -184,10 +186,10 @@ impl ValueError {
 }
 
 impl SuiteSpec {
-    /// Parameter of this name.
+    /// Parameter with this name.
     ///
     /// # Errors
-    /// [`ValueError`] with a suggestion if it is unknown.
+    /// [`ValueError`] with a suggestion if the name is unknown.
     pub fn parameter(&self, name: &str) -> Result<&'static ParameterSpec, ValueError> {
         self.parameters.iter().find(|parameter| parameter.name == name).ok_or_else(|| {
             let names = || self.parameters.iter().map(|parameter| parameter.name);
@@ -200,7 +202,7 @@ impl SuiteSpec {
         })
     }
 
-    /// Parameters with their defaults.
+    /// All parameters with their defaults.
     ///
     /// # Panics
     /// If a default in the table is invalid; a test checks all tables.
@@ -214,7 +216,8 @@ impl SuiteSpec {
 }
 
 impl Kind {
-    /// True if a list of values is a sweep with one cell per value, not a single value.
+    /// True if a list of values is a sweep with one cell per value. False if the list is a single
+    /// value.
     pub fn sweeps(self) -> bool {
         !matches!(self, Self::Words(_) | Self::Sequence(_))
     }
@@ -222,7 +225,7 @@ impl Kind {
     /// Checks a value.
     ///
     /// # Errors
-    /// [`ValueError`] if it is invalid, with the valid values.
+    /// [`ValueError`] with the valid values if the value is invalid.
     pub fn check(self, value: Value) -> Result<Value, ValueError> {
         let known = |word: &str, words: &[&'static str]| {
             if words.contains(&word) {
@@ -280,11 +283,11 @@ impl Kind {
         }
     }
 
-    /// Parses a sweep: values separated by commas, unless the whole text is one value, which may
-    /// contain commas.
+    /// Parses a sweep: values separated by commas. If the whole text is a valid value, which may
+    /// contain commas, it is the only one.
     ///
     /// # Errors
-    /// [`ValueError`] of the first invalid value.
+    /// [`ValueError`] for the first invalid value.
     pub fn read_sweep(self, text: &str) -> Result<Vec<Value>, ValueError> {
         match self.read(text) {
             Ok(value) => Ok(vec![value]),
@@ -293,7 +296,7 @@ impl Kind {
         }
     }
 
-    /// Parses the text of a value, as in the table of defaults or on the command line.
+    /// Parses the text of a value, as it is written on the command line or as a default.
     ///
     /// # Errors
     /// [`ValueError`] if the text is invalid.
@@ -328,9 +331,9 @@ impl Kind {
         }
     }
 
-    /// Value at a scale. Sizes and amounts of work are scaled, all other values are unchanged.
-    /// Sizes stay at or above the minimum and remain multiples of 512 bytes; amounts stay at or
-    /// above the minimum and do not become 0, which may have a special meaning.
+    /// Value at a scale. Sizes and amounts of work are scaled; all other values are unchanged. A
+    /// size is at least its minimum, and a multiple of 512 bytes if it was one before. An amount is
+    /// at least its minimum and does not become 0, which may have a special meaning.
     #[must_use]
     pub fn scaled(self, value: Value, scale: Scale) -> Value {
         match (self, value) {
@@ -381,19 +384,19 @@ impl WorkloadParameters {
         }
     }
 
-    /// Value of a size parameter; panics like [`Self::value`], and if it is not a size.
+    /// Value of a size parameter. Panics like [`Self::value`], and if the parameter is not a size.
     pub fn size(&self, name: &str) -> Bytes {
         let Value::Size(size) = self.value(name) else { unreachable!("`{name}` is a size") };
         *size
     }
 
-    /// Value of a count parameter; panics like [`Self::size`].
+    /// Value of a count parameter. Panics like [`Self::size`].
     pub fn count(&self, name: &str) -> u64 {
         let Value::Count(count) = self.value(name) else { unreachable!("`{name}` is a count") };
         *count
     }
 
-    /// Value of a fraction parameter; panics like [`Self::size`].
+    /// Value of a fraction parameter. Panics like [`Self::size`].
     pub fn fraction(&self, name: &str) -> f64 {
         let Value::Fraction(fraction) = self.value(name) else {
             unreachable!("`{name}` is a fraction")
@@ -401,44 +404,45 @@ impl WorkloadParameters {
         *fraction
     }
 
-    /// Value of a number parameter; panics like [`Self::size`].
+    /// Value of a number parameter. Panics like [`Self::size`].
     pub fn number(&self, name: &str) -> f64 {
         let Value::Number(number) = self.value(name) else { unreachable!("`{name}` is a number") };
         *number
     }
 
-    /// Value of a duration parameter; panics like [`Self::size`].
+    /// Value of a duration parameter. Panics like [`Self::size`].
     pub fn time(&self, name: &str) -> Nanos {
         let Value::Time(time) = self.value(name) else { unreachable!("`{name}` is a duration") };
         *time
     }
 
-    /// Value of a text parameter; panics like [`Self::size`].
+    /// Value of a text parameter. Panics like [`Self::size`].
     pub fn text(&self, name: &str) -> &str {
         let Value::Text(text) = self.value(name) else { unreachable!("`{name}` is a text") };
         text
     }
 
-    /// Value of a boolean parameter; panics like [`Self::size`].
+    /// Value of a boolean parameter. Panics like [`Self::size`].
     pub fn flag(&self, name: &str) -> bool {
         let Value::Flag(flag) = self.value(name) else { unreachable!("`{name}` is a flag") };
         *flag
     }
 
-    /// Value of a keyword parameter; panics like [`Self::size`].
+    /// Value of a keyword parameter. Panics like [`Self::size`].
     pub fn word(&self, name: &str) -> &str {
         let Value::Word(word) = self.value(name) else { unreachable!("`{name}` is a word") };
         word
     }
 
-    /// Resets parameters without effect to their defaults, so that equal workloads are identical.
+    /// Resets parameters that have no effect to their defaults, so that equal workloads are
+    /// identical.
     pub fn reset(&mut self, defaults: &Self, unused: &[&str]) {
         for name in unused {
             self.parameters.insert((*name).to_owned(), defaults.value(name).clone());
         }
     }
 
-    /// Value of a list parameter; panics like [`Self::size`].
+    /// Value of a list parameter. Panics like [`Self::size`].
     pub fn words(&self, name: &str) -> &[String] {
         let Value::Words(words) = self.value(name) else { unreachable!("`{name}` is a list") };
         words

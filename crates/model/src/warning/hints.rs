@@ -4,7 +4,7 @@ use super::Warning;
 use crate::guest::GuestKind;
 
 impl Warning {
-    /// Hint: how to avoid the warning or how to interpret the value, without a full stop.
+    /// Hint without a full stop: how to avoid the warning, or how to interpret the value.
     #[expect(clippy::too_many_lines, reason = "table with one entry per warning")]
     pub fn hint(&self) -> &'static str {
         match self {

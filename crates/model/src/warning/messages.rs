@@ -4,7 +4,7 @@ use super::Warning;
 use crate::{guest::GuestKind, units::Ratio};
 
 impl Warning {
-    /// Message with the observed values, lower case and without a full stop.
+    /// Message with the observed values, in lower case and without a full stop.
     #[expect(clippy::too_many_lines, reason = "table with one entry per warning")]
     pub fn message(&self) -> String {
         match self {
