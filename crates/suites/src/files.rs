@@ -1,9 +1,9 @@
 //! Suite `files`: a sequence of system calls on each of many files, by workers with separate
-//! directories. One operation is all steps of one file.
+//! directories. One operation consists of all steps on one file.
 //!
-//! If the steps do not start with `create`, a trial creates the files first. It measures one phase,
-//! named after the first step other than opening and closing. Invalid sequences, such as reading a
-//! file that is not open, are rejected here.
+//! A trial measures one phase, named after the first step other than opening and closing. If the
+//! steps do not start with `create`, the trial creates the files first. Invalid sequences, such as
+//! reading a file that is not open, are rejected by `refine`.
 
 #[cfg(test)]
 mod tests;
@@ -101,13 +101,13 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
     let moves =
         |step: &TreeStep| matches!(step, TreeStep::Write | TreeStep::Append | TreeStep::Read);
     let creates = steps.first() == Some(&TreeStep::Create);
-    // Files created by the layout have their size, regardless of the steps.
+    // Files that are not created by the steps have their size before the first step.
     let empty = creates && !steps.iter().any(moves);
     if empty {
         idle.extend(["file_size", "block_size", "incompressible_fraction"]);
     }
     if creates {
-        // Only the directories exist, so the cache state has no effect.
+        // Only directories exist before the phase, so the cache state has no effect.
         idle.push("cache");
     }
     point.reset(&SPEC.defaults(), &idle);
@@ -115,7 +115,8 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
         point.parameters.insert("file_size".into(), Value::Size(Bytes(0)));
     }
     let (size, block) = (point.size("file_size"), point.size("block_size"));
-    // A block larger than the file is reduced to the file, except for appends, which are one block.
+    // A block larger than the file is reduced to the size of the file. An append always writes a
+    // whole block.
     if block > size && size.0 > 0 && !steps.contains(&TreeStep::Append) {
         point.parameters.insert("block_size".into(), Value::Size(size));
     }
@@ -137,13 +138,13 @@ struct State {
 /// State of an open file.
 #[derive(Clone, Copy, Default)]
 struct Session {
-    /// Created, therefore open for writing only.
+    /// Created in this session, and therefore open for writing only.
     created: bool,
     written: bool,
     appended: bool,
 }
 
-/// Problem, as the end of a message, and hint.
+/// End of a message that describes the problem, and hint.
 type Problem = (&'static str, &'static str);
 
 /// Checks the steps of one file in order.
@@ -289,7 +290,7 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     vec![layout, measured]
 }
 
-/// Name of the phase: the first step other than opening and closing.
+/// Name of the phase: the first step other than opening and closing, or `open`.
 fn name(steps: &[TreeStep]) -> &'static str {
     let named = |step: &TreeStep| match step {
         TreeStep::Create => Some("create"),
@@ -360,7 +361,7 @@ fn tree(point: &WorkloadParameters, seed: u64, steps: Vec<TreeStep>) -> Tree {
     }
 }
 
-/// Assumes blocks of 4 KiB. Inodes and directories are not included.
+/// Maximum space of a trial in blocks of 4 KiB, without inodes and directories.
 fn footprint(point: &WorkloadParameters) -> Bytes {
     let appends = point.words("steps").iter().filter(|word| *word == "append").count();
     let appended = point.size("block_size").0.saturating_mul(appends as u64);

@@ -1,12 +1,12 @@
-//! Plans as a fuzz target: it takes any bytes, and must neither panic nor take unbounded time or
+//! Fuzz target for plans. It accepts any bytes, and must neither panic nor use unbounded time or
 //! memory.
 
 use model::{KnownNames, Plan, Scale};
 
-/// The line behind which settings of `--set` follow the plan, one in each line.
+/// Separator between a plan and settings of `--set`, one per line.
 pub const SETTINGS: &str = "\n---\n";
 
-/// A plan with settings, its cells, and the phases of some of them.
+/// Parses a plan, applies the settings, expands the cells, and creates the phases of the first 20.
 pub fn plan(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (text, settings) = text.split_once(SETTINGS).unwrap_or((&text, ""));

@@ -1,9 +1,10 @@
 //! Suites: programs that map workload parameters to the phases of a trial.
 //!
-//! Input is a [`WorkloadParameters`] (every parameter has a value), output are [`Phase`]s, plain
-//! data that the engine runs. A suite determines order, sizes, access patterns, and timed regions.
-//! It accesses neither the host nor files. To add a suite, write its module and add it to [`ALL`].
-//! Named workloads are [`presets()`]; to add one, add an entry to `workloads.toml`.
+//! Input is a [`WorkloadParameters`] with a value for each parameter. Output is a list of
+//! [`Phase`]s, plain data that the engine runs. A suite determines order, sizes, access patterns,
+//! and timed regions, but accesses neither the host nor files. To add a suite, write its module and
+//! add it to [`ALL`]. Named workloads are [`presets()`]. To add a named workload, add an entry to
+//! `workloads.toml`.
 #![forbid(unsafe_code)]
 
 mod bonnie;
@@ -43,7 +44,7 @@ pub const ALL: &[Suite] = &[
     tasks::SUITE,
 ];
 
-/// Suite of this name.
+/// Suite with this name.
 pub fn find(name: &str) -> Option<&'static Suite> {
     ALL.iter().find(|suite| suite.spec.name == name)
 }
@@ -53,13 +54,14 @@ pub fn specs() -> Vec<&'static SuiteSpec> {
     ALL.iter().map(|suite| suite.spec).collect()
 }
 
-/// Checks and expands parameters with the rules of their suite; see [`Suite::refine`].
+/// Checks and expands parameters by the rules of their suite, see [`Suite::refine`].
 ///
 /// # Errors
 /// [`ValueError`] if the suite rejects the combination.
 ///
 /// # Panics
-/// If the suite is unknown; parameters are created from the tables of [`specs`].
+/// If the suite is unknown. The suite of parameters that come from the tables of [`specs`] is
+/// known.
 pub fn refine(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
     match find(&point.suite) {
         Some(suite) => (suite.refine)(point),
@@ -67,8 +69,8 @@ pub fn refine(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
     }
 }
 
-/// One-line description of a phase for goldens: differences from a measured phase with cold caches
-/// and one worker that reads a file once.
+/// One-line description of a phase for golden files. It lists the differences from a phase with one
+/// worker that reads a file once.
 #[cfg(test)]
 fn described(phase: &Phase) -> String {
     use model::phase::{Layout, Mix, Stream, Timed, Work};
@@ -110,7 +112,7 @@ fn described(phase: &Phase) -> String {
     line + "\n"
 }
 
-/// Differences from one process that resolves names and replays without pacing.
+/// Differences of a replay from one process that resolves names and replays without pacing.
 #[cfg(test)]
 fn replay_described(replay: &model::phase::Replay) -> String {
     use model::phase::{Durability, Replay, WorkerKind};
@@ -145,7 +147,7 @@ fn replay_described(replay: &model::phase::Replay) -> String {
     line
 }
 
-/// Differences from one thread with one pass in creation order.
+/// Differences of a tree from one thread that makes one pass in creation order.
 #[cfg(test)]
 fn tree_described(tree: &model::phase::Tree) -> String {
     use model::phase::{Calls, Pin, Tree, TreeEnd, TreeOrder, WorkerKind};
@@ -169,7 +171,8 @@ fn tree_described(tree: &model::phase::Tree) -> String {
     line
 }
 
-/// Name, entries, and differences from empty numbered files in one directory.
+/// Name and number of entries of a set, and its differences from empty files with numbers as names
+/// in one directory.
 #[cfg(test)]
 fn set_described(set: &model::phase::Set) -> String {
     use model::phase::{DataPattern, Naming, Set, Sharing, Sizes, Spread};
@@ -198,7 +201,7 @@ fn set_described(set: &model::phase::Set) -> String {
     line
 }
 
-/// Fields of a table that differ.
+/// Fields of a table that differ from a default table.
 #[cfg(test)]
 fn inner(value: &serde_json::Value, default: Option<&serde_json::Value>) -> String {
     let (Some(own), Some(default)) =

@@ -1,7 +1,7 @@
 //! Presets: named workloads of `workloads.toml`.
 //!
-//! The file is embedded in the program and parsed once. Missing parameters have the default of the
-//! suite.
+//! The file is embedded in the program and parsed once. Parameters that a preset does not set have
+//! the default of the suite.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| match read(TEXT) {
     Err(error) => unreachable!("workloads.toml is embedded in the program: {error}"),
 });
 
-/// All presets, in file order.
+/// All presets, in the order of the file.
 ///
 /// # Panics
 /// If `workloads.toml` is invalid; a test parses it.
@@ -23,10 +23,10 @@ pub fn presets() -> &'static [Preset] {
     &PRESETS
 }
 
-/// Preset of this name.
+/// Preset with this name.
 ///
 /// # Panics
-/// See [`presets`].
+/// As [`presets`].
 pub fn preset(name: &str) -> Option<&'static Preset> {
     presets().iter().find(|preset| preset.name == name)
 }
@@ -70,7 +70,7 @@ fn point(suite: &str, parameters: &toml::Table) -> Result<WorkloadParameters, St
     Ok(point)
 }
 
-/// Text of a value, as on the command line.
+/// Text of a value as it is written on the command line.
 fn text(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Helpers shared by suites: workers and space of entries.
+//! Helpers for several suites: workers, and space of files.
 
 use model::{
     Bytes, WorkloadParameters,
@@ -21,7 +21,7 @@ pub(crate) const fn worker_type_parameter(
     parameter("worker_type", Kind::Word(&["thread", "process"]), default, doc)
 }
 
-/// Workers of the parameters `workers` and `worker_type`.
+/// Workers defined by the parameters `workers` and `worker_type`.
 pub(crate) fn workers(point: &WorkloadParameters) -> Workers {
     Workers { kind: kind(point), ..Workers::threads(count(point, "workers")) }
 }
@@ -34,24 +34,25 @@ pub(crate) fn kind(point: &WorkloadParameters) -> WorkerKind {
     }
 }
 
-/// Count parameter as a number of workers.
+/// Value of a count parameter as a 32-bit number.
 pub(crate) fn count(point: &WorkloadParameters, name: &str) -> u32 {
     u32::try_from(point.count(name)).unwrap_or(u32::MAX)
 }
 
-/// True if a list parameter contains the word.
+/// True if the value of a list parameter contains the word.
 pub(crate) fn has(point: &WorkloadParameters, list: &str, word: &str) -> bool {
     point.words(list).iter().any(|given| given == word)
 }
 
-/// Upper estimate of the space of an inode (256 to 512 bytes) and its directory entry (30 to 300).
+/// Upper estimate of the space of an inode (256 to 512 bytes) and its directory entry (30 to 300
+/// bytes).
 const INODE: u64 = 1 << 10;
 
 /// Assumed filesystem block size.
 const BLOCK: u64 = 4 << 10;
 
-/// Space of `files` files of these sizes. For random sizes this is the mean plus one block per
-/// file, half of which covers the unused part of the last block.
+/// Space of `files` files of these sizes. For random sizes, each file counts as the mean plus one
+/// block; half a block of it is for the unused part of the last block.
 pub(crate) fn space(files: u64, sizes: Sizes) -> Bytes {
     let data = match sizes {
         Sizes::Fixed(size) => size.0.next_multiple_of(BLOCK),

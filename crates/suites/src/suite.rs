@@ -1,4 +1,4 @@
-//! Suite as a value, and rows of its parameter table.
+//! Definition of a suite as a value, and of the rows of its parameter table.
 
 use model::{
     Bytes, Phase, SuiteSpec, WorkloadParameters,
@@ -10,9 +10,11 @@ use model::{
 pub struct Suite {
     /// Name, source, and parameters.
     pub spec: &'static SuiteSpec,
-    /// Checks parameters, and expands them if one selects an automatic sweep.
+    /// Checks parameters. If they select an automatic sweep, expands them into several
+    /// combinations.
     pub refine: fn(WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError>,
-    /// Phases of a trial with refined parameters; the seed is that of the written data.
+    /// Phases of a trial with refined parameters. The seed determines written data and random
+    /// choices.
     pub phases: fn(&WorkloadParameters, u64) -> Vec<Phase>,
     /// Maximum space of the files of a trial.
     pub footprint: fn(&WorkloadParameters) -> Bytes,

@@ -1,11 +1,11 @@
 //! Suite `bonnie`: the twelve phases of bonnie++ 2.00, reimplemented from its observed behavior. A
-//! large file is written and read by character and by block, rewritten, and read at random; then
-//! small files are created, read, and removed, by names in order and at random. Results are labeled
-//! "bonnie workload, fslab"; they are not results of bonnie++.
+//! large file is written and read by character and by block, rewritten, and read at random. Then
+//! small files are created, read, and removed, first with names in order, then with random names.
+//! Results are labeled "bonnie workload, fslab", because they are not results of bonnie++.
 //!
-//! The defaults reproduce bonnie++. Additions (several workers, cold caches, O_DIRECT in every
-//! block phase, random data) are off by default; `notes.md`, which is part of the reference page,
-//! lists all differences.
+//! The defaults reproduce bonnie++. Several workers, cold caches, O_DIRECT in every block phase,
+//! and random data are additions that are off by default. The reference page, which includes
+//! `notes.md`, lists all differences.
 
 mod script;
 #[cfg(test)]
@@ -50,7 +50,7 @@ const TESTS: &[&str] = &[
 const ALL_TESTS: &str = "putc,put-block,rewrite,getc,get-block,seeks,\
                          seq-create,seq-stat,seq-delete,ran-create,ran-stat,ran-delete";
 
-/// Sizes with and without scaling.
+/// Kinds of sizes: scaled, not scaled, and not scaled with 0 allowed.
 const SCALED: Kind = Kind::Size { min: Bytes(1), scales: true };
 const FIXED: Kind = Kind::Size { min: Bytes(1), scales: false };
 const MAYBE: Kind = Kind::Size { min: Bytes(0), scales: false };
@@ -110,7 +110,7 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
     unless(point.word("content") == "random", &["incompressible_fraction"]);
     unless(of_entries || has(&point, "tests", "seeks"), &["fsync_each"]);
     point.reset(&SPEC.defaults(), &unused);
-    // The reset above determines whether any file has data.
+    // Only after this reset, `small_file_size_max` shows if any file has data.
     let sized = of_entries && point.size("small_file_size_max").0 > 0;
     let mut unused = Vec::new();
     if !sized {
@@ -181,7 +181,8 @@ fn sizes(point: &WorkloadParameters) -> Sizes {
     }
 }
 
-/// Maximum space of a trial. The large file is removed before the small files are created.
+/// Maximum space of a trial. The large file does not count in addition to the small files, because
+/// it is removed before they are created.
 fn footprint(point: &WorkloadParameters) -> Bytes {
     let any = |tests: &[&str]| tests.iter().any(|test| has(point, "tests", test));
     let file = if any(&FILE_TESTS) { point.size("file_size") } else { Bytes(0) };

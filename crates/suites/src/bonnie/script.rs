@@ -12,7 +12,7 @@ use model::{
 use super::{ENTRY_TESTS, FILE_TESTS};
 use crate::shared::{count, has, workers};
 
-/// Fraction of seeks that write back the block they read, as in bonnie++.
+/// Fraction of seeks that change the block they read and write it back, as in bonnie++.
 const UPDATES: f64 = 0.1;
 
 pub(super) fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
@@ -33,7 +33,7 @@ impl Script<'_> {
         has(self.point, "tests", test)
     }
 
-    /// Creates a phase; it is measured if it is selected, otherwise it only prepares.
+    /// Phase that is measured if the plan selects it. Otherwise it only prepares later phases.
     fn phase(&self, name: &str, group: &str, work: Work, timed: Timed) -> Phase {
         let measured = self.has(name);
         let cold = measured && self.point.word("cache") == "cold";
@@ -98,7 +98,7 @@ impl Script<'_> {
             io_engine: IoEngineKind::Position,
             data: self.fill(),
             seed: self.seed,
-            // bonnie++ calls fsync before close, also after reading.
+            // bonnie++ also calls fsync before close after reading.
             end_sync: EndSync::Fsync,
             workers: self.workers(),
             ..Stream::new(self.files(), file, block)
@@ -119,7 +119,7 @@ impl Script<'_> {
             }
             "rewrite" => {
                 stream.direction = Direction::Update(1.0);
-                // The written block is the read block with one byte changed.
+                // A rewrite changes one byte of the block that it read.
                 stream.data = DataPattern::Marks;
                 OUTPUT
             }
@@ -152,8 +152,8 @@ impl Script<'_> {
         }
     }
 
-    /// Phases `seq-*` or `ran-*` of small files. Files are removed at the end, because both groups
-    /// use the same directory.
+    /// Phases `seq-*` or `ran-*` of small files. Files are always removed at the end, because both
+    /// groups use the same directory.
     fn of_entries(&self, half: &str, naming: Naming, order: TreeOrder) -> Vec<Phase> {
         if !ENTRY_TESTS.iter().any(|test| test.starts_with(half) && self.has(test)) {
             return Vec::new();
@@ -207,13 +207,13 @@ impl Script<'_> {
         if self.point.flag("fsync_each") {
             steps.push(TreeStep::Fsync);
         }
-        // The file is closed after both fsync calls.
+        // The file is closed only after the fsync of the file and of the directory.
         steps = self.synced(steps);
         steps.push(TreeStep::Close);
         steps
     }
 
-    /// Steps of the stat phases: stat, then a read if the file has data, as in bonnie++.
+    /// Steps of the stat phases: stat, followed by a read if files have data, as in bonnie++.
     fn stat_steps(&self) -> Vec<TreeStep> {
         match self.point.size("small_file_size_max").0 {
             0 => vec![TreeStep::Stat],

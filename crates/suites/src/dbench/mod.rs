@@ -1,11 +1,10 @@
-//! Suite `dbench`: concurrent clients that replay a file server loadfile: the loadfile of the
-//! package dbench, one of the user, or the built-in loadfile `office`, which is generated and never
-//! stored. Results are labeled "fslab, dbench load" or "fslab, office load"; they are not results
-//! of dbench.
+//! Suite `dbench`: concurrent clients that replay a file server loadfile. The loadfile is that of
+//! the package dbench, a file of the user, or the built-in loadfile `office`, which is generated
+//! and not stored. Results are labeled "fslab, dbench load" or "fslab, office load", because they
+//! are not results of dbench.
 //!
-//! There is one phase. The replay creates all files that it uses and starts on an empty filesystem
-//! with cold caches; `notes.md`, which is part of the reference page, lists the differences from
-//! dbench.
+//! A trial has one phase, on an empty filesystem with cold caches. The replay creates all files
+//! that it uses. The reference page, which includes `notes.md`, lists the differences from dbench.
 
 #[cfg(test)]
 mod tests;
@@ -24,17 +23,17 @@ use crate::{
 /// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
 
-/// Values of the parameter `loadfile` other than paths: the built-in loadfile, and that of the
-/// package dbench.
+/// Values of the parameter `loadfile` that are not paths: the built-in loadfile, and the loadfile
+/// of the package dbench.
 const OFFICE: &str = "office";
 const INSTALLED: &str = "dbench";
 
-/// Value of the parameter `ramp_time` other than durations: the behavior of dbench.
+/// Value of the parameter `ramp_time` that is not a duration: a fifth of `runtime`, as in dbench.
 const FIFTH: &str = "fifth";
 
 /// Space of one client. The loadfile of dbench leaves 24 MB, most of it written within the first
 /// seconds, and up to 2 MB of temporary files, about 30 MB in blocks. The rest is for journals and
-/// copy-on-write, which keep removed data for a while.
+/// for copy-on-write filesystems, which free removed data later.
 const CLIENT: Bytes = Bytes::mib(64);
 
 const AMOUNT: Kind = Kind::Amount { min: 1, max: 1 << 20 };
@@ -88,7 +87,7 @@ fn read_ramp_time(text: &str) -> Result<String, ValueError> {
     Ok(time.to_string())
 }
 
-/// Ramp time. A duration was parsed before, so it parses again.
+/// Ramp time. `refine` has already checked the text of a duration.
 fn ramp_time(point: &WorkloadParameters) -> Nanos {
     let fifth = Nanos(point.time("runtime").0 / 5);
     Nanos::parse(point.text("ramp_time")).unwrap_or(fifth)
@@ -160,7 +159,8 @@ fn replay(point: &WorkloadParameters, seed: u64) -> Replay {
     }
 }
 
-/// Maximum space of all clients. A loadfile of the user is assumed to be like that of dbench.
+/// Maximum space of all clients. A loadfile of the user is assumed to need as much space as that of
+/// dbench.
 fn footprint(point: &WorkloadParameters) -> Bytes {
     Bytes(point.count("clients").saturating_mul(CLIENT.0))
 }

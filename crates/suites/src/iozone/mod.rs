@@ -1,9 +1,9 @@
 //! Suite `iozone`: the 13 tests of IOzone 3.471 on one file, and its throughput mode. Access
-//! orders, passes, and timed regions are reimplemented from its observed behavior. Results are
-//! labeled "iozone workload, fslab"; they are not results of IOzone.
+//! orders, passes, and timed regions are reimplemented from the observed behavior of IOzone.
+//! Results are labeled "iozone workload, fslab", because they are not results of IOzone.
 //!
-//! Defaults differ where IOzone's results are misleading; `compat = "iozone"` restores its
-//! behavior. `notes.md`, which is part of the reference page, lists all differences.
+//! Defaults differ from IOzone if its results would be misleading. `compat = "iozone"` restores the
+//! behavior of IOzone. The reference page, which includes `notes.md`, lists all differences.
 
 mod single;
 mod sweep;
@@ -25,7 +25,7 @@ use crate::{Suite, parameter};
 /// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
 
-/// Tests by the name of their first pass, in execution order.
+/// Tests in execution order. A test with several passes has the name of the first one.
 const TESTS: &[&str] = &[
     "write",
     "read",
@@ -150,7 +150,7 @@ fn footprint(point: &WorkloadParameters) -> Bytes {
     Bytes(point.size("file_size").0.saturating_mul(point.count("workers").max(1)))
 }
 
-/// Properties shared by all phases.
+/// Properties that all phases share.
 struct Base<'a> {
     point: &'a WorkloadParameters,
     compat: bool,
@@ -202,14 +202,14 @@ impl<'a> Base<'a> {
         if self.point.word("cache") == "cold" { Cache::Cold } else { Cache::Unchanged }
     }
 
-    /// Creates a measured phase; `change` modifies the shared stream.
+    /// Creates a measured phase. `change` modifies a copy of the stream that all phases share.
     fn measure(&self, name: &str, cache: Cache, change: impl FnOnce(&mut Stream)) -> Phase {
         let mut stream = self.stream.clone();
         change(&mut stream);
         let stdio = stream.io_engine == IoEngineKind::Stdio;
         stream.open.direct = self.flag("direct") && !stdio;
         let writes = stream.direction != Direction::Read;
-        // With -c but without -e IOzone does not call fsync at all.
+        // With -c but without -e, IOzone does not call fsync.
         let syncs = match self.compat {
             true if self.flag("include_close") => self.flag("include_fsync"),
             true => writes || self.flag("include_fsync"),
@@ -236,7 +236,8 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Creates and syncs complete files for tests that require them.
+    /// Creates the phase that writes and syncs complete files for tests that read or overwrite
+    /// them.
     fn layout(&self) -> Phase {
         let mut phase = self.measure("layout", Cache::Unchanged, |stream| {
             stream.direction = Direction::Write;

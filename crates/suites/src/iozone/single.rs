@@ -9,7 +9,8 @@ use super::{Base, STRIDE};
 
 pub(super) fn phases(base: &Base<'_>) -> Vec<Phase> {
     let mut phases = Vec::new();
-    // Only these three create the file; any other first test requires a layout.
+    // Only these three tests create the file. If another test is the first one, it requires a
+    // layout.
     let creates = ["write", "fwrite", "pwrite"];
     let first = super::TESTS.iter().find(|test| base.has(test));
     if first.is_some_and(|test| !creates.contains(test)) {
@@ -57,7 +58,7 @@ pub(super) fn phases(base: &Base<'_>) -> Vec<Phase> {
     phases
 }
 
-/// Adds the two passes of a test; the cache is unchanged between them.
+/// Adds the two passes of a test. The cache is unchanged between them.
 fn pair(
     base: &Base<'_>,
     phases: &mut Vec<Phase>,
@@ -90,7 +91,7 @@ fn overwrite(base: &Base<'_>, stream: &mut Stream, access: AccessPattern) {
     stream.open.sync = base.flag("o_sync");
 }
 
-/// Adds a read pass and a write pass with the same order.
+/// Adds a read pass and a write pass over the same order of blocks.
 fn random(base: &Base<'_>, phases: &mut Vec<Phase>) {
     phases.push(base.measure("random-read", base.cache(), |stream| {
         stream.access_pattern = AccessPattern::IozonePermutation;
@@ -104,7 +105,7 @@ fn random(base: &Base<'_>, phases: &mut Vec<Phase>) {
 fn backward(base: &Base<'_>, phases: &mut Vec<Phase>) {
     let change = |stream: &mut Stream| stream.access_pattern = AccessPattern::Backward;
     phases.push(base.measure("backward-read", base.cache(), change));
-    // IOzone runs a second pass and reports the first.
+    // IOzone runs a second pass, but reports the first one.
     if base.compat && base.flag("second_pass") {
         let mut again = base.measure("backward-read-again", Cache::Unchanged, change);
         again.role = Role::Prepare;

@@ -1,8 +1,9 @@
-//! Automatic sweep: all powers of two, small blocks only with small files.
+//! Automatic sweep over all powers of two. By default, small blocks are used only with small files.
 
 use model::{Bytes, Value, WorkloadParameters, workload::ValueError};
 
-/// Files above this size skip blocks below [`CROSS_OVER_BLOCK`] in an `auto` sweep.
+/// In an `auto` sweep, files above this size are not combined with blocks below
+/// [`CROSS_OVER_BLOCK`].
 const CROSS_OVER_FILE: Bytes = Bytes::mib(16);
 const CROSS_OVER_BLOCK: Bytes = Bytes::kib(64);
 
@@ -21,7 +22,7 @@ pub(super) fn points(point: WorkloadParameters) -> Result<Vec<WorkloadParameters
         };
         for block in blocks.iter().filter(fits) {
             let mut point = point.clone();
-            // A combination of a sweep is identical to the same combination without a sweep.
+            // The parameters are identical to those of the same combination without a sweep.
             point.parameters.insert("sweep".into(), Value::Word("none".into()));
             point.parameters.insert("file_size".into(), Value::Size(file));
             point.parameters.insert("block_size".into(), Value::Size(*block));

@@ -1,4 +1,4 @@
-//! Throughput mode: several workers, each with its own file, start together.
+//! Throughput mode: several workers start together, each with a separate file.
 
 use model::{
     Phase,
@@ -9,7 +9,7 @@ use super::{Base, STRIDE};
 
 /// Test of throughput mode.
 struct Test {
-    /// Value of `tests` that selects it.
+    /// Value of the parameter `tests` that selects the test.
     selects: &'static str,
     name: &'static str,
     second: bool,
@@ -25,8 +25,9 @@ const fn test(selects: &'static str, name: &'static str, direction: Direction) -
     Test { selects, name, second: false, direction, access, stonewall, interface: None }
 }
 
-/// Tests in the order of IOzone. Workers that write data for later tests finish unmeasured, readers
-/// and rewriters stop; stdio tests have no stonewall.
+/// Tests in the order of IOzone. When the first worker finishes, the other workers complete their
+/// files without measurement if they write data for later tests; otherwise they stop. This does not
+/// apply to stdio tests, in which all workers finish.
 const ORDER: &[Test] = &[
     Test { stonewall: Stonewall::Finish, ..test("write", "initial-write", Direction::Write) },
     Test { second: true, ..test("write", "rewrite", Direction::Write) },

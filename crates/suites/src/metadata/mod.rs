@@ -1,10 +1,10 @@
 //! Suite `metadata`: create, open, stat, list, rename, link, unlink, and other operations on many
-//! entries, by workers that share nothing, a directory, or the files, to measure their cost and
-//! scaling; and a mix of operations on a population of files.
+//! entries, to measure their cost and their scaling. Workers share nothing, a directory, or the
+//! files. The suite also measures a mix of operations on a population of files.
 //!
-//! Each operation is a measured phase with its own entries, which are created before and removed
-//! after it, so that operations do not depend on each other: [`script`]. The table [`operations`]
-//! lists their requirements.
+//! Each operation is a measured phase with separate entries, which are created before the phase and
+//! removed after it. Operations therefore do not depend on each other. Module [`script`] creates
+//! the phases. The table in [`operations`] lists the requirements of each operation.
 
 mod operations;
 mod script;
@@ -60,7 +60,7 @@ const WORDS: &[&str] = &[
     "mix",
 ];
 
-/// Project default: a file server with mostly read-only operations.
+/// Weights of the mix, a project default: a file server with mostly read-only operations.
 const WEIGHTS: &str = "stat=60,open=15,read=10,chmod=5,create=4,unlink=4,rename=2";
 
 const AMOUNT: Kind = Kind::Amount { min: 1, max: 1 << 32 };
@@ -99,7 +99,7 @@ const SPEC: SuiteSpec = SuiteSpec {
     parameters: PARAMETERS,
 };
 
-/// Operations to measure, in order. `all` selects those without an obstacle.
+/// Operations to measure, in execution order. `all` selects those that the other parameters permit.
 fn chosen(point: &WorkloadParameters) -> Vec<&'static Operation> {
     let all = has(point, "operations", ALL);
     OPERATIONS
@@ -111,7 +111,7 @@ fn chosen(point: &WorkloadParameters) -> Vec<&'static Operation> {
         .collect()
 }
 
-/// Reason that the other parameters exclude an operation, and hint.
+/// Reason that the other parameters exclude an operation, with a hint.
 fn obstacle(
     point: &WorkloadParameters,
     operation: &Operation,
@@ -175,7 +175,7 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
     if point.word("cache") == "cold" {
         point.parameters.insert("passes".into(), Value::Count(1));
     }
-    // 0 is the canonical value for one directory.
+    // A single directory always has the value 0, so that equal workloads are identical.
     if point.count("entries_per_directory") >= point.count("files").max(point.count("fsync_files"))
     {
         point.parameters.insert("entries_per_directory".into(), Value::Count(0));

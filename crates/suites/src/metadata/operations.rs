@@ -1,29 +1,31 @@
-//! Table of the operations with their requirements.
+//! Table of the operations of the suite and their requirements.
 
 use model::phase::{Item, TreeStep};
 
 /// Operation of the suite.
 #[derive(Debug)]
 pub(super) struct Operation {
-    /// Name in a plan and of the phase.
+    /// Name in a plan, and name of the phase.
     pub(super) word: &'static str,
     /// Table group.
     pub(super) group: &'static str,
-    /// Entries of the operation.
+    /// Entries on which the operation is performed.
     pub(super) entries: Entries,
-    /// Type of the entries before the operation; `None` if they do not exist.
+    /// Type of the entries before the operation; `None` if the operation creates them.
     pub(super) item: Option<Item>,
     /// Untimed steps per entry before the operation.
     pub(super) before: &'static [TreeStep],
-    /// Measured steps per entry; empty for the mix. `Write` is skipped for empty files.
+    /// Measured steps per entry; empty for the mix. `Write` is omitted if files are empty.
     pub(super) steps: &'static [TreeStep],
-    /// Untimed steps that remove each entry afterwards; empty if nothing is left or can be removed.
+    /// Untimed steps that remove each entry afterwards. Empty if no entry is left, or if no step
+    /// can remove it.
     pub(super) after: &'static [TreeStep],
-    /// The operation does not modify the entries, so passes can be repeated.
+    /// True if the operation can be repeated on the same entries, so that several passes are
+    /// possible.
     pub(super) repeatable: bool,
-    /// Workers can share the entries.
+    /// True if workers can share the entries.
     pub(super) shared: bool,
-    /// io_uring(7) supports all steps.
+    /// True if io_uring(7) supports all steps.
     pub(super) ring: bool,
 }
 
@@ -36,13 +38,14 @@ pub(super) enum Entries {
     Bare,
     /// `files` files of `extent_size`.
     Extents,
-    /// `files` empty files that get `extent_size` bytes.
+    /// `files` empty files, to each of which `extent_size` bytes are allocated.
     Reserved,
     /// `fsync_files` files of `file_size`.
     Durable,
-    /// A directory of [`SMALL`] empty files, listed `files` times.
+    /// Directory of [`SMALL`] empty files, which is listed `files` times.
     Small,
-    /// A directory of `large_directory_entries` empty files, listed until as many names were read.
+    /// Directory of `large_directory_entries` empty files, which is listed until as many names were
+    /// read as from the small directory.
     Large,
     /// Population that starts with `files` files of `file_size`.
     Population,
@@ -77,7 +80,7 @@ const fn once(word: &'static str, group: &'static str, steps: &'static [TreeStep
     }
 }
 
-/// Operation that does not modify the files.
+/// Operation that can be repeated on the same files: it modifies at most their attributes.
 const fn read_only(
     word: &'static str,
     group: &'static str,
@@ -107,7 +110,7 @@ pub(super) const OPERATIONS: &[Operation] = {
         Operation { entries: Entries::Small, ..read_only("readdir-small", FOUND, &[List]) },
         Operation { entries: Entries::Large, ..read_only("readdir-large", FOUND, &[List]) },
         Operation { after: &[RenameBack, Unlink], ..once("rename", MOVED, &[Rename]) },
-        // No step reverses it.
+        // No step moves the entries back, so they cannot be removed.
         Operation { after: &[], ..once("rename-across", MOVED, &[RenameAcross]) },
         Operation { after: &[UnlinkLink, Unlink], ..once("link", MADE, &[Link]) },
         Operation { after: &[], ..once("unlink", MOVED, &[Unlink]) },

@@ -1,4 +1,5 @@
-//! Phases of a trial: for each operation the layout of its entries, the operation, and the removal.
+//! Phases of a trial: for each operation, the creation of its entries, the operation, and the
+//! removal of the entries.
 
 use model::{
     Bytes, Phase, WorkloadParameters,
@@ -25,7 +26,7 @@ pub(super) fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         let script = Script { point, seed, operation };
         phases.extend(script.made());
         phases.push(script.measured());
-        // The entries of the last operation affect no other operation.
+        // The entries of the last operation cannot affect another operation.
         if place + 1 < chosen.len() {
             phases.extend(script.removed());
         }
@@ -38,7 +39,8 @@ pub(super) fn changes(operation: &Operation) -> bool {
     operation.entries == Entries::Population || operation.steps.iter().any(|step| step.changes())
 }
 
-/// Maximum space at one time: the entries of one operation, and those that cannot be removed.
+/// Maximum space at one time: the entries of one operation, plus entries of earlier operations that
+/// cannot be removed.
 pub(super) fn footprint(point: &WorkloadParameters) -> Bytes {
     let (mut left, mut peak) = (0_u64, 0_u64);
     for operation in chosen(point) {
@@ -114,7 +116,8 @@ impl Script<'_> {
         (!after.is_empty()).then(|| self.phase(format!("{word}-removal"), self.once(after)))
     }
 
-    /// Performs steps once per entry; one worker if all workers share the entries.
+    /// Work that performs steps once per entry. If the workers share the entries, only one worker
+    /// performs them.
     fn once(&self, steps: &[TreeStep]) -> Work {
         let set = self.set();
         let workers = match set.sharing {
@@ -128,7 +131,7 @@ impl Script<'_> {
         let point = self.point;
         let mut set = self.set();
         let passes = if self.lists() {
-            // Listing is a step of an entry, so the directory is listed repeatedly for one entry.
+            // The step is one listing of the directory, so the set has one entry and many passes.
             let names = set.files;
             set.files = 1;
             self.listings(names)
@@ -156,8 +159,9 @@ impl Script<'_> {
         matches!(self.operation.entries, Entries::Small | Entries::Large)
     }
 
-    /// Number of listings of a directory with `names` entries: as many entries in total as for
-    /// small directories, or one if cold.
+    /// Number of listings of a directory with `names` entries. In total, as many names are read as
+    /// by `files` listings of a small directory; with a cold cache, the directory is listed only
+    /// once.
     fn listings(&self, names: u64) -> u64 {
         match self.point.word("cache") {
             "cold" => 1,
@@ -186,7 +190,7 @@ impl Script<'_> {
         Set {
             name: self.operation.word.into(),
             sharing: match point.word("sharing") {
-                // Workers that list a shared directory share its entries.
+                // Workers that list a shared directory list the same entries.
                 "directory" if listed => Sharing::File,
                 "directory" => Sharing::Directory,
                 "file" => Sharing::File,
@@ -221,7 +225,7 @@ impl Script<'_> {
         }
     }
 
-    /// File sizes and block size.
+    /// Sizes of the files, and bytes per I/O call.
     fn sizes(&self) -> (Sizes, Bytes) {
         let (size, extent) = (self.point.size("file_size"), self.point.size("extent_size"));
         match self.operation.entries {
@@ -234,7 +238,7 @@ impl Script<'_> {
         }
     }
 
-    /// Space of the entries of all workers, including those that the operation adds.
+    /// Space of the entries of all workers, including entries that the operation adds.
     fn taken(&self) -> u64 {
         let set = self.set();
         let owners = match set.sharing {
@@ -274,13 +278,13 @@ impl Script<'_> {
         self.operation.steps.contains(&TreeStep::Mkdir)
     }
 
-    /// Files that a mix creates; it may remove none of them.
+    /// Maximum number of files that a mix creates. The mix may remove none of them.
     fn added(&self) -> u64 {
         let weights = weights(self.point.text("weights"));
         let all: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
         let creates = weights.iter().find(|(op, _)| *op == MixOp::Create);
         let creates = creates.map_or(0, |(_, weight)| u64::from(*weight));
-        // Rounded up, because the operations are random.
+        // Rounded up, because the operations are drawn at random.
         (self.point.count("mix_operations") / all.max(1) + 1).saturating_mul(creates)
     }
 }

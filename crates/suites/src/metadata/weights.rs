@@ -2,8 +2,8 @@
 
 use model::{phase::MixOp, workload::ValueError};
 
-/// Parses weighted operations. Canonical: in the order of [`MixOp::ALL`], without weights of 0 and
-/// without a common divisor.
+/// Parses weighted operations and returns their canonical text: in the order of [`MixOp::ALL`],
+/// without weights of 0 and without a common divisor of the weights.
 pub(super) fn read(text: &str) -> Result<String, ValueError> {
     let mut given: Vec<(MixOp, u32)> = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Result<String, ValueError> {
     Ok(parts.collect::<Vec<_>>().join(","))
 }
 
-/// Operations and weights of canonical text.
+/// Operations and weights from canonical text.
 pub(super) fn weights(text: &str) -> Vec<(MixOp, u32)> {
     let part = |part: &str| {
         let (word, weight) = part.split_once('=')?;

@@ -1,5 +1,5 @@
-//! Suite `overview`: common file operations, one phase each, in one trial. The other suites measure
-//! these operations in detail.
+//! Suite `overview`: common file operations, each in one phase of the same trial. The other suites
+//! measure these operations in detail.
 
 #[cfg(test)]
 mod tests;
@@ -41,8 +41,8 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("message_size", Kind::Size { min: Bytes(1), scales: false }, "16KiB", "Size of each message."),
 ];
 
-/// Bytes per call of the sequential phases, large enough that filesystems allocate extents as for
-/// a large file.
+/// Bytes per call of the sequential phases. Calls of this size make filesystems allocate extents as
+/// for a large file.
 const BLOCK: Bytes = Bytes::mib(1);
 
 /// Bytes per call of the random phases: the page size, and the block size of most filesystems.
@@ -54,7 +54,7 @@ const LOG_RECORD: Bytes = Bytes::kib(8);
 /// Maximum bytes per call on small files and messages.
 const LARGEST_CALL: Bytes = Bytes::kib(64);
 
-/// Upper bound of the growth of the log, in bytes per second: 50,000 records with an fdatasync
+/// Upper bound of the growth of the log, in bytes per second: 50,000 records with one fdatasync
 /// each, as on a RAM-backed disk.
 const LOG_RATE: u64 = 50_000 * LOG_RECORD.0;
 
@@ -166,7 +166,8 @@ fn set(name: &str, files: u64, size: Bytes, seed: u64) -> Set {
     }
 }
 
-/// The file and the log remain until the end; the small files are removed before the mail phase.
+/// Maximum space of a trial. The file and the log remain until the end, but the small files are
+/// removed before the mail phase.
 fn footprint(point: &WorkloadParameters) -> Bytes {
     let sets = [("files", "small_file_size"), ("messages", "message_size")];
     let trees = sets.map(|(files, size)| space(point.count(files), Sizes::Fixed(point.size(size))));

@@ -1,9 +1,9 @@
-//! Suite `small-files`: write, stat, read, rewrite, and unlink on file sets, one set per process,
-//! as in a study of 2011. Each operation covers the whole set in directory order, with cold or warm
-//! caches.
+//! Suite `small-files`: write, stat, read, rewrite, and unlink on sets of files, one set per
+//! worker, as in a study of 2011. Each operation processes the whole set, in directory order by
+//! default, with cold or warm caches.
 //!
-//! Each operation is a measured phase. Without the operation `write` the set is created first; with
-//! `cache = "warm"` an untimed pass precedes each operation on existing files.
+//! Each operation is a measured phase. Without the operation `write`, the set is created first.
+//! With `cache = "warm"`, an untimed pass precedes each operation on existing files.
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,8 @@ use crate::{
 /// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
 
-/// Execution order: each operation leaves the set as the next one requires it.
+/// Operations in execution order. Each operation leaves the set in the state that the next one
+/// requires.
 const OPERATIONS: &[&str] = &["write", "stat", "read", "rewrite", "unlink"];
 
 const SIZE: Kind = Kind::Size { min: Bytes(1), scales: false };
@@ -77,7 +78,7 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
         Sizes::Fixed(size) | Sizes::Uniform { max: size, .. } => Some(size),
         Sizes::LogNormal { .. } => None,
     };
-    // A block larger than every file is reduced to the largest file.
+    // A block that is larger than every file is reduced to the size of the largest file.
     if let Some(largest) = largest.filter(|largest| *largest < point.size("block_size")) {
         point.parameters.insert("block_size".into(), Value::Size(largest));
     }
@@ -134,14 +135,15 @@ fn prepared(name: String, work: Work) -> Phase {
 fn measured(point: &WorkloadParameters, set: &Set, operation: &str, cache: Cache) -> Phase {
     let mut steps = steps(operation);
     if operation == "rewrite" && point.word("order") == "random" {
-        // In random order no worker is the first in a directory.
+        // In random order, no worker is always the first one in a directory, so directories are not
+        // created by the workers.
         steps.retain(|step| *step != TreeStep::MakeParent);
     }
     let changes = steps.iter().any(|step| step.changes());
     let end = TreeEnd { remove_directories: false, sync: changes && point.flag("sync_after") };
     let mut tree = tree(point, set, steps, end);
     if operation == "write" {
-        // The directories are empty, so files are written in creation order.
+        // The directories are empty, so there is no directory order.
         tree.order = TreeOrder::Creation;
     }
     Phase {
@@ -173,7 +175,8 @@ fn steps(operation: &str) -> Vec<TreeStep> {
     }
 }
 
-/// Steps that cache all that an operation reads: rewrite writes new data, and unlink reads none.
+/// Steps that cache all data that an operation reads. Only reads need the contents of files: a
+/// rewrite writes new data.
 fn needed(operation: &str) -> Vec<TreeStep> {
     match operation {
         "read" => steps("read"),
@@ -203,5 +206,5 @@ fn footprint(point: &WorkloadParameters) -> Bytes {
     Bytes(each.0.saturating_mul(point.count("workers")))
 }
 
-/// Table group.
+/// Table that contains the phases.
 const GROUP: &str = "small files";

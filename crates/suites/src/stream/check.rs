@@ -1,11 +1,11 @@
-//! Validation of parameters: contradictions are rejected before the engine rejects them in the
-//! middle of a run, and parameters without effect are reset to their defaults.
+//! Checks of parameters. Contradictions are rejected before the run, because the engine would
+//! reject them during the run. Parameters without effect are reset to their defaults.
 
 use model::{Bytes, Nanos, Value, WorkloadParameters, workload::ValueError};
 
 use super::{SUITE, name, stream, text, touches};
 
-/// Contradiction and hint.
+/// Description of a contradiction, and hint.
 type Problem = (String, &'static str);
 
 pub(super) fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
@@ -39,7 +39,8 @@ fn writes(point: &WorkloadParameters) -> bool {
     point.word("access_pattern") == "trace" || point.word("direction") != "read"
 }
 
-/// Gives equal workloads equal parameters.
+/// Replaces different parameters for the same work by the same ones, so that equal workloads are
+/// identical.
 fn normalize(point: &mut WorkloadParameters) {
     if point.word("direction") == "mixed" {
         match point.fraction("read_fraction") {
@@ -96,7 +97,7 @@ fn unused(point: &WorkloadParameters) -> Vec<&'static str> {
     unless(!point.flag("o_sync"), &["o_dsync"]);
     unless(reads(point) || name(point) == "copy", &["verify"]);
     unless(reads(point), &["read_first_block"]);
-    // A copy always creates its files.
+    // A copy always creates its target files.
     unless(name(point) != "copy" && touches(point), &["overwrite"]);
     let data = [
         "direct",

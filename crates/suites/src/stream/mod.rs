@@ -1,8 +1,8 @@
-//! Suite `stream`: one I/O loop on files, with all options of the engine as parameters.
+//! Suite `stream`: one I/O loop on files, with all options of the I/O engine as parameters.
 //!
 //! A trial creates the files (unless `overwrite` is false), establishes the cache state, and
-//! measures one phase. Combinations that the engine would reject are rejected here, and parameters
-//! without effect are reset to their defaults.
+//! measures one phase. Combinations of parameters that the engine does not support are rejected
+//! here, and parameters without effect are reset to their defaults.
 
 mod check;
 mod table;
@@ -25,13 +25,14 @@ use crate::Suite;
 pub(crate) const SUITE: Suite =
     Suite { spec: &table::SPEC, refine: check::refine, phases, footprint };
 
-/// File name, or prefix of the names of several files.
+/// Name of a single file, or prefix of the names of several files.
 const FILE: &str = "file";
 
-/// Suffix of the source of a copy; the engine uses the same.
+/// Suffix of the source file of a copy, which the engine also uses.
 const SOURCE: &str = ".source";
 
-/// Approximate block size of layouts: large enough that filesystems allocate as for a large file.
+/// Approximate bytes per call when files are created. Calls of this size make filesystems allocate
+/// extents as for a large file.
 const LAYOUT: Bytes = Bytes::mib(1);
 
 fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
@@ -94,14 +95,15 @@ fn has_layout(point: &WorkloadParameters) -> bool {
     point.flag("overwrite") && touches(point)
 }
 
-/// Phases that create the files of the measured phase, or the sources of a copy.
+/// Phases that create the files of the measured phase, or the source files of a copy.
 fn layouts(measured: &Stream, copies: bool) -> Vec<Phase> {
     let count = measured.workers.count;
     match (&measured.files, copies) {
         (FileSharing::PerWorker(_), false) => {
             vec![layout(measured, "layout".into(), measured.files.clone(), count)]
         }
-        // The engine cannot name several files that end in `.source`: one phase per file.
+        // A stream of several workers has names such as `file.0`, which cannot end in `.source`.
+        // Each source file therefore needs a separate phase.
         (FileSharing::PerWorker(_), true) => (0..count)
             .map(|worker| {
                 let name = match count {
@@ -139,14 +141,15 @@ fn layout(measured: &Stream, name: String, files: FileSharing, workers: u32) -> 
     }
 }
 
-/// File size rounded down to whole blocks.
+/// File size, rounded down to whole blocks.
 fn whole(stream: &Stream) -> Bytes {
     Bytes(stream.size.0 - stream.size.0 % stream.block_size.0)
 }
 
-/// Largest multiple of the block size up to [`LAYOUT`] that divides the file size. Verification
-/// reads blocks as they were written: of 4 KiB if the block size is a multiple of 4 KiB, otherwise
-/// of the block size.
+/// Bytes per call when files are created: the largest multiple of the block size up to [`LAYOUT`]
+/// that divides the file size. For verification, blocks must be written in the same units as they
+/// are read. These are 4 KiB if the block size is a multiple of 4 KiB, and otherwise the block
+/// size.
 fn layout_block_size(measured: &Stream) -> Bytes {
     let block = measured.block_size.0;
     if measured.verify && !block.is_multiple_of(4096) {
@@ -158,7 +161,7 @@ fn layout_block_size(measured: &Stream) -> Bytes {
     Bytes(together.unwrap_or(1) * block)
 }
 
-/// Phase that reads the files of a layout once, to fill the page cache.
+/// Phase that reads the files of a layout once to fill the page cache.
 fn warmed(mut layout: Phase) -> Phase {
     if let Work::Stream(stream) = &mut layout.work {
         stream.direction = Direction::Read;
@@ -223,7 +226,7 @@ fn files(point: &WorkloadParameters) -> FileSharing {
 
 fn direction(point: &WorkloadParameters) -> Direction {
     if point.word("access_pattern") == "trace" {
-        // The trace has a direction per operation; files are opened for both.
+        // Each operation of the trace has a direction, so files are opened for reading and writing.
         return Direction::Mixed(0.5);
     }
     match point.word("direction") {
@@ -293,8 +296,8 @@ fn interface(point: &WorkloadParameters) -> IoEngineKind {
 
 fn open(point: &WorkloadParameters) -> Open {
     let copies = name(point) == "copy";
-    // Workers that share a file would unlink it for each other. The filesystem or directory of a
-    // trial is new, so a file without a layout does not exist.
+    // Workers that share a file would unlink the file of other workers, so it is only created if
+    // missing. It does not exist before, because each trial has a new filesystem or directory.
     let alone = point.word("sharing") == "per-worker" || point.count("workers") == 1;
     Open {
         creation: match (has_layout(point) && !copies, alone) {

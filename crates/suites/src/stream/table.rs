@@ -1,4 +1,4 @@
-//! Parameters of the suite.
+//! Table of the parameters of the suite.
 
 use model::{
     Bytes, SuiteSpec,

@@ -1,7 +1,7 @@
 //! Parsers of text parameters: weighted block sizes, rates, and sync intervals.
 //!
-//! `read_*` functions return the canonical text, which the parameters store. The other functions
-//! parse canonical text.
+//! Functions `read_*` check a text and return its canonical form, which is the value of the
+//! parameter. The other functions parse canonical text.
 
 use model::{
     Bytes,
@@ -9,7 +9,8 @@ use model::{
     workload::ValueError,
 };
 
-/// Parses weighted sizes. Canonical: all weights are written and have no common divisor.
+/// Parses weighted sizes. In canonical text, all sizes have a weight, and the weights have no
+/// common divisor.
 pub(super) fn read_block_sizes(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() {
         return Ok(String::new());
@@ -41,7 +42,7 @@ fn divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// Sizes and weights of canonical text.
+/// Sizes and weights from canonical text.
 pub(super) fn sizes(text: &str) -> impl Iterator<Item = (Bytes, u32)> {
     text.split(',').filter_map(|part| {
         let (size, weight) = part.split_once(':')?;
@@ -49,7 +50,7 @@ pub(super) fn sizes(text: &str) -> impl Iterator<Item = (Bytes, u32)> {
     })
 }
 
-/// Weighted block sizes of canonical text, in multiples of `block`.
+/// Weighted block sizes from canonical text, in multiples of `block`.
 pub(super) fn block_sizes(text: &str, block: Bytes) -> Vec<Length> {
     let length = |(size, weight): (Bytes, u32)| Length {
         blocks: u32::try_from(size.0 / block.0).unwrap_or(u32::MAX),
@@ -75,7 +76,7 @@ pub(super) fn read_rate(text: &str) -> Result<String, ValueError> {
     })
 }
 
-/// Rate of canonical text.
+/// Rate from canonical text; `None` if unlimited.
 pub(super) fn rate(text: &str) -> Option<Rate> {
     interval(text.trim_end_matches("/s")).map(|amount| match amount {
         SyncInterval::Ops(ops) => Rate::Ops(ops),
@@ -83,7 +84,7 @@ pub(super) fn rate(text: &str) -> Option<Rate> {
     })
 }
 
-/// Parses operations such as `8` or a size such as `1MiB`; `0` is off.
+/// Parses a number of operations such as `8`, or a size such as `1MiB`; `0` is off.
 pub(super) fn read_interval(text: &str) -> Result<String, ValueError> {
     let trimmed = text.trim();
     if let Ok(ops) = trimmed.parse::<u64>() {
@@ -96,7 +97,7 @@ pub(super) fn read_interval(text: &str) -> Result<String, ValueError> {
     Ok(if size.0 == 0 { "0".into() } else { size.to_string() })
 }
 
-/// Sync interval of canonical text; `None` if off.
+/// Sync interval from canonical text; `None` if off.
 pub(super) fn interval(text: &str) -> Option<SyncInterval> {
     match text.parse::<u64>() {
         Ok(0) => None,

@@ -1,10 +1,10 @@
-//! Suite `tasks`: the 21 everyday tasks of a study of 2004 and 2006 in numerical order: create,
-//! find, and remove many files; copy, unpack, pack, and remove a source tree; write, copy, and read
-//! a large file; split a file.
+//! Suite `tasks`: the 21 everyday tasks of a study of 2004 and 2006, in the order of their numbers:
+//! create, find, and remove many files; copy, unpack, pack, and remove a source tree; write, copy,
+//! and read a large file; split a file.
 //!
-//! Each task is a measured phase. Requirements that no earlier task has created are prepared, and
-//! files that are no longer required are removed, both untimed: [`script`]. `notes.md`, which is
-//! part of the reference page, lists the details that the study does not specify.
+//! Each task is a measured phase. Untimed phases prepare files that no earlier task has created,
+//! and remove files that are no longer required. Module [`script`] creates the phases. The
+//! reference page, which includes `notes.md`, lists the details that the study does not specify.
 
 mod script;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use script::Script;
 /// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
 
-/// Values of the parameter `tasks`: all, or numbers.
+/// Values of the parameter `tasks`: all tasks, or numbers of tasks.
 const TASKS: &[&str] = &[
     ALL, "001", "002", "003", "004", "005", "006", "007", "008", "009", "010", "011", "012", "013",
     "014", "015", "016", "017", "018", "019", "020", "021",
@@ -123,8 +123,8 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     script(point, seed).phases
 }
 
-/// Maximum space at one time. An archive of the user is assumed to be as large as the generated
-/// one.
+/// Maximum space at one time. An archive of the user and its tree count as 0, because their sizes
+/// are unknown.
 fn footprint(point: &WorkloadParameters) -> Bytes {
     script(point, 0).peak
 }

@@ -1,8 +1,8 @@
 //! Phases of a trial by task, and the space used.
 //!
-//! The script tracks the files on the filesystem: a task that requires a missing file gets a
-//! preparing phase, so that any subset of the tasks can be measured. Names of phases start with the
-//! number of their task.
+//! The script tracks the files that exist. A task that requires a missing file gets an untimed
+//! phase that creates it, so that any subset of the tasks can be measured. Names of phases start
+//! with the number of their task.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +15,27 @@ use model::{
 
 use super::GENERATED;
 
-/// Tasks that read the large file: 1 GB in the study, on a machine with 768 MB of memory.
+/// Tasks that read the large file. In the study, it was 1 GB on a machine with 768 MB of memory.
 const LARGER_THAN_MEMORY: [u8; 2] = [14, 21];
 
 /// Space of an empty file: inode and directory entry.
 const NAME: u64 = 1 << 10;
-/// Space of an empty directory: an additional block.
+/// Space of an empty directory: inode, directory entry, and one block.
 const DIRECTORY: u64 = 5 << 10;
-/// Archive bytes per file of a generated tree, including directories: 17,500 for a complete tree,
-/// fewer for a small one without the largest files.
+/// Bytes in an archive per file of a generated tree, including directories: 17,500 for a complete
+/// tree. A small tree has fewer, because it does not contain the largest files.
 const IN_ARCHIVE: u64 = 18_000;
-/// Space per file of such a tree with blocks of 4 KiB: 19,300 for a complete tree.
+/// Space per file of a generated tree in blocks of 4 KiB: 19,300 for a complete tree.
 const IN_TREE: u64 = 20_000;
-/// Minimum compression ratio of gzip for such an archive.
+/// Minimum compression ratio of gzip for the archive of a generated tree.
 const GZIP: u64 = 5;
 
-/// File or directory that tasks create and require.
+/// File or directory that some tasks create and others require.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     Files,
     Directories,
-    /// The archive on the filesystem under test.
+    /// Archive on the filesystem under test.
     Archive,
     Tree,
     Large,
@@ -43,13 +43,13 @@ enum Item {
     Whole,
 }
 
-/// Phases, and the space used.
+/// Phases of a trial, and the space that they need.
 pub(super) struct Script<'a> {
     point: &'a WorkloadParameters,
     seed: u64,
     /// Phases so far.
     pub(super) phases: Vec<Phase>,
-    /// Existing items with their space.
+    /// Existing items with the space that they need.
     existing: BTreeMap<Item, u64>,
     /// Maximum space at one time.
     pub(super) peak: Bytes,
@@ -69,7 +69,7 @@ impl<'a> Script<'a> {
         Self { point, seed, phases: Vec::new(), existing: BTreeMap::new(), peak: Bytes(0) }
     }
 
-    /// Adds a task with its preparation and cleanup; tasks are added in ascending order.
+    /// Adds a task with its preparation and cleanup. Tasks must be added in ascending order.
     pub(super) fn task(&mut self, number: u8) {
         match number {
             1..=6 => self.names(number),
@@ -273,7 +273,7 @@ impl<'a> Script<'a> {
         self.add(item);
     }
 
-    /// Adds an untimed phase that removes files of the task.
+    /// Adds an untimed phase that removes a file or directory of the task.
     fn tidy(&mut self, number: u8, directory: TaskPath) {
         self.prepare(number, "tidy", TaskOperation::RemoveTree { directory });
     }
@@ -315,7 +315,8 @@ impl<'a> Script<'a> {
         self.update_peak(0);
     }
 
-    /// Updates the peak with `bytes` of temporary files.
+    /// Updates the maximum space, with `bytes` of temporary files in addition to the existing
+    /// items.
     fn update_peak(&mut self, bytes: u64) {
         let sum = self.existing.values().fold(bytes, |sum, size| sum.saturating_add(*size));
         self.peak = self.peak.max(Bytes(sum));
@@ -333,8 +334,8 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Files of the generated tree; 0 for an archive of the user, whose size is unknown here. If
-    /// the filesystem is too small for it, the task fails.
+    /// Number of files of the generated tree. 0 for an archive of the user, whose size is unknown
+    /// here; if the filesystem is too small for it, the task fails.
     fn files(&self) -> u64 {
         match self.point.text("archive") == GENERATED {
             true => self.point.count("source_files"),
@@ -342,7 +343,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Size of the archive of task 010.
+    /// Size of the generated archive, which is also that of the archive of task 010.
     fn packed(&self) -> u64 {
         if self.files() == 0 {
             return 0;
