@@ -35,8 +35,8 @@ pub(crate) struct Arguments {
     /// Print more on stderr; repeat for debug output.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Directory for the list of changes to the system (mounts, loop devices, settings), from which
-    /// `fslab clean` undoes them [default: $FSLAB_STATE, or /var/lib/fslab as root, or
+    /// Directory in which fslab records its changes to the system (mounts, loop devices, settings),
+    /// so that `fslab clean` can undo them [default: $FSLAB_STATE, or /var/lib/fslab as root, or
     /// ~/.local/state/fslab].
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state_directory: Option<PathBuf>,
@@ -125,8 +125,9 @@ pub(crate) struct Demo {
     /// whose name ends in -guest.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Measure all filesystems in a temporary virtual machine of this kind: auto, kvm, icount, uml,
-    /// or tcg.
+    /// Measure all filesystems in a temporary virtual machine: auto (the best kind that runs here),
+    /// kvm, tcg (QEMU emulation), icount (QEMU emulation that counts instructions), or uml
+    /// (user-mode Linux).
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
     /// Kernel to boot in the guest: an installed version such as 6.1, a kernel package, or an image
@@ -160,11 +161,11 @@ pub(crate) struct Run {
     /// (`lsblk -o NAME,MODEL,SERIAL`).
     #[arg(long, value_name = "ID")]
     pub(crate) overwrite_device: Vec<String>,
-    /// Reboot the machine after each trial, and continue the run by a systemd unit. Only for plans
-    /// with isolation = "reboot"; a trial is one repetition of a cell.
+    /// Reboot the machine after each repetition of each cell, and continue the run by a systemd
+    /// unit. Without this option, a run with isolation = "reboot" stops for a manual reboot.
     #[arg(long, conflicts_with = "no_reboot")]
     pub(crate) reboot: bool,
-    /// Do not reboot, even if the plan sets isolation = "reboot". The results get the warning
+    /// Do not reboot, although the plan has isolation = "reboot". The results get the warning
     /// `not-rebooted`.
     #[arg(long)]
     pub(crate) no_reboot: bool,
@@ -251,14 +252,16 @@ pub(crate) struct Changes {
     /// the section `[scales.NAME]` of the plan.
     #[arg(long, value_name = "N|N/D|NAME", default_value = "1", allow_hyphen_values = true)]
     pub(crate) scale: String,
-    /// Smallest difference between filesystems that the run must detect [default: set by the
-    /// plan].
+    /// Smallest difference between filesystems that is of interest. A smaller difference requires
+    /// more repetitions [default: set by the plan].
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileName>,
     /// Set a plan key or a workload parameter, such as block_size=64KiB.
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
-    /// Measure in a temporary virtual machine: auto, kvm, icount, uml, or tcg. No root is required.
+    /// Measure in a temporary virtual machine, without root: auto (the best kind that runs here),
+    /// kvm, tcg (QEMU emulation), icount (QEMU emulation that counts instructions), or uml
+    /// (user-mode Linux).
     #[arg(long, value_name = "KIND", value_parser = guest)]
     pub(crate) guest: Option<GuestKind>,
     /// Kernel to boot in the guest: an installed version such as 6.1, a kernel package, or an image

@@ -147,9 +147,13 @@ impl<'a> BenchReport<'a> {
         let operations = if of_tree(phase) { "files" } else { "operations" };
         // Of a mixed workload, only the writes are synced.
         let mixed = self.summary(cell, phase, Metric::ReadThroughput).is_some();
-        let durable = if mixed { "· written, until synced" } else { "· until synced" };
+        let synced = self.summary(cell, phase, Metric::DurableThroughput).is_some();
+        let durable = if mixed { "· written, durable" } else { "durable throughput" };
         let mut rows = [
-            (Metric::Throughput, "throughput"),
+            (
+                Metric::Throughput,
+                if synced && !mixed { "accepted throughput" } else { "throughput" },
+            ),
             (Metric::ReadThroughput, "· read"),
             (Metric::WriteThroughput, "· written"),
             (Metric::DurableThroughput, durable),
@@ -251,7 +255,7 @@ impl<'a> BenchReport<'a> {
         });
         self.row("CPU time", text);
         let text = attributed.map(|time| format!("{time} per {each}"));
-        self.row("CPU time, with kernel threads", text);
+        self.row("CPU time incl. kernel threads", text);
         self.row("context switches", switches.map(|count| format!("{count} per {each}")));
         let text = generator.map(|share| format!("{share} of the worker time"));
         self.row("load generator", text);

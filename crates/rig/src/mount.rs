@@ -114,7 +114,7 @@ impl Options {
     }
 }
 
-/// Options in a comma-separated list, without quotes.
+/// Splits a comma-separated list of options, and removes double quotes.
 pub(crate) fn split(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in text.chars() {

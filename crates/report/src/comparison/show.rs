@@ -267,11 +267,11 @@ impl Step<'_> {
         // The estimate is not the ratio of the two medians (analysis: Hodges and Lehmann 1963).
         let caption = vec![
             format!(
-                "{first} and {second}: medians{n}; {}{empty}.",
+                "{first} and {second}: medians{n}; {}{empty}",
                 directions(tests.iter().map(|(_, test, _)| test.metric))
             ),
             format!(
-                "Change: Hodges–Lehmann estimate from {first} to {second} [{} % confidence interval].",
+                "change: Hodges–Lehmann estimate from {first} to {second} [{} % confidence interval]",
                 crate::units::fixed(step.family.level.max(0.95) * 100.0, 2)
                     .trim_end_matches('0')
                     .trim_end_matches('.'),
