@@ -252,13 +252,13 @@ fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBu
     }
 }
 
-/// Size in decimal units, rounded down to one decimal place, followed by the exact size. Below 1 MB
-/// only the exact size.
+/// Size in decimal units, rounded down to one decimal place, followed by that in binary units.
+/// Below 1 MB only the latter.
 pub(super) fn decimal(size: Bytes) -> String {
     let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
     let Some((unit, one)) = units.into_iter().find(|(_, one)| size.0 >= *one) else {
         return size.to_string();
     };
     let tenths = size.0 / (one / 10);
-    format!("{}.{} {unit}, {size}", tenths / 10, tenths % 10)
+    format!("{}.{} {unit}, {}", tenths / 10, tenths % 10, size.rough())
 }

@@ -248,8 +248,8 @@ to allow this, identify \
     },
     /// The filesystem below the images has too little free space.
     #[error(
-        "{} has {free} free, but the images need {needed}; free some space, use smaller images, \
-         or use another directory", .directory.display()
+        "{} has {} free, but the images need {}; free some space, use smaller images, or use \
+         another directory", .directory.display(), .free.rough(), .needed.rough()
     )]
     Space {
         /// Directory for the images.
@@ -261,8 +261,8 @@ to allow this, identify \
     },
     /// The images would be kept in memory, which is too small.
     #[error(
-        "{} is in memory: the images need {needed}, but {available} is available; \
-         use a directory on a disk", .directory.display()
+        "{} is in memory: the images need {}, but {} is available; use a directory on a disk",
+        .directory.display(), .needed.rough(), .available.rough()
     )]
     Memory {
         /// Directory for the images.
@@ -274,9 +274,10 @@ to allow this, identify \
     },
     /// The images would be kept in memory, of which the run may use less than they need.
     #[error(
-        "{} is in memory: the images need {needed}, which counts towards the limit of {limit} \
+        "{} is in memory: the images need {}, which counts towards the limit of {} \
          (`storage.memory_limit`), and the kernel would kill the run; use a directory on a disk \
-         (`storage.image_directory`), or remove the limit", .directory.display()
+         (`storage.image_directory`), or remove the limit",
+        .directory.display(), .needed.rough(), .limit.rough()
     )]
     MemoryLimit {
         /// Directory for the images.
