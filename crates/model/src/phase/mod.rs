@@ -56,12 +56,17 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Primary metric. Durable throughput if all workers write a given amount, no block twice
+    /// Primary metric. Commits per second if all workers write and sync each write
+    /// ([`Stream::commits`]). Deliveries per second for trees whose files are written, synced, and
+    /// renamed ([`Tree::delivers`]). Durable throughput if all workers write a given amount, no block twice
     /// ([`Stream::writes_once`]), with a final sync, unless the suite subtracts a clock tick as
     /// IOzone does. Operations per second for trees, mixes, and tickets. Elapsed time for tasks,
     /// layouts, and removals. Throughput of the timed region otherwise.
     pub fn primary(&self) -> Metric {
         match &self.work {
+            Work::Stream(stream) if stream.commits() && self.timed == Timed::default() => {
+                Metric::CommitRate
+            }
             Work::Stream(stream)
                 if stream.direction == Direction::Write
                     && stream.end_sync != EndSync::None
@@ -77,6 +82,7 @@ impl Phase {
                 Metric::OpsRate
             }
             Work::Stream(_) | Work::Replay(_) => Metric::Throughput,
+            Work::Tree(tree) if tree.delivers() => Metric::DeliveryRate,
             Work::Tree(_) | Work::Mix(_) => Metric::OpsRate,
             Work::Task(_) | Work::Layout(_) | Work::Remove { .. } => Metric::Elapsed,
         }
