@@ -98,7 +98,11 @@ mod tests {
         });
         let names = ["ext4", "xfs", "btrfs", "f2fs"];
         let shown = running(&tests, &names, 20, &options);
-        expect![""].assert_eq(&shown);
+        expect![[r#"
+             GiB/s ext4  btrfs
+             write 1.02 0.466~
+             read  1.02 0.466~"#]]
+        .assert_eq(&shown);
         assert_eq!(running(&tests, &names, 2, &options).lines().count(), 2);
         assert_eq!(running(&tests, &names, 0, &options), "");
         assert_eq!(running(&[], &names, 20, &options), "");
