@@ -5,7 +5,7 @@
 //! never a comparison with another cell: stopping because two cells already differ would bias their
 //! difference (`docs/method/statistics.md`).
 
-use model::{Profile, Warning};
+use model::{Profile, Warning, units::plural};
 
 use crate::{count, summary::Summary};
 
@@ -50,7 +50,7 @@ pub fn decide(values_per_primary: &[Vec<f64>], profile: Profile, fixed: Option<u
         if n < repetitions {
             return Decision::More { next_analysis: repetitions };
         }
-        let rule = format!("fixed: {n} repetitions");
+        let rule = format!("fixed: {}", plural(n, "repetition"));
         return Decision::Enough { rule, warnings: open_phases(values_per_primary, profile) };
     }
     let analyses = profile.interim_analyses();
@@ -64,7 +64,8 @@ pub fn decide(values_per_primary: &[Vec<f64>], profile: Profile, fixed: Option<u
     if warnings.is_empty() && (next.is_none() || confirmed(values_per_primary, profile)) {
         let widest = widest(values_per_primary).unwrap_or(0.0);
         let rule = format!(
-            "converged: after {n} repetitions all phases are within ±{} (target ±{})",
+            "converged: after {} all phases are within ±{} (target ±{})",
+            plural(n, "repetition"),
             percent(widest),
             percent(target.0)
         );
@@ -104,7 +105,7 @@ pub fn at_time_limit(values_per_primary: &[Vec<f64>], profile: Profile) -> Decis
         (_, 0) => format!("all phases are within ±{target:.1} %"),
         (phases, open) => format!("{open} of {phases} phases exceed ±{target:.1} %"),
     };
-    let rule = format!("time limit: after {n} repetitions; {state}");
+    let rule = format!("time limit: after {}; {state}", plural(n, "repetition"));
     let with_reason = |own: Vec<Warning>| own.into_iter().chain([Warning::TimeLimitReached]);
     Decision::Enough { rule, warnings: open.into_iter().flat_map(with_reason).collect() }
 }

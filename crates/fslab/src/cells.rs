@@ -7,7 +7,7 @@ use model::{
     record::{CellRecord, CellState, PhaseInfo},
     storage::StorageKind,
 };
-use rig::{Availability, Catalog, Host, Support, catalog::Kind, layers};
+use rig::{Availability, Catalog, CatalogError, Host, Support, catalog::Kind, layers};
 
 use crate::{exit::Failure, plans::ResolvedPlan};
 
@@ -44,17 +44,39 @@ pub(crate) fn of(
     host: &dyn Host,
     seed: u64,
 ) -> Vec<CellRecord> {
+    let supports = match chosen.cells.iter().all(|labelled| labelled.cell.settings.is_empty()) {
+        true => Vec::new(),
+        false => rig::setting_support(host),
+    };
+    available(chosen, catalog, seed, |level| catalog.level(level, host), &supports)
+}
+
+/// Cells of a plan that is measured in guests, as far as this host knows them: the kernel of the
+/// guest determines the filesystems and settings that it supports.
+pub(crate) fn in_guests(
+    chosen: &ResolvedPlan,
+    catalog: &Catalog,
+    host: &dyn Host,
+    seed: u64,
+) -> Vec<CellRecord> {
+    available(chosen, catalog, seed, |level| catalog.level_in_guest(level, host), &[])
+}
+
+/// Cells, with the availability of their filesystems and settings.
+fn available(
+    chosen: &ResolvedPlan,
+    catalog: &Catalog,
+    seed: u64,
+    availability: impl Fn(&FilesystemLevel) -> Result<Availability, CatalogError>,
+    supports: &[Support],
+) -> Vec<CellRecord> {
     let mut known = BTreeMap::new();
-    let state = |level: &FilesystemLevel| match catalog.level(level, host) {
+    let state = |level: &FilesystemLevel| match availability(level) {
         Err(error) => CellState::Skipped { reason: error.to_string() },
         Ok(Availability::Usable { .. }) => unfit(chosen, catalog, level),
         Ok(Availability::Missing { reason, hint, .. }) => {
             CellState::Skipped { reason: format!("{reason}; {hint}") }
         }
-    };
-    let supports = match chosen.cells.iter().all(|labelled| labelled.cell.settings.is_empty()) {
-        true => Vec::new(),
-        false => rig::setting_support(host),
     };
     let cells = chosen.cells.iter().map(|labelled| {
         let cell = labelled.cell.clone();
@@ -63,7 +85,7 @@ pub(crate) fn of(
             .entry(level.name.clone())
             .or_insert_with(|| (state(level), image_sizes(chosen, catalog, level)));
         let obstacle = crowded(room.as_deref(), &cell.workload);
-        let state = match obstacle.or_else(|| unsettable(&cell, &supports)) {
+        let state = match obstacle.or_else(|| unsettable(&cell, supports)) {
             Some(reason) if *state == CellState::Open => CellState::Skipped { reason },
             Some(_) | None => state.clone(),
         };

@@ -152,6 +152,12 @@ pub(crate) fn width() -> usize {
     }
 }
 
+/// Rows and columns of the terminal of stderr.
+pub(crate) fn screen() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    (size.ws_row > 0 && size.ws_col > 0).then(|| (size.ws_row.into(), size.ws_col.into()))
+}
+
 /// Reports whether stdout may be colored, according to the environment and its type.
 pub(crate) fn color() -> bool {
     colored(io::stdout().is_terminal(), |name| std::env::var(name).ok())

@@ -1,9 +1,12 @@
 //! Progress display: progress lines on a terminal, plain lines otherwise, JSON lines on request, or
 //! nothing. A plan shows the number of trials; a single workload shows its rate.
 //!
+//! On a terminal the scoreboard of the report is shown as it fills ([`board`]).
+//!
 //! Events arrive on the thread of the runner between phases. A dedicated thread reads counters of
 //! the engine and redraws the lines four times per second; workers never wait for it.
 
+mod board;
 mod gauge;
 mod json;
 mod watcher;
@@ -22,13 +25,13 @@ use std::{
 use engine::Progress;
 use gauge::Gauge;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use model::{Nanos, Ratio, record::Outcome};
+use model::{Nanos, Ratio, record::Outcome, units::plural};
 use watcher::{INTERVAL, Watcher};
 
 use crate::{
     cli::View,
     output,
-    runner::events::{Event, Forecast},
+    runner::events::{Event, Extent, Forecast, Remaining, RunProgress},
 };
 
 /// Display of a run.
@@ -46,19 +49,18 @@ enum OutputMode {
     One(Option<Gauge>),
 }
 
-/// Counts shown by the plain and the live mode.
+/// State shown by the plain and the live mode.
 #[derive(Default)]
 struct State {
-    trials_min: usize,
-    done_before: usize,
+    /// Stored trials, and the estimate of the rest.
     done: usize,
-    invalid: usize,
-    started: Option<Instant>,
+    remaining: Remaining,
     current: String,
 }
 
 struct Live {
     all: MultiProgress,
+    board: ProgressBar,
     plan: ProgressBar,
     trial: ProgressBar,
     phase: ProgressBar,
@@ -121,7 +123,7 @@ impl Screen {
         match event {
             Event::PhaseEnded { name, metric, value } => {
                 let metric_name = metric.name().replace('_', " ");
-                let place = match state.trials_min {
+                let place = match state.remaining.least.trials {
                     0 | 1 => String::new(),
                     all => format!("[{}/{all}] ", state.done + 1),
                 };
@@ -130,7 +132,7 @@ impl Screen {
             Event::TrialEnded { outcome, .. } if **outcome != Outcome::Measured => self.line(event),
             Event::Skipped { .. } => self.line(event),
             Event::RunStarted { .. }
-            | Event::Planned { .. }
+            | Event::Progress(_)
             | Event::TrialStarted { .. }
             | Event::PhaseStarted { .. }
             | Event::TrialEnded { .. }
@@ -143,10 +145,8 @@ impl Screen {
     fn count(&self, event: &Event<'_>) {
         let mut state = self.state.borrow_mut();
         match event {
-            Event::Planned { trials } => state.trials_min = *trials,
-            Event::RunStarted { done, .. } => {
-                (state.done, state.done_before) = (*done, *done);
-                state.started = Some(Instant::now());
+            Event::Progress(RunProgress { done, remaining, .. }) => {
+                (state.done, state.remaining) = (*done, *remaining);
             }
             Event::TrialStarted { filesystem, label, aa_duplicate, repetition } => {
                 state.current = format!(
@@ -155,15 +155,9 @@ impl Screen {
                     repetition + 1
                 );
             }
-            Event::TrialEnded { outcome, .. } => {
-                state.done += 1;
-                state.trials_min = state.trials_min.max(state.done);
-                let invalid = usize::from(matches!(outcome, Outcome::Invalid { .. }));
-                // A rerun was not part of the plan.
-                state.trials_min += invalid;
-                state.invalid += invalid;
-            }
-            Event::Skipped { .. }
+            Event::RunStarted { .. }
+            | Event::TrialEnded { .. }
+            | Event::Skipped { .. }
             | Event::PhaseStarted { .. }
             | Event::PhaseEnded { .. }
             | Event::CellDone { .. }
@@ -189,13 +183,13 @@ impl Screen {
                     Outcome::Invalid { reason } => format!(" invalid, rerun: {reason}"),
                 };
                 format!(
-                    "[{}/{}+] {} · repetition {} in {}{}{outcome}",
+                    "[{}/{}] {} · repetition {} in {}{}{outcome}",
                     state.done,
-                    state.trials_min,
+                    total(&state.remaining),
                     cell(filesystem, label, *aa_duplicate),
                     repetition + 1,
                     report::duration(*elapsed),
-                    state.remaining(),
+                    left(&state.remaining),
                 )
             }
             Event::CellDone { filesystem, label, aa_duplicate, reason } => {
@@ -203,16 +197,16 @@ impl Screen {
             }
             Event::Forecast(forecast) => forecast_line(forecast),
             Event::RunEnded { tally, elapsed } => {
-                let plural = if state.done == 1 { "" } else { "s" };
+                let trials = plural(state.done as u64, "trial");
                 let invalid = match tally.invalid {
                     0 => String::new(),
                     1 => ", 1 of them invalid and rerun".into(),
                     many => format!(", {many} of them invalid and rerun"),
                 };
                 let time = report::duration((*elapsed).into());
-                format!("{} trial{plural} in {time}{invalid}", state.done)
+                format!("{trials} in {time}{invalid}")
             }
-            Event::Planned { .. }
+            Event::Progress(_)
             | Event::TrialStarted { .. }
             | Event::PhaseStarted { .. }
             | Event::PhaseEnded { .. } => return None,
@@ -239,16 +233,20 @@ impl Screen {
                 live.say(self.line(event));
                 return;
             }
-            Event::Planned { .. }
-            | Event::TrialStarted { .. }
-            | Event::TrialEnded { .. }
-            | Event::PhaseEnded { .. } => {}
+            Event::Progress(progress) => {
+                if let Some((rows, columns)) = output::screen() {
+                    live.board.set_message(output::plain(&board::text(progress, rows, columns)));
+                }
+            }
+            Event::TrialStarted { .. } | Event::TrialEnded { .. } | Event::PhaseEnded { .. } => {}
         }
         let state = self.state.borrow();
-        live.plan.set_length(state.trials_min as u64);
+        let expected = state.remaining.expected.unwrap_or(state.remaining.least);
+        live.plan.set_length(expected.trials.max(state.done) as u64);
         live.plan.set_position(state.done as u64);
+        live.plan.set_prefix(format!("{} of {} trials", state.done, total(&state.remaining)));
+        live.plan.set_message(left(&state.remaining));
         live.trial.set_prefix(output::line(&state.current));
-        live.plan.set_message(state.remaining());
     }
 }
 
@@ -261,9 +259,10 @@ fn cell(filesystem: &str, label: &str, aa_duplicate: bool) -> String {
 /// Forecast as text.
 fn forecast_line(forecast: &Forecast) -> String {
     let Forecast { least, expected, most, time, over_time_limit, .. } = forecast;
+    let trials = |n: usize| plural(n as u64, "trial");
     let trials = match (least, most) {
-        _ if *over_time_limit => format!("about {expected} trials until the time limit"),
-        (least, most) if least == most => format!("{least} trials"),
+        _ if *over_time_limit => format!("about {} until the time limit", trials(*expected)),
+        (least, most) if least == most => trials(*least),
         (least, most) => format!("{least} to {most} trials, {expected} expected"),
     };
     let too_few = *over_time_limit && forecast.detectable.is_none();
@@ -283,27 +282,50 @@ fn forecast_line(forecast: &Forecast) -> String {
     )
 }
 
-impl State {
-    /// Time left if every cell closes at its next evaluation; empty until a trial of this session
-    /// has ended.
-    fn remaining(&self) -> String {
-        let measured = self.done - self.done_before;
-        let (Some(started), 1..) = (self.started, measured) else { return String::new() };
-        let left = self.trials_min.saturating_sub(self.done);
-        let per_trial = started.elapsed() / u32::try_from(measured).unwrap_or(u32::MAX);
-        let time = Nanos::from(per_trial * u32::try_from(left).unwrap_or(u32::MAX));
-        match left {
-            0 => String::new(),
-            _ => format!(", about {} left", report::duration(time)),
-        }
+/// Number of trials of the run: `40` if it is fixed, `~40` as forecast, `24+` before the forecast.
+fn total(remaining: &Remaining) -> String {
+    let Remaining { least, expected, most } = remaining;
+    match expected {
+        _ if least.trials == most.trials => least.trials.to_string(),
+        Some(expected) => format!("~{}", expected.trials),
+        None => format!("{}+", least.trials),
+    }
+}
+
+/// Time left: `, about 12 min left, at most 31 min`. Before the forecast, the range; empty if the
+/// duration of a trial is not known yet or none follows.
+fn left(remaining: &Remaining) -> String {
+    let Remaining { least, expected, most } = remaining;
+    let Extent { time: longest, .. } = most;
+    if longest.0 == 0 {
+        return String::new();
+    }
+    let longest = roughly(*longest);
+    match expected.map(|expected| roughly(expected.time)) {
+        Some(expected) if expected == longest => format!(", about {expected} left"),
+        Some(expected) => format!(", about {expected} left, at most {longest}"),
+        None if roughly(least.time) == longest => format!(", about {longest} left"),
+        None => format!(", {} to {longest} left", roughly(least.time)),
+    }
+}
+
+/// Duration of a forecast: `40 s`, `12 min`, `2 h 05 min`.
+fn roughly(time: Nanos) -> String {
+    let seconds = time.0.div_ceil(1_000_000_000);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", (seconds + 30) / 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
     }
 }
 
 impl Live {
     fn start(progress: Progress) -> Self {
         let all = MultiProgress::new();
+        let board = all.add(ProgressBar::new(0));
+        board.set_style(style("{msg}"));
         let plan = all.add(ProgressBar::new(0));
-        plan.set_style(style("{bar:30} {pos}/{len}+ trials in {elapsed}{msg}"));
+        plan.set_style(style("{bar:12} {prefix} in {elapsed}{msg}"));
         let trial = all.add(ProgressBar::new(0));
         trial.set_style(style("{prefix}"));
         let phase = all.add(ProgressBar::new(0));
@@ -315,13 +337,13 @@ impl Live {
             let since = Arc::clone(&since);
             move || redraw(&stop, &plan, &phase, &since, &progress)
         });
-        Self { all, plan, trial, phase, since, stop, redraw: Some(redraw) }
+        Self { all, board, plan, trial, phase, since, stop, redraw: Some(redraw) }
     }
 
     /// Ends the redrawing first, because it would restore the line.
     fn clear(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        for line in [&self.plan, &self.trial, &self.phase] {
+        for line in [&self.board, &self.plan, &self.trial, &self.phase] {
             line.finish_and_clear();
         }
     }
@@ -392,3 +414,6 @@ fn style(template: &str) -> ProgressStyle {
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("━╸─")
 }
+
+#[cfg(test)]
+mod tests;

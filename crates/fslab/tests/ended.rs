@@ -1,6 +1,10 @@
 //! Runs killed after their last trial: `--resume` completes them.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+};
 
 use crate::support::Bench;
 
@@ -54,4 +58,36 @@ fn a_run_file_in_memory_is_moved_to_its_final_path() {
     bench.ends(0, &["run", "--resume", "run.fslab"]);
     assert!(place.exists() && !working.exists());
     assert_eq!(store::read(&place).unwrap().trials.len(), 1);
+}
+
+/// The first page of an interrupted run is that of the trials so far, and the run can be resumed.
+#[test]
+fn an_interrupted_run_prints_its_results() {
+    let bench = Bench::new();
+    let plan = bench.plan(
+        r#"
+repetitions = 40
+[storage]
+directory = "."
+[axes]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests = ["write"] }]
+"#,
+    );
+    let mut command = bench.command(&["run", &plan, "-o", "run.fslab"]);
+    let piped = || std::process::Stdio::piped();
+    let mut child = command.stderr(piped()).stdout(piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    let second = |line: std::io::Result<String>| line.unwrap().starts_with("[2/");
+    assert!(stderr.by_ref().any(second), "two trials end");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let messages: Vec<String> = stderr.map_while(Result::ok).collect();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{messages:?}");
+    let page = String::from_utf8(ended.stdout).unwrap();
+    assert!(page.contains("1 test") && page.contains("Trust: "), "{page}");
+    assert!(page.contains("report run.html, run file run.fslab"), "{page}");
+    let last = messages.last().unwrap();
+    assert!(last.ends_with("Continue with: fslab run --resume run.fslab"), "{messages:?}");
+    assert!(bench.path("run.html").exists());
 }

@@ -51,6 +51,35 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
 }
 
 #[test]
+fn show_prints_the_disks_of_guests() {
+    let bench = Bench::new();
+    let plan = bench.plan(
+        r#"
+guest = "icount"
+[storage]
+image_size = "320MiB"
+[axes]
+filesystem = ["ext4", "xfs"]
+workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
+"#,
+    );
+    // The running kernel may not support a filesystem; the kernel of the guest determines it.
+    for more in [&[][..], &["--kernel", "linux-image-6.1.deb"]] {
+        let shown = bench.ends(0, &[&["show", &plan], more].concat()).stdout;
+        for wrong in ["loop", "/var/tmp", "on disk", "--guest", "does not support"] {
+            assert!(!shown.contains(wrong), "{wrong}: {shown}");
+        }
+        let kernel = more.last().unwrap_or(&"the newest one available");
+        assert!(shown.contains(&format!("kernel      {kernel}\n")), "{shown}");
+        if !shown.contains("REJECTED") {
+            assert!(shown.contains("storage     a 320 MiB disk (null_blk, "), "{shown}");
+            assert!(shown.contains("320 MiB in the memory of each guest"), "{shown}");
+            assert!(shown.contains(" /dev/nullb0"), "{shown}");
+        }
+    }
+}
+
+#[test]
 fn a_pilot_is_resumed() {
     let bench = Bench::new();
     let plan = bench.plan(PLAN);

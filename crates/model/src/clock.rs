@@ -84,7 +84,13 @@ mod tests {
         for row in metric::ALL {
             let kept = Clock::Instructions.convert_metric(row.metric).map(|metric| metric.spec());
             let timeless = |unit| {
-                let times = [Unit::Nanoseconds, Unit::BytesPerSecond, Unit::OpsPerSecond];
+                let times = [
+                    Unit::Nanoseconds,
+                    Unit::BytesPerSecond,
+                    Unit::OpsPerSecond,
+                    Unit::CommitsPerSecond,
+                    Unit::DeliveriesPerSecond,
+                ];
                 !times.contains(&unit) && unit != Unit::Hertz
             };
             assert!(kept.is_none_or(|kept| timeless(kept.unit)), "{}", row.name);
@@ -105,6 +111,8 @@ mod tests {
     fn primary_metrics_of_instruction_clocks_are_costs() {
         let judged = |usual| Clock::Instructions.primary_metric(usual).name();
         assert_eq!(judged(Metric::OpsRate), "instructions_per_op");
+        assert_eq!(judged(Metric::CommitRate), "instructions_per_op");
+        assert_eq!(judged(Metric::DeliveryRate), "instructions_per_op");
         assert_eq!(judged(Metric::Throughput), "instructions_per_op");
         assert_eq!(judged(Metric::DurableThroughput), "durable_instructions_per_op");
         assert_eq!(judged(Metric::Elapsed), "step_instructions");

@@ -18,6 +18,10 @@ pub enum Unit {
     BytesPerSecond,
     /// Operations per second.
     OpsPerSecond,
+    /// Commits per second: synced writes.
+    CommitsPerSecond,
+    /// Deliveries per second: messages that are written, synced, and renamed.
+    DeliveriesPerSecond,
     /// Nanoseconds.
     Nanoseconds,
     /// Count.
@@ -40,6 +44,8 @@ impl Unit {
             Self::Bytes => "bytes",
             Self::BytesPerSecond => "bytes_per_second",
             Self::OpsPerSecond => "ops_per_second",
+            Self::CommitsPerSecond => "commits_per_second",
+            Self::DeliveriesPerSecond => "deliveries_per_second",
             Self::Nanoseconds => "ns",
             Self::Count => "count",
             Self::Fraction => "fraction",
@@ -124,6 +130,10 @@ metrics! {
         "Throughput of the writes in a phase that reads and writes.";
     OpsRate "ops_rate" OpsPerSecond Higher
         "Operations per second in the timed region; files per second for file trees.";
+    CommitRate "commit_rate" CommitsPerSecond Higher
+        "Commits per second in the timed region: writes, each of which is synced before the next.";
+    DeliveryRate "delivery_rate" DeliveriesPerSecond Higher
+        "Deliveries per second in the timed region: messages, each written to a file that is synced and renamed.";
     ReadOpsRate "read_ops_rate" OpsPerSecond Higher
         "Read operations per second in a phase that reads and writes.";
     WriteOpsRate "write_ops_rate" OpsPerSecond Higher
@@ -359,9 +369,15 @@ impl Metric {
                 matches!(self, Self::EagainFraction | Self::CacheHitRatio).then_some(self)
             }
             (None, Unit::Bytes | Unit::Count | Unit::Ratio | Unit::Instructions) => Some(self),
-            (None, Unit::BytesPerSecond | Unit::OpsPerSecond | Unit::Nanoseconds | Unit::Hertz) => {
-                None
-            }
+            (
+                None,
+                Unit::BytesPerSecond
+                | Unit::OpsPerSecond
+                | Unit::CommitsPerSecond
+                | Unit::DeliveriesPerSecond
+                | Unit::Nanoseconds
+                | Unit::Hertz,
+            ) => None,
         }
     }
 

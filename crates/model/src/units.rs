@@ -174,6 +174,12 @@ impl Bytes {
     }
 }
 
+/// Number with a noun in the singular or plural: `1 trial`, `3 trials`.
+pub fn plural(n: impl Into<u64>, noun: &str) -> String {
+    let n = n.into();
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
 impl fmt::Display for Bytes {
     /// Canonical spelling: integer with the largest possible binary unit.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@
 
 use analysis::Summary;
 use model::{
-    Metric, RunRecord,
+    Metric, RunRecord, Warning,
     activity::Origin,
     metric::Unit,
     phase::ReplayOp,
@@ -144,7 +144,7 @@ impl<'a> BenchReport<'a> {
     }
 
     fn rates(&mut self, cell: usize, phase: &'a PhaseInfo) {
-        let operations = if of_tree(phase) { "files" } else { "operations" };
+        let operations = operations(phase);
         // Of a mixed workload, only the writes are synced.
         let mixed = self.summary(cell, phase, Metric::ReadThroughput).is_some();
         let synced = self.summary(cell, phase, Metric::DurableThroughput).is_some();
@@ -161,6 +161,11 @@ impl<'a> BenchReport<'a> {
             (Metric::ReadOpsRate, "· reads"),
             (Metric::WriteOpsRate, "· writes"),
         ];
+        if matches!(phase.primary, Metric::CommitRate | Metric::DeliveryRate) {
+            // The same rate, by which the phase is judged, with its name.
+            rows[4].0 = phase.primary;
+            rows[..5].rotate_right(1);
+        }
         if phase.primary == Metric::DurableThroughput {
             // The rate by which the phase is judged comes first.
             rows[..4].rotate_right(1);
@@ -191,7 +196,7 @@ impl<'a> BenchReport<'a> {
         let either = filled(HistogramKind::Read) || filled(HistogramKind::Write);
         let of_replay = ReplayOp::ALL.iter().any(|op| filled(HistogramKind::Op(*op)));
         let kinds = [
-            (HistogramKind::All, if of_tree(phase) { "files" } else { "operations" }),
+            (HistogramKind::All, operations(phase)),
             (HistogramKind::Read, "· reads"),
             (HistogramKind::Write, "· writes"),
             (HistogramKind::ServiceTime, "service time"),
@@ -238,7 +243,12 @@ impl<'a> BenchReport<'a> {
     }
 
     fn costs(&mut self, cell: usize, phase: &'a PhaseInfo) {
-        let each = if of_tree(phase) { "file" } else { "operation" };
+        let each = match phase.primary {
+            Metric::OpsRate => "file",
+            Metric::CommitRate => "commit",
+            Metric::DeliveryRate => "delivery",
+            _ => "operation",
+        };
         let median = |metric| self.median(cell, phase, metric);
         let value = |metric| self.summary(cell, phase, metric).map(|summary| summary.median);
         let cpu = median(Metric::UserTimePerOp).zip(median(Metric::SystemTimePerOp));
@@ -371,9 +381,21 @@ impl<'a> BenchReport<'a> {
         });
         self.row("· requests", text);
         let queue = queue.map_or(String::new(), |queue| format!(", queue length {queue}"));
+        let has_counters = busy.is_some();
         self.row("· utilization", busy.map(|busy| format!("{busy} of the time{queue}")));
-        let known = !amplification.is_empty();
-        self.row("· amplification", known.then(|| amplification.join(", ")));
+        let shared = self
+            .record
+            .warnings
+            .iter()
+            .any(|warning| matches!(warning, Warning::SharedStorage { directory: true, .. }));
+        let text = match amplification.is_empty() {
+            false => Some(amplification.join(", ")),
+            true if shared && has_counters => {
+                Some("not available: the counters include other processes".to_owned())
+            }
+            true => None,
+        };
+        self.row("· amplification", text);
     }
 }
 
@@ -391,9 +413,14 @@ fn percentile_row(name: &str, percentiles: &[Option<Summary>]) -> Row {
     Row::texts(name, percentiles.iter().zip(PERCENTILES).map(step))
 }
 
-/// True for phases that count files instead of bytes.
-fn of_tree(phase: &PhaseInfo) -> bool {
-    phase.primary == Metric::OpsRate
+/// Operations of a phase by name. Trees count files instead of bytes.
+fn operations(phase: &PhaseInfo) -> &'static str {
+    match phase.primary {
+        Metric::OpsRate => "files",
+        Metric::CommitRate => "commits",
+        Metric::DeliveryRate => "deliveries",
+        _ => "operations",
+    }
 }
 
 fn with_interval(unit: Unit, summary: &Summary) -> String {

@@ -57,6 +57,6 @@ pub use published::audit::{AUDITED, Audited, published as audited};
 pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};
 pub use run::markdown;
 pub use samples::csv::csv;
-pub use terminal::{answer, terminal};
+pub use terminal::{RunningTest, answer, running, terminal};
 pub use units::{bandwidth, bytes, duration, is_command, quantity, stamp};
 pub use view::{View, views};

@@ -13,7 +13,9 @@ use crate::{
     units::{capital, percent},
     view::{
         EquivalenceMargin, Finding, Missing, Part, PointFindings, Test, View, WarningRow,
-        WithheldFinding, answer::Answer, metric_label,
+        WithheldFinding,
+        answer::{Accounts, Answer},
+        metric_label,
     },
 };
 
@@ -32,6 +34,7 @@ pub(crate) fn document(view: &View) -> Document {
         view.since.clone(),
         findings(view),
         inconclusive(view),
+        not_compared(view),
         quality(view),
         missing(view),
         warnings(view),
@@ -128,6 +131,15 @@ fn findings(view: &View) -> Option<Section> {
 fn inconclusive(view: &View) -> Option<Section> {
     let texts = |point: &PointFindings| point.open.iter().map(WithheldFinding::text).collect();
     by_point(view, ("inconclusive", "Inconclusive"), texts).some()
+}
+
+/// Tests without a finding or an inconclusive comparison, by reason.
+fn not_compared(view: &View) -> Option<Section> {
+    let accounts = Accounts::new(view);
+    let text =
+        |(reason, titles): &(String, Vec<String>)| format!("{}: {reason}", titles.join(", "));
+    let list = Block::bullets(accounts.not_compared.iter().map(text).collect::<Vec<_>>());
+    Section::new("not-compared", "Tests without comparison", list.into_iter().collect()).some()
 }
 
 /// A/A control, drift, and invalid trials.

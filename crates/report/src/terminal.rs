@@ -2,6 +2,7 @@
 //! the whole document of the run.
 
 mod answer;
+mod running;
 
 use crate::{
     document::terminal::{TerminalOptions, terminal as render},
@@ -10,6 +11,7 @@ use crate::{
 };
 
 pub use answer::answer;
+pub use running::{RunningTest, running};
 
 /// Terminal text of a view: the first page and, with `detail`, everything else.
 pub fn terminal(view: &View, options: &TerminalOptions) -> String {

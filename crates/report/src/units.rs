@@ -34,6 +34,9 @@ const BANDWIDTHS: [(f64, &str); 5] = [
     (KIB * KIB * KIB * KIB, "TiB/s"),
 ];
 const RATES: [(f64, &str); 3] = [(1.0, "ops/s"), (1e3, "k ops/s"), (1e6, "M ops/s")];
+const COMMITS: [(f64, &str); 3] = [(1.0, "commits/s"), (1e3, "k commits/s"), (1e6, "M commits/s")];
+const DELIVERIES: [(f64, &str); 3] =
+    [(1.0, "deliveries/s"), (1e3, "k deliveries/s"), (1e6, "M deliveries/s")];
 const TIMES: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
 const SHARES: [(f64, &str); 1] = [(0.01, "%")];
 const RATIOS: [(f64, &str); 1] = [(1.0, "×")];
@@ -48,6 +51,8 @@ fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
         Unit::Bytes => &SIZES,
         Unit::BytesPerSecond => &BANDWIDTHS,
         Unit::OpsPerSecond => &RATES,
+        Unit::CommitsPerSecond => &COMMITS,
+        Unit::DeliveriesPerSecond => &DELIVERIES,
         Unit::Nanoseconds => &TIMES,
         Unit::Count => &COUNTS,
         Unit::Fraction => &SHARES,
@@ -137,10 +142,10 @@ pub(crate) struct Shown {
 }
 
 /// Decimal places for a value known to a half-width; negative places round to tens and more. A
-/// value that did not vary at all gets four significant digits, one that hardly did at most six.
+/// value that did not vary, or hardly did, gets four significant digits.
 fn decimals(value: f64, half_width: f64) -> i32 {
     if half_width > 0.0 {
-        significant(half_width, 2).min(6).min(significant(value, 6).max(0))
+        significant(half_width, 2).min(6).min(significant(value, 4).max(0))
     } else {
         significant(value, 4).clamp(0, 6)
     }
@@ -293,7 +298,7 @@ pub fn is_command(c: char) -> bool {
 
 /// A number with a noun: `1 test`, `3 tests`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+    model::units::plural(n as u64, noun)
 }
 
 /// The first letter as a capital.
@@ -360,7 +365,7 @@ mod tests {
 
     #[test]
     fn digits_are_limited() {
-        assert_eq!(shown(Unit::Fraction, 0.31, 0.309_999_99, 0.31), "31.0000 % [31.0000, 31.0000]");
+        assert_eq!(shown(Unit::Fraction, 0.31, 0.309_999_99, 0.31), "31.00 % [31.00, 31.00]");
     }
 
     #[test]

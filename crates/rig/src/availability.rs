@@ -90,6 +90,31 @@ impl Catalog {
         })
     }
 
+    /// [`Self::level`] for a guest, which has the programs of this host but its own kernel: only
+    /// programs are checked.
+    ///
+    /// # Errors
+    /// [`CatalogError::Unknown`] for an unknown filesystem type.
+    pub fn level_in_guest(
+        &self,
+        level: &FilesystemLevel,
+        host: &dyn Host,
+    ) -> Result<Availability, CatalogError> {
+        let converted = level.converted_to.as_deref().map(|name| self.get(name)).transpose()?;
+        let types = [Some(self.get(&level.fs_type)?), converted].into_iter().flatten();
+        let missing = types.map(|filesystem| tools(filesystem, host));
+        let missing: Vec<_> = missing.chain([self.programs(level, host)]).flatten().collect();
+        if missing.is_empty() {
+            return Ok(Availability::Usable { version: None });
+        }
+        let (reasons, hints): (Vec<_>, Vec<_>) = missing.into_iter().unzip();
+        Ok(Availability::Missing {
+            reason: once(&reasons).join("; "),
+            hint: once(&hints).join("; "),
+            available_to_root: false,
+        })
+    }
+
     /// Missing programs of `setup`, and the commands that install them.
     fn programs(&self, level: &FilesystemLevel, host: &dyn Host) -> Missing {
         let program = |step: &SetupStep| match step {

@@ -131,7 +131,9 @@ pub enum RigError {
         device: PathBuf,
     },
     /// The storage is too small for the filesystem.
-    #[error("{filesystem} requires at least {min}, {device} has {size}; use larger storage")]
+    #[error(
+        "{filesystem} requires at least {min}, {device} has {}; use larger storage", .size.rough()
+    )]
     TooSmall {
         /// Filesystem.
         filesystem: String,

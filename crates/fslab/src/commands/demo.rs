@@ -109,12 +109,10 @@ fn ended(demo: &Demo, measured: Measured, earlier: Option<Finished>) -> Result<E
         Measured::Early(exit) => return Ok(exit),
         Measured::Run(finished) => finished,
     };
-    let Some(earlier) = earlier else {
-        run::show(&[&finished], demo.view.json)?;
-        return Ok(finished.exit());
-    };
-    run::show(&[&earlier, &finished], demo.view.json)?;
-    Ok(if earlier.exit() == Exit::Success { finished.exit() } else { earlier.exit() })
+    match earlier {
+        None => run::show(&[&finished], demo.view.json),
+        Some(earlier) => run::show(&[&earlier, &finished], demo.view.json),
+    }
 }
 
 /// Run of a built-in plan without overrides.

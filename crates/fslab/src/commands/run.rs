@@ -30,16 +30,13 @@ use crate::{
 pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
     match measure(&signals::handle_signals()?, arguments, state)? {
         Measured::Early(exit) => Ok(exit),
-        Measured::Run(finished) => {
-            show(&[&finished], arguments.view.json)?;
-            Ok(finished.exit())
-        }
+        Measured::Run(finished) => show(&[&finished], arguments.view.json),
     }
 }
 
 /// End of a session.
 pub(super) enum Measured {
-    /// No report: nothing was left to do, the run was interrupted, or it has to be resumed.
+    /// No report: nothing was left to do or is measured, or the run has to be resumed.
     Early(Exit),
     /// Session with a report.
     Run(Box<Finished>),
@@ -51,12 +48,15 @@ pub(super) struct Finished {
     run_file: PathBuf,
     html: PathBuf,
     tally: RunSummary,
+    /// Message with the command that continues an interrupted or stopped run.
+    next: Option<String>,
 }
 
 impl Finished {
     /// Exit status of the session.
-    pub(super) fn exit(&self) -> Exit {
+    fn exit(&self) -> Exit {
         match (self.tally.measured, self.tally.failed) {
+            _ if self.tally.interrupted => Exit::Interrupted,
             (0, _) => Exit::Environment,
             (_, 0) => Exit::Success,
             _ => Exit::Incomplete,
@@ -64,12 +64,25 @@ impl Finished {
     }
 }
 
-/// Prints the results of one or more runs: a page with the paths of their files, or one JSON object
-/// per run.
+/// Prints the results of one or more runs, and how to continue them. Returns the exit status: that
+/// of an interrupted run, otherwise of the first run that was not successful.
 ///
 /// # Errors
-/// If nothing can be printed.
-pub(super) fn show(finished: &[&Finished], json: bool) -> Result<(), Failure> {
+/// If the results cannot be printed, unless the session was interrupted, for which the terminal may
+/// be gone.
+pub(super) fn show(finished: &[&Finished], json: bool) -> Result<Exit, Failure> {
+    let printed = print(finished, json);
+    finished.iter().filter_map(|run| run.next.as_ref()).for_each(|next| output::message(next));
+    let exits: Vec<Exit> = finished.iter().map(|run| run.exit()).collect();
+    if exits.contains(&Exit::Interrupted) {
+        return Ok(Exit::Interrupted);
+    }
+    printed?;
+    Ok(exits.into_iter().find(|exit| *exit != Exit::Success).unwrap_or(Exit::Success))
+}
+
+/// A page with the paths of the files of each run, or one JSON object per run.
+fn print(finished: &[&Finished], json: bool) -> Result<(), Failure> {
     if let [first, others @ ..] = finished
         && !others.is_empty()
     {
@@ -362,10 +375,13 @@ fn reboot_required(
     host: &dyn Host,
 ) -> Result<Exit, Failure> {
     let path = std::path::absolute(&ended.keeping.place)?;
-    let trials = ended.tally.measured;
+    let trials = match ended.tally.measured {
+        1 => "1 trial is".to_owned(),
+        trials => format!("{trials} trials are"),
+    };
     if !arguments.reboot {
         output::message(&format!(
-            "{trials} trials are stored; reboot before the next one, then continue with: fslab run \
+            "{trials} stored; reboot before the next one, then continue with: fslab run \
              --resume {}{} (or use --reboot to reboot automatically, or --no-reboot to continue \
              without)",
             path.display(),
@@ -402,38 +418,48 @@ fn reboot_required(
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     rig::resume::install_unit(host, &argv, directory)?;
-    output::message(&format!("{trials} trials are stored; rebooting, then the run continues"));
+    output::message(&format!("{trials} stored; rebooting, then the run continues"));
     rig::resume::reboot(host)?;
     Ok(Exit::RebootRequired)
 }
 
-/// HTML report of a run that ended.
+/// HTML report of a run that ended, or of the trials before an interrupt.
 fn end(
     path: &Path,
     place: &StorageKind,
     arguments: &Run,
     tally: RunSummary,
 ) -> Result<Measured, Failure> {
-    if tally.interrupted {
-        output::message(&format!(
-            "interrupted; changes were undone. Continue with: fslab run --resume {}{}",
-            path.display(),
-            destroy_again(place)
-        ));
+    let next = |what: &str| {
+        let path = path.display();
+        format!("{what}. Continue with: fslab run --resume {path}{}", destroy_again(place))
+    };
+    let next = match (tally.interrupted, tally.stopped) {
+        (true, _) => Some(next("interrupted; changes were undone")),
+        (false, true) => Some(next("stopped at the first failed cell")),
+        (false, false) => None,
+    };
+    if tally.interrupted && tally.measured == 0 {
+        next.iter().for_each(|next| output::message(next));
         return Ok(Measured::Early(Exit::Interrupted));
     }
+    let finished = finished(path, arguments);
+    if let (Err(failure), true) = (&finished, tally.interrupted) {
+        output::message(&failure.message());
+        next.iter().for_each(|next| output::message(next));
+        return Ok(Measured::Early(Exit::Interrupted));
+    }
+    let (view, html) = finished?;
+    Ok(Measured::Run(Box::new(Finished { view, run_file: path.into(), html, tally, next })))
+}
+
+/// View of a run file, and its HTML report, which is written before anything is printed because
+/// stdout may be closed.
+fn finished(path: &Path, arguments: &Run) -> Result<(View, PathBuf), Failure> {
     let view = super::report::viewed(path, &super::report::read(path)?);
-    // Before printing, because stdout may be closed.
     let html = arguments.html(path)?;
     super::report::write(&html, report::html(&view, &[]).as_bytes())?;
-    if tally.stopped {
-        output::message(&format!(
-            "stopped at the first failed cell. Continue with: fslab run --resume {}{}",
-            path.display(),
-            destroy_again(place)
-        ));
-    }
-    Ok(Measured::Run(Box::new(Finished { view, run_file: path.into(), html, tally })))
+    Ok((view, html))
 }
 
 impl Run {

@@ -8,6 +8,7 @@ use model::{
     plan::InvalidTrials,
     record::{CellRecord, CellState},
     storage::StorageKind,
+    units::plural,
 };
 use rig::{
     Availability, Catalog, Filesystem, RealHost, ResolvedOptions,
@@ -19,7 +20,10 @@ use rig::{
     setup::{self, SetupTarget, Stage},
 };
 
-use super::settings;
+use super::{
+    guest::{self, PlannedGuests},
+    settings,
+};
 use crate::{
     cells,
     cli::Show,
@@ -37,21 +41,37 @@ pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     cells::check_space(&chosen, &catalog)?;
-    let cells = cells::of(&chosen, &catalog, &RealHost, 0);
+    let guests = guest::planned(&chosen);
+    let cells = match &guests {
+        None => cells::of(&chosen, &catalog, &RealHost, 0),
+        Some(_) => cells::in_guests(&chosen, &catalog, &RealHost, 0),
+    };
     let mut lines = Vec::new();
     if chosen.from_options {
         lines.push("plan, printed alone by --text".to_owned());
         lines.extend(chosen.text.lines().map(|line| format!("  {line}").trim_end().to_owned()));
         lines.push(String::new());
     }
-    lines.extend(head(&chosen));
+    let stand = match &guests {
+        None => format!("{}{}", chosen.storage, memory_limit(&chosen)),
+        Some(Ok(guests)) => guests.storage.clone(),
+        Some(Err(_)) => "image files as the disks of a guest".into(),
+    };
+    lines.extend(head(&chosen, &stand));
     lines.extend(external_directory(&chosen, &cells));
     lines.extend(loads(&chosen)?);
-    storage(&chosen, &mut lines);
-    lines.extend(settings::writes(&RealHost, &chosen.storage, &cells));
-    filesystems(&chosen, &catalog, &cells, &mut lines);
+    match &guests {
+        None => {
+            storage(&chosen, &mut lines);
+            lines.extend(settings::writes(&RealHost, &chosen.storage, &cells));
+        }
+        Some(guests) => lines.extend(kernels(guests)),
+    }
+    let guests = guests.as_ref().map(|guests| guests.as_ref().ok());
+    filesystems(&Place { chosen: &chosen, catalog: &catalog, guests }, &cells, &mut lines);
     workloads(&cells, &mut lines);
-    forecast(&chosen, &cells, &mut lines);
+    let in_memory = guests.flatten().is_some_and(|guests| guests.in_memory);
+    forecast(&chosen, &cells, in_memory, &mut lines);
     output::lines(&lines)?;
     Ok(Exit::Success)
 }
@@ -61,11 +81,32 @@ fn memory_limit(chosen: &ResolvedPlan) -> String {
     limit.map(|bytes| format!(", memory limited to {}", bytes.rough())).unwrap_or_default()
 }
 
-fn head(chosen: &ResolvedPlan) -> Vec<String> {
+/// Kernels of the guests, or the reason why none can run.
+fn kernels(guests: &Result<PlannedGuests, Failure>) -> Vec<String> {
+    let mut lines = match guests {
+        Ok(guests) => {
+            let name = |kernel: &Option<String>| {
+                kernel.clone().unwrap_or_else(|| "the newest one available".into())
+            };
+            let names: Vec<String> = guests.kernels.iter().map(name).collect();
+            vec![
+                format!("kernel      {}", names.join(", ")),
+                "            Filesystems that a guest does not support are skipped at the start of \
+                 the run."
+                    .into(),
+            ]
+        }
+        Err(failure) => vec![format!("REJECTED    {}", failure.message())],
+    };
+    lines.push(String::new());
+    lines
+}
+
+fn head(chosen: &ResolvedPlan, storage: &str) -> Vec<String> {
     let plan = &chosen.plan;
     let mut lines = vec![
         plan.title.clone(),
-        format!("storage     {}{}", chosen.storage, memory_limit(chosen)),
+        format!("storage     {storage}"),
         format!("repetitions {} (profile {})", plan.repetitions_in_words(), plan.profile.name()),
         format!("scale       {}", chosen.scale),
     ];
@@ -143,13 +184,35 @@ fn storage(chosen: &ResolvedPlan, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
+/// Plan with the devices on which it will be measured.
+struct Place<'a> {
+    chosen: &'a ResolvedPlan,
+    catalog: &'a Catalog,
+    /// Guests of the plan, if it has any and they can run here.
+    guests: Option<Option<&'a PlannedGuests>>,
+}
+
+impl Place<'_> {
+    /// Devices, and the size of each if it is in the plan. `None` for a directory.
+    fn devices(&self) -> Option<(Vec<String>, Bytes)> {
+        match &self.chosen.storage.kind {
+            StorageKind::Image { count, size, .. } => {
+                let disks = match self.guests {
+                    None => (0..*count).map(|index| format!("/dev/loop·{index}")).collect(),
+                    Some(Some(guests)) => guests.disks.clone(),
+                    Some(None) => (1..=*count).map(|number| format!("{{disk {number}}}")).collect(),
+                };
+                Some((disks, *size))
+            }
+            StorageKind::Devices { paths } => Some((paths.clone(), Bytes(0))),
+            StorageKind::Directory { .. } => None,
+        }
+    }
+}
+
 /// Commands of each filesystem as they will be run, or the reason why it is skipped.
-fn filesystems(
-    chosen: &ResolvedPlan,
-    catalog: &Catalog,
-    cells: &[CellRecord],
-    lines: &mut Vec<String>,
-) {
+fn filesystems(place: &Place<'_>, cells: &[CellRecord], lines: &mut Vec<String>) {
+    let Place { chosen, catalog, .. } = place;
     for level in &chosen.plan.filesystems_at(chosen.scale) {
         let cell = cells.iter().find(|record| record.cell.filesystem.name == level.name);
         match cell.map(|record| &record.state) {
@@ -159,31 +222,21 @@ fn filesystems(
                 let availability = catalog.level(level, &RealHost);
                 if matches!(availability, Ok(Availability::Missing { available_to_root: true, .. }))
                 {
-                    commands(chosen, catalog, level, lines);
+                    commands(place, level, lines);
                 }
             }
             Some(CellState::Open | CellState::Done { .. } | CellState::Failed { .. }) | None => {
                 lines.push(level.name.clone());
-                commands(chosen, catalog, level, lines);
+                commands(place, level, lines);
             }
         }
     }
     lines.push(String::new());
 }
 
-fn commands(
-    chosen: &ResolvedPlan,
-    catalog: &Catalog,
-    level: &FilesystemLevel,
-    lines: &mut Vec<String>,
-) {
-    let (mut devices, image): (Vec<String>, Bytes) = match &chosen.storage.kind {
-        StorageKind::Image { count, size, .. } => {
-            ((0..*count).map(|index| format!("/dev/loop·{index}")).collect(), *size)
-        }
-        StorageKind::Devices { paths } => (paths.clone(), Bytes(0)),
-        StorageKind::Directory { .. } => return,
-    };
+fn commands(place: &Place<'_>, level: &FilesystemLevel, lines: &mut Vec<String>) {
+    let Place { chosen, catalog, .. } = place;
+    let Some((mut devices, image)) = place.devices() else { return };
     let Ok(filesystem) = catalog.get(&level.fs_type) else { return };
     let becomes = level.converted_to.as_deref().and_then(|name| catalog.get(name).ok());
     let Ok(requirement) = layers::device_requirement(level, filesystem, becomes, devices.len())
@@ -192,8 +245,11 @@ fn commands(
     };
     let size = Bytes(image.0.saturating_mul(requirement.devices as u64));
     lines.extend(stand(level, filesystem, &mut devices, requirement));
-    let ResolvedOptions { level, removed, kept } =
-        resolve_options(level, filesystem, becomes, &RealHost);
+    let ResolvedOptions { level, removed, kept } = match place.guests {
+        None => resolve_options(level, filesystem, becomes, &RealHost),
+        // The kernel of the guest determines the options that it supports.
+        Some(_) => ResolvedOptions { level: level.clone(), removed: Vec::new(), kept: Vec::new() },
+    };
     lines.extend(removed.iter().map(|warning| format!("  {}", warning.message())));
     lines.extend(kept.iter().map(|what| format!("  {what}")));
     let mkfs = filesystem.mkfs_argv(&devices, &level);
@@ -290,7 +346,7 @@ fn wrapped(text: &str, indent: usize) -> Vec<String> {
 }
 
 /// Estimate without a pilot: number of trials and their minimum duration.
-fn forecast(chosen: &ResolvedPlan, cells: &[CellRecord], lines: &mut Vec<String>) {
+fn forecast(chosen: &ResolvedPlan, cells: &[CellRecord], in_memory: bool, lines: &mut Vec<String>) {
     let open: Vec<_> = cells.iter().filter(|record| record.state == CellState::Open).collect();
     let looks = chosen.plan.profile.interim_analyses();
     let repetitions = chosen.plan.repetitions;
@@ -309,8 +365,10 @@ fn forecast(chosen: &ResolvedPlan, cells: &[CellRecord], lines: &mut Vec<String>
     };
     let all = cells.iter().filter(|record| !record.cell.aa_duplicate).count();
     lines.push(format!(
-        "{all} cells, {} of them available here, {results} results{and_aa_duplicates}",
-        own().count()
+        "{}, {} of them available here, {}{and_aa_duplicates}",
+        plural(all as u64, "cell"),
+        own().count(),
+        plural(results as u64, "result")
     ));
     let trials = |repetitions: u32| open.len() * repetitions as usize;
     let time_limit = match chosen.plan.time_limit {
@@ -318,7 +376,9 @@ fn forecast(chosen: &ResolvedPlan, cells: &[CellRecord], lines: &mut Vec<String>
         None => "",
     };
     lines.push(match (trials(least), trials(most)) {
-        (least, most) if least == most => format!("{least} trials{time_limit}"),
+        (least, most) if least == most => {
+            format!("{}{time_limit}", plural(least as u64, "trial"))
+        }
         (least, most) => format!("{least} to {most} trials{time_limit}"),
     });
     let bound: Nanos = open.iter().map(|record| time(&record.cell.workload)).sum();
@@ -331,6 +391,7 @@ fn forecast(chosen: &ResolvedPlan, cells: &[CellRecord], lines: &mut Vec<String>
         StorageKind::Image { size, count, .. } => {
             let total = Bytes(size.0.saturating_mul(u64::from(*count))).rough();
             match count {
+                _ if in_memory => format!("{total} in the memory of each guest"),
                 1 => format!("{total} on disk"),
                 count => format!("{total} on disk, {count} images of {}", size.rough()),
             }

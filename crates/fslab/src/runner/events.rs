@@ -2,15 +2,18 @@
 
 use std::{path::Path, time::Duration};
 
-use model::{Metric, Nanos, Ratio, record::Outcome};
+use model::{
+    Metric, Nanos, Profile, Ratio,
+    record::{CellRecord, Outcome},
+};
 
-use super::RunSummary;
+use super::{RunSummary, progress::CellProgress};
 
 /// Event of a run.
 ///
-/// Order: `RunStarted`; any `Skipped`; `Planned` before each round; for each trial `TrialStarted`,
-/// pairs of `PhaseStarted` and `PhaseEnded`, `TrialEnded`; `CellDone` between trials; `Forecast`
-/// once, after the pilot rounds; `RunEnded` last.
+/// Order: `RunStarted`; any `Skipped`; `Progress` before each round; for each trial `TrialStarted`,
+/// pairs of `PhaseStarted` and `PhaseEnded`, `Progress`, `TrialEnded`; `CellDone` between trials;
+/// `Forecast` once, after the pilot rounds; `RunEnded` last.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
     /// The run starts or continues.
@@ -29,11 +32,8 @@ pub(crate) enum Event<'a> {
         /// The reason, with a hint.
         reason: &'a str,
     },
-    /// Minimum number of trials, including the stored ones; updated after each round.
-    Planned {
-        /// Number of trials.
-        trials: usize,
-    },
+    /// Trials so far, and an estimate of the rest.
+    Progress(RunProgress<'a>),
     /// A trial starts.
     TrialStarted {
         /// Filesystem.
@@ -96,6 +96,45 @@ pub(crate) enum Event<'a> {
         /// Duration of this session.
         elapsed: Duration,
     },
+}
+
+/// Progress of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunProgress<'a> {
+    /// Cells with their states.
+    pub(crate) cells: &'a [CellRecord],
+    /// Progress of each cell.
+    pub(crate) progress: &'a [CellProgress],
+    /// Precision target.
+    pub(crate) profile: Profile,
+    /// Fixed number of repetitions.
+    pub(crate) repetitions: Option<u32>,
+    /// Number of stored trials.
+    pub(crate) done: usize,
+    /// Estimate of the rest.
+    pub(crate) remaining: Remaining,
+}
+
+/// Estimate of the trials of a run and of the time left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Remaining {
+    /// If every open cell closes at its next evaluation.
+    pub(crate) least: Extent,
+    /// If every cell closes as its spread so far suggests, or at the time limit. `None` before the
+    /// pilot rounds, unless the number of repetitions is fixed.
+    pub(crate) expected: Option<Extent>,
+    /// If every cell reaches the maximum number of repetitions.
+    pub(crate) most: Extent,
+}
+
+/// Number of trials of the whole run, stored ones included, and the time that the rest takes if
+/// trials take as long as earlier ones; at most the rest of the time limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Number of trials.
+    pub(crate) trials: usize,
+    /// Time left.
+    pub(crate) time: Nanos,
 }
 
 /// Forecast for the rest of a run.

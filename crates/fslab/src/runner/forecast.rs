@@ -1,4 +1,5 @@
-//! Forecast after the pilot rounds: number of trials, duration, and detectable difference.
+//! Forecast: number of trials, duration, and detectable difference. The number of trials and the
+//! duration are updated before each round, and the time left after each trial.
 //!
 //! The forecast is reported only; the run does not depend on it.
 
@@ -11,57 +12,91 @@ use analysis::{
 use model::{Nanos, Ratio, record::CellState};
 
 use super::{
-    Runner, Trials,
-    events::{Detectable, Forecast},
+    PILOT, Runner, Trials,
+    events::{Detectable, Extent, Forecast, Remaining},
     stopping::pairs,
 };
 
+/// Number of repetitions at which a cell closes; all are 0 for a closed cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Closing {
+    /// At its next evaluation.
+    least: u32,
+    /// As its spread so far suggests, or at the time limit.
+    expected: u32,
+    /// At its last evaluation.
+    most: u32,
+}
+
+/// Repetitions at which the cells of a run close.
+#[derive(Debug, Default)]
+pub(super) struct Outlook {
+    /// By cell.
+    pub(super) closing: Vec<Closing>,
+    /// True if the expected numbers of repetitions are based on the spread of every open cell, or
+    /// the plan sets them.
+    known: bool,
+}
+
 impl<T: Trials> Runner<'_, T> {
-    /// Forecast from all values so far.
-    pub(super) fn expect(&self) -> Forecast {
-        let pairs = pairs(&self.cells);
-        let ordinary: Vec<usize> = self.open().filter(|cell| !pairs.contains_key(cell)).collect();
-        let looks: BTreeMap<usize, u32> =
-            ordinary.iter().map(|cell| (*cell, self.closes_at(*cell))).collect();
-        let mut expected = looks.clone();
-        // The reference cell stays open until the last cell closes, and an A/A duplicate closes
-        // with its original.
-        let reference = pairs.first_key_value().map(|(_, first)| *first);
-        if let (Some(reference), Some(last)) = (reference, looks.values().copied().max())
-            && let Some(own) = expected.get_mut(&reference)
-        {
-            *own = last;
-        }
-        for (aa_duplicate, first) in &pairs {
-            let open = self.cells[*aa_duplicate].state == CellState::Open;
-            if let Some(own) = expected.get(first).copied().filter(|_| open) {
-                expected.insert(*aa_duplicate, own);
-            }
-        }
-        let wanted = self.time_of(&expected);
-        let left = self.settings.time_limit.map(|limit| limit - self.spent());
-        let over_time_limit = left.is_some_and(|left| left < wanted);
-        if let Some(left) = left.filter(|_| over_time_limit) {
+    /// Updates the repetitions at which each cell is expected to close; `next` is the number at the
+    /// next evaluation of each cell, 0 for a closed cell.
+    pub(super) fn plan(&mut self, next: &[u32]) {
+        let (_, last) = self.first_and_last();
+        let mut expected = self.unlimited(next);
+        if let Some(left) = self.time_left() {
             let fits = self.fitting(&expected, left);
             expected.iter_mut().for_each(|(cell, own)| *own = (*own).min(fits[cell]));
         }
-        let all = |repetitions: &dyn Fn(usize) -> u32| {
-            let made = self.progress.iter().enumerate().map(|(cell, progress)| {
-                repetitions(cell).max(progress.repetitions) + progress.invalid
-            });
-            made.sum::<u32>() as usize
+        let closing = |(cell, next): (usize, &u32)| match next {
+            0 => Closing::default(),
+            next => Closing {
+                least: *next,
+                expected: expected.get(&cell).copied().unwrap_or(*next),
+                most: last.max(*next),
+            },
         };
-        let of_open = |repetitions: u32| {
-            move |cell: usize| {
-                if self.cells[cell].state == CellState::Open { repetitions } else { 0 }
-            }
+        let fixed = self.settings.repetitions.is_some();
+        self.outlook = Outlook {
+            closing: next.iter().enumerate().map(closing).collect(),
+            known: fixed || self.open().all(|cell| self.progress[cell].repetitions >= PILOT),
         };
-        let (first, last) = self.first_and_last();
+    }
+
+    /// Estimate of the rest of the run, from the repetitions at the start of the round and the
+    /// trials so far.
+    pub(super) fn remaining(&self) -> Remaining {
+        let of = |repetitions: fn(&Closing) -> u32| {
+            let all = || self.outlook.closing.iter().map(repetitions).enumerate();
+            let time = self.time_of(all());
+            let time = self.time_left().map_or(time, |left| left.min(time));
+            Extent { trials: self.trials_of(all()), time }
+        };
+        Remaining {
+            least: of(|closing| closing.least),
+            expected: self.outlook.known.then(|| of(|closing| closing.expected)),
+            most: of(|closing| closing.most),
+        }
+    }
+
+    /// Forecast from all values so far.
+    pub(super) fn expect(&self) -> Forecast {
+        let pairs = pairs(&self.cells);
+        let next: Vec<u32> = self.outlook.closing.iter().map(|closing| closing.least).collect();
+        let left = self.time_left();
+        let over_time_limit =
+            left.is_some_and(|left| left < self.time_of(self.unlimited(&next).into_iter()));
+        let expected: BTreeMap<usize, u32> =
+            self.open().map(|cell| (cell, self.outlook.closing[cell].expected)).collect();
+        let ordinary: Vec<usize> = self.open().filter(|cell| !pairs.contains_key(cell)).collect();
+        let all = |repetitions: fn(&Closing) -> u32| {
+            self.trials_of(self.outlook.closing.iter().map(repetitions).enumerate())
+        };
         Forecast {
-            least: all(&of_open(first)),
-            expected: all(&|cell| expected.get(&cell).copied().unwrap_or(0)),
-            most: all(&of_open(last)),
-            time: self.time_of(&expected),
+            least: all(|closing| closing.least),
+            expected: all(|closing| closing.expected),
+            most: all(|closing| closing.most),
+            time: self.time_of(expected.clone().into_iter()),
             over_time_limit,
             detectable: self.detectable(&expected, &ordinary),
             cells: ordinary
@@ -75,12 +110,50 @@ impl<T: Trials> Runner<'_, T> {
         }
     }
 
+    /// Repetitions at which each open cell is expected to close, regardless of the time limit.
+    fn unlimited(&self, next: &[u32]) -> BTreeMap<usize, u32> {
+        let pairs = pairs(&self.cells);
+        let ordinary = self.open().filter(|cell| !pairs.contains_key(cell));
+        let mut expected: BTreeMap<usize, u32> =
+            ordinary.map(|cell| (cell, self.closes_at(cell).max(next[cell]))).collect();
+        // The reference cell stays open until the last cell closes, and an A/A duplicate closes
+        // with its original.
+        let reference = pairs.first_key_value().map(|(_, first)| *first);
+        if let (Some(reference), Some(last)) = (reference, expected.values().copied().max())
+            && let Some(own) = expected.get_mut(&reference)
+        {
+            *own = last;
+        }
+        for (aa_duplicate, first) in &pairs {
+            let open = self.cells[*aa_duplicate].state == CellState::Open;
+            if let Some(own) = expected.get(first).copied().filter(|_| open) {
+                expected.insert(*aa_duplicate, own);
+            }
+        }
+        expected
+    }
+
+    /// Rest of the time limit, if there is one.
+    fn time_left(&self) -> Option<Nanos> {
+        Some(self.settings.time_limit? - self.spent())
+    }
+
+    /// Number of trials if each cell gets these repetitions, invalid trials included.
+    fn trials_of(&self, repetitions: impl Iterator<Item = (usize, u32)>) -> usize {
+        let made = repetitions.map(|(cell, repetitions)| {
+            let progress = &self.progress[cell];
+            repetitions.max(progress.repetitions) + progress.invalid
+        });
+        made.map(|trials| trials as usize).sum()
+    }
+
     /// Duration of the trials until each of these cells has its repetitions, based on the mean
     /// duration of the earlier trials of the cell.
-    fn time_of(&self, repetitions: &BTreeMap<usize, u32>) -> Nanos {
-        let rest = repetitions.iter().map(|(cell, repetitions)| {
-            let left = u64::from(repetitions.saturating_sub(self.progress[*cell].repetitions));
-            Nanos(self.expected(*cell).0.saturating_mul(left))
+    fn time_of(&self, repetitions: impl Iterator<Item = (usize, u32)>) -> Nanos {
+        let mean = self.mean_duration();
+        let rest = repetitions.map(|(cell, repetitions)| {
+            let left = u64::from(repetitions.saturating_sub(self.progress[cell].repetitions));
+            Nanos(self.own_duration(cell).unwrap_or(mean).0.saturating_mul(left))
         });
         rest.sum()
     }

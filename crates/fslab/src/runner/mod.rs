@@ -27,14 +27,15 @@ use std::{
 };
 
 use engine::Progress;
-use events::Event;
+use events::{Event, RunProgress};
+use forecast::{Closing, Outlook};
 use model::{
     Environment, Nanos, Warning,
     activity::Unavailable,
     plan::{InvalidTrials, Profile},
     record::{CellRecord, CellState, Outcome, RunRecord, TrialRecord},
 };
-use progress::CellProgress;
+pub(crate) use progress::CellProgress;
 use store::Store;
 pub(crate) use trial::{Conditions, LocalTrials, Trials, UpcomingTrial, time_of};
 
@@ -117,6 +118,8 @@ pub(crate) struct Runner<'a, T> {
     store: Store,
     cells: Vec<CellRecord>,
     progress: Vec<CellProgress>,
+    /// Repetitions at which the cells are expected to close.
+    outlook: Outlook,
     /// Measurements known to be unavailable on this machine; each is reported once.
     absent: BTreeSet<Unavailable>,
     settings: Settings,
@@ -154,6 +157,7 @@ impl<'a, T: Trials> Runner<'a, T> {
             trials,
             store,
             progress,
+            outlook: Outlook::default(),
             absent: absent.collect(),
             cells: record.cells,
             settings,
@@ -255,6 +259,12 @@ impl<'a, T: Trials> Runner<'a, T> {
         };
         self.store.trial(&trial, failed.as_ref())?;
         self.warn_unavailable(&trial)?;
+        self.progress[cell].add(&self.cells[cell].phases, &trial);
+        if let Some(state) = failed {
+            self.cells[cell].state = state;
+            self.outlook.closing[cell] = Closing::default();
+        }
+        self.report_progress();
         let record = &self.cells[cell];
         (self.observer.notify)(&Event::TrialEnded {
             filesystem: &record.cell.filesystem.name,
@@ -264,11 +274,19 @@ impl<'a, T: Trials> Runner<'a, T> {
             elapsed: trial.elapsed,
             outcome: &trial.outcome,
         });
-        self.progress[cell].add(&record.phases, &trial);
-        if let Some(state) = failed {
-            self.cells[cell].state = state;
-        }
         Ok(true)
+    }
+
+    /// Sends the trials so far and the estimate of the rest.
+    fn report_progress(&self) {
+        (self.observer.notify)(&Event::Progress(RunProgress {
+            cells: &self.cells,
+            progress: &self.progress,
+            profile: self.settings.profile,
+            repetitions: self.settings.repetitions,
+            done: self.progress.iter().map(|cell| cell.trials as usize).sum(),
+            remaining: self.remaining(),
+        }));
     }
 
     /// Marks a trial as invalid if a disturbance occurred, or adds a warning if the cell has no

@@ -12,9 +12,9 @@ use super::invalid;
 
 /// Progress of one cell.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct CellProgress {
+pub(crate) struct CellProgress {
     /// Completed repetitions: the trial was measured or failed.
-    pub(super) repetitions: u32,
+    pub(crate) repetitions: u32,
     /// Measured trials, with or without values.
     done: usize,
     /// Stored trials of any outcome.
@@ -53,7 +53,7 @@ impl CellProgress {
     }
 
     /// The values of each supported phase with its name.
-    pub(super) fn by_phase<'a>(
+    pub(crate) fn by_phase<'a>(
         &'a self,
         phases: &'a [PhaseInfo],
     ) -> impl Iterator<Item = (&'a str, &'a Vec<f64>)> {
@@ -76,7 +76,7 @@ impl CellProgress {
     }
 
     /// Adds a trial.
-    pub(super) fn add(&mut self, phases: &[PhaseInfo], trial: &TrialRecord) {
+    pub(crate) fn add(&mut self, phases: &[PhaseInfo], trial: &TrialRecord) {
         self.trials += 1;
         self.elapsed = self.elapsed + trial.elapsed;
         match trial.outcome {

@@ -12,6 +12,7 @@ use analysis::stop::{self, Decision};
 use model::{
     Cell, Nanos, Profile, Warning,
     record::{CellRecord, CellState},
+    units::plural,
 };
 
 use super::{Runner, Trials, events::Event};
@@ -44,8 +45,7 @@ fn over_time_limit(values: &[Vec<f64>], profile: Profile) -> (String, Vec<Warnin
 }
 
 impl<T: Trials> Runner<'_, T> {
-    /// Evaluates every open cell, closes those with enough repetitions, and reports the number of
-    /// trials until the next evaluation.
+    /// Evaluates every open cell, closes those with enough repetitions, and reports the progress.
     pub(super) fn evaluate(&mut self) -> anyhow::Result<()> {
         let pairs = pairs(&self.cells);
         let reference = pairs.first_key_value().map(|(_, first)| *first);
@@ -61,12 +61,8 @@ impl<T: Trials> Runner<'_, T> {
         for (aa_duplicate, first) in &pairs {
             next[*aa_duplicate] = self.follow(*aa_duplicate, *first, next[*first])?;
         }
-        let trials = next
-            .iter()
-            .zip(&self.progress)
-            .map(|(next, progress)| next.max(&progress.repetitions) + progress.invalid);
-        let trials = trials.sum::<u32>() as usize;
-        (self.observer.notify)(&Event::Planned { trials });
+        self.plan(&next);
+        self.report_progress();
         Ok(())
     }
 
@@ -109,7 +105,7 @@ impl<T: Trials> Runner<'_, T> {
             (Decision::Enough { .. }, _) => return decision,
             (Decision::More { .. }, _) if repetitions < last => return decision,
             (Decision::More { .. }, Some(_)) => {
-                format!("fixed: {repetitions} repetitions")
+                format!("fixed: {}", plural(repetitions, "repetition"))
             }
             (Decision::More { .. }, None) => {
                 let profile = self.settings.profile.name();
@@ -168,12 +164,20 @@ impl<T: Trials> Runner<'_, T> {
     /// Expected duration of the next trial of a cell: the mean of the cell's trials. For a cell
     /// without trials, the mean of all trials; without any trial, 0.
     pub(super) fn expected(&self, cell: usize) -> Nanos {
-        let mean = |elapsed: Nanos, trials: u32| elapsed.0.checked_div(u64::from(trials));
+        self.own_duration(cell).unwrap_or_else(|| self.mean_duration())
+    }
+
+    /// Mean duration of the trials of a cell, if it has any.
+    pub(super) fn own_duration(&self, cell: usize) -> Option<Nanos> {
         let own = &self.progress[cell];
-        let trials = self.progress.iter().map(|progress| progress.trials).sum();
         let elapsed = own.elapsed.0 / self.trials.concurrency() as u64;
-        let own = mean(Nanos(elapsed), own.trials);
-        Nanos(own.or_else(|| mean(self.spent(), trials)).unwrap_or(0))
+        elapsed.checked_div(u64::from(own.trials)).map(Nanos)
+    }
+
+    /// Mean duration of all trials; 0 if there are none.
+    pub(super) fn mean_duration(&self) -> Nanos {
+        let trials: u32 = self.progress.iter().map(|progress| progress.trials).sum();
+        Nanos(self.spent().0.checked_div(u64::from(trials)).unwrap_or(0))
     }
 
     /// Closes every open cell at the time limit. Cells without a measured trial are skipped.

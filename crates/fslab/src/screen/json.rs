@@ -3,7 +3,7 @@
 use model::Nanos;
 use serde_json::json;
 
-use crate::runner::events::{Event, Forecast};
+use crate::runner::events::{Event, Forecast, RunProgress};
 
 /// Event as a JSON object; key `event` is its type.
 pub(super) fn line(event: &Event<'_>) -> serde_json::Value {
@@ -11,7 +11,13 @@ pub(super) fn line(event: &Event<'_>) -> serde_json::Value {
         Event::RunStarted { run_file, storage, done } => json!({
             "event": "run_started", "run_file": run_file, "storage": storage, "done": done,
         }),
-        Event::Planned { trials } => json!({ "event": "planned", "trials_min": trials }),
+        Event::Progress(RunProgress { done, remaining, .. }) => json!({
+            "event": "progress", "trials": done, "trials_min": remaining.least.trials,
+            "trials_expected": remaining.expected.map(|expected| expected.trials),
+            "trials_max": remaining.most.trials, "time_left_min_ns": remaining.least.time,
+            "time_left_expected_ns": remaining.expected.map(|expected| expected.time),
+            "time_left_max_ns": remaining.most.time,
+        }),
         Event::Skipped { filesystem, reason } => json!({
             "event": "skipped", "filesystem": filesystem, "reason": reason,
         }),

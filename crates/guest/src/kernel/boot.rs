@@ -68,6 +68,15 @@ impl Header {
         Ok(Self { release, offset, length: long(0x24c) })
     }
 
+    /// True if the file contains the complete kernel in a supported compression.
+    pub(super) fn is_complete(&self, file: &File) -> bool {
+        let mut first = [0; Compression::MAGIC];
+        let end = self.offset.saturating_add(self.length);
+        file.metadata().is_ok_and(|facts| facts.len() >= end)
+            && file.read_exact_at(&mut first, self.offset).is_ok()
+            && !matches!(Compression::of(&first), Compression::Unsupported(_))
+    }
+
     /// Extracts the `vmlinux`.
     pub(super) fn extract(
         &self,

@@ -14,7 +14,7 @@ use super::{
     cache::{self, CacheManifest},
     elf, package,
     source::{Compression, Source},
-    version::{matches_release, release_order},
+    version::{ReleaseOrder, matches_release, release_order},
 };
 use crate::GuestError;
 
@@ -71,9 +71,24 @@ impl Finder<'_> {
             Architecture::Pc => self.installed(wanted),
             Architecture::Uml => match built::newest(self.cache, wanted) {
                 Some(built) => self.image(&built.image, built.modules.as_deref(), &built.origin),
-                None => self.on_path(wanted),
+                None => self.on_path(wanted).or_else(|error| match self.newest_unpacked(wanted) {
+                    Some((directory, manifest)) => Ok(self.unpacked(&directory, manifest)),
+                    None => Err(error),
+                }),
             },
         }
+    }
+
+    /// The newest matching kernel of the unpacked packages. An exact match comes first.
+    fn newest_unpacked(self, wanted: Option<&str>) -> Option<(PathBuf, CacheManifest)> {
+        let packages = self.cache.manifests().into_iter().filter(|(_, manifest)| {
+            manifest.is_package()
+                && manifest.architecture == self.architecture.name()
+                && wanted.is_none_or(|wanted| matches_release(wanted, &manifest.release))
+        });
+        packages.max_by(|(_, one), (_, other)| {
+            by_age(wanted, &one.release).cmp(&by_age(wanted, &other.release))
+        })
     }
 
     /// The newest matching kernel of those that are installed and of unpacked packages.
@@ -98,17 +113,9 @@ impl Finder<'_> {
                 Ok(_) | Err(_) => {}
             }
         }
-        let exact = |release: &str| wanted == Some(release);
-        let newest = |one: &str, other: &str| {
-            (exact(one), release_order(one)).cmp(&(exact(other), release_order(other)))
-        };
+        let newest = |one: &str, other: &str| by_age(wanted, one).cmp(&by_age(wanted, other));
         let installed = found.iter().max_by(|one, other| newest(&one.0, &other.0));
-        let cached = self.cache.manifests().into_iter().filter(|(_, manifest)| {
-            manifest.is_package()
-                && manifest.architecture == self.architecture.name()
-                && wanted.is_none_or(|wanted| matches_release(wanted, &manifest.release))
-        });
-        let cached = cached.max_by(|one, other| newest(&one.1.release, &other.1.release));
+        let cached = self.newest_unpacked(wanted);
         match (installed, cached) {
             (Some((release, image)), cached)
                 if cached
@@ -117,11 +124,7 @@ impl Finder<'_> {
             {
                 return self.image(image, None, &image.display().to_string());
             }
-            // Cache directories are named by the hash of the package.
-            (_, Some((directory, manifest))) => {
-                let hash = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                return Ok(self.unpacked(hash, &directory, manifest));
-            }
+            (_, Some((directory, manifest))) => return Ok(self.unpacked(&directory, manifest)),
             (_, None) => {}
         }
         let which = wanted.map_or_else(String::new, |wanted| format!(" {wanted}"));
@@ -196,7 +199,7 @@ impl Finder<'_> {
         match kind(source, &source.open()?)? {
             Kind::Boot | Kind::Elf => self.image(path, modules, text),
             Kind::Package => {
-                let (hash, directory, manifest) = self.package(path)?;
+                let (directory, manifest) = self.package(path)?;
                 if manifest.architecture.is_empty() {
                     return Err(source.malformed(
                         "contains no kernel; for a metapackage, use the package that it depends on \
@@ -209,15 +212,17 @@ impl Finder<'_> {
                         .malformed(format!("contains a kernel of another kind than {wanted}")));
                 }
                 let named = modules.map(|modules| self.modules(modules, &manifest.release));
-                let kernel = self.unpacked(hash, &directory, manifest);
+                let kernel = self.unpacked(&directory, manifest);
                 let modules = named.transpose()?.or(kernel.modules);
                 Ok(Kernel { origin: text.to_owned(), modules, ..kernel })
             }
         }
     }
 
-    /// Kernel of a package, from the directory with the unpacked files.
-    fn unpacked(self, hash: String, directory: &Path, manifest: CacheManifest) -> Kernel {
+    /// Kernel of a package, from the directory with the unpacked files, which is named by the hash
+    /// of the package.
+    fn unpacked(self, directory: &Path, manifest: CacheManifest) -> Kernel {
+        let hash = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Kernel {
             architecture: self.architecture,
             origin: manifest.origin,
@@ -279,7 +284,7 @@ impl Finder<'_> {
     fn modules(self, path: &Path, release: &str) -> Result<PathBuf, GuestError> {
         let source = Source { path, interrupt: self.interrupt };
         if path.is_file() {
-            let (_, directory, manifest) = self.package(path)?;
+            let (directory, manifest) = self.package(path)?;
             if manifest.modules.is_empty() || manifest.release != release {
                 return Err(source.malformed(format!("contains no modules of {release}")));
             }
@@ -299,24 +304,28 @@ impl Finder<'_> {
         })
     }
 
-    /// Unpacks a package, unless it is cached. Returns its hash, directory, and manifest.
-    fn package(self, path: &Path) -> Result<(String, PathBuf, CacheManifest), GuestError> {
+    /// Unpacks a package, unless it is cached. Returns its directory and manifest.
+    fn package(self, path: &Path) -> Result<(PathBuf, CacheManifest), GuestError> {
         let source = Source { path, interrupt: self.interrupt };
         let mut file = source.open()?;
         let Kind::Package = kind(source, &file)? else {
             return Err(source.malformed("is not a package"));
         };
         let hash = cache::hash(source, &file)?;
-        let (directory, manifest) = self.cache.get_or_create(&hash, |directory| {
+        self.cache.get_or_create(&hash, |directory| {
             tracing::info!("unpacking {}; this takes a few seconds, and only once", path.display());
             file.rewind().map_err(|error| source.failed(error))?;
             let contents = package::unpack(source, &mut file, directory)?;
             tracing::info!("unpacked {} files, {} bytes", contents.files, contents.bytes);
             let origin = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Ok(CacheManifest { origin, ..manifest(source, &contents, directory)? })
-        })?;
-        Ok((hash, directory, manifest))
+        })
     }
+}
+
+/// Sort key of a release: an exact match of the query is the last, otherwise the newest.
+fn by_age<'a>(wanted: Option<&str>, release: &'a str) -> (bool, ReleaseOrder<'a>) {
+    (wanted == Some(release), release_order(release))
 }
 
 /// Determines the type of a file from its beginning.

@@ -13,7 +13,7 @@ use super::{
     Architecture, boot, built,
     finder::{Finder, examine, modules_next_to},
     source::Source,
-    version::release_order,
+    version::{matches_release, release_order},
 };
 
 /// Origin of a kernel.
@@ -42,6 +42,13 @@ pub struct KnownKernel {
     pub size: Bytes,
 }
 
+impl KnownKernel {
+    /// True if a version or its prefix, as in [`super::KernelQuery::Text`], selects this kernel.
+    pub fn matches(&self, version: &str) -> bool {
+        matches_release(version, &self.release)
+    }
+}
+
 /// See [`super::Kernel::known`].
 pub(super) fn all(finder: Finder<'_>) -> Vec<KnownKernel> {
     let mut all = installed(finder);
@@ -61,7 +68,8 @@ fn installed(finder: Finder<'_>) -> Vec<KnownKernel> {
     let known = |image: PathBuf| {
         let source = Source { path: &image, interrupt: finder.interrupt };
         let file = source.open().ok()?;
-        let release = boot::Header::read(source, &file).ok()?.release;
+        let header = boot::Header::read(source, &file).ok()?;
+        let release = header.is_complete(&file).then_some(header.release)?;
         let real = fs::canonicalize(&image).ok()?;
         let modules = modules_next_to(&real, &release);
         let size = size(&real, modules.as_deref());
@@ -153,9 +161,10 @@ fn size(image: &Path, modules: Option<&Path>) -> Bytes {
 mod tests {
     use super::{
         super::{
+            KernelQuery,
             cache::CacheManifest,
             testing::{
-                By, RELEASE, TestRoot, boot_image, deb, files, packed, tar_of, uml, vmlinux,
+                By, RELEASE, TestRoot, boot_image, deb, files, packed, tar, tar_of, uml, vmlinux,
             },
         },
         *,
@@ -201,5 +210,27 @@ mod tests {
         assert_eq!(known[2].size, Bytes(image + 5));
         assert_eq!(known[0].modules, None);
         assert!(known[3].modules.as_ref().unwrap().ends_with(format!("lib/modules/{RELEASE}")));
+    }
+
+    #[test]
+    fn listed_kernels_can_be_selected() {
+        let place = TestRoot::new();
+        let archive = tar(&[("./usr/bin/linux.uml", &uml("6.1.176"))]);
+        let package = place.write("user-mode-linux.deb", &deb(&packed(&archive, By::Xz)));
+        place.find(KernelQuery::Text(&package), Architecture::Uml).unwrap();
+        let bytes = |release, by| boot_image(release, &vmlinux(release, true), by);
+        place.write("boot/vmlinuz-6.9.1", &bytes("6.9.1", By::Gzip));
+        // Neither a kernel in an unsupported compression nor a truncated one is listed.
+        place.write("boot/vmlinuz-6.9.2", &bytes("6.9.2", By::Bzip2));
+        place.write("boot/vmlinuz-6.9.3", &bytes("6.9.3", By::Xz)[..1600]);
+        let known = place.known();
+        let releases: Vec<&str> = known.iter().map(|known| known.release.as_str()).collect();
+        assert_eq!(releases, ["6.1.176", "6.9.1"]);
+        for known in &known {
+            let query = KernelQuery::Text(&known.release);
+            let kernel = place.find(query, known.architecture).unwrap();
+            assert_eq!(kernel.release, known.release);
+            assert!(known.matches("6") && !known.matches("6.12"));
+        }
     }
 }

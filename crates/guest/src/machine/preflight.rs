@@ -149,7 +149,9 @@ fn check_memory(memory: Bytes) -> Result<(), GuestError> {
     match memory_available() {
         Some(free) if free < memory => Err(GuestError::Missing {
             what: format!(
-                "the guest needs {memory} of memory, but the host has only {free} available"
+                "the guest needs {} of memory, but the host has only {} available",
+                memory.rough(),
+                free.rough()
             ),
             hint: "use a smaller guest, or stop other processes".into(),
         }),

@@ -57,14 +57,21 @@ pub struct Phase {
 impl Phase {
     /// Primary metric:
     ///
-    /// - durable throughput for a stream of one pass of writes that ends with a sync and overwrites
+    /// - commits per second if all workers write and sync each write ([`Stream::commits`]), unless a
+    ///   clock tick is subtracted;
+    /// - deliveries per second for trees whose files are written, synced, and renamed
+    ///   ([`Tree::delivers`]);
+    /// - durable throughput for another stream of one pass of writes that ends with a sync and overwrites
     ///   no block ([`Stream::writes_once`]), unless a clock tick is subtracted as in IOzone;
     /// - operations per second for other streams that transfer no data or use
-    ///   [`AccessPattern::Tickets`], for trees, and for mixes;
+    ///   [`AccessPattern::Tickets`], for other trees, and for mixes;
     /// - throughput of the timed region for all other streams, and for replays;
     /// - elapsed time for tasks, layouts, and removals.
     pub fn primary(&self) -> Metric {
         match &self.work {
+            Work::Stream(stream) if stream.commits() && self.timed == Timed::default() => {
+                Metric::CommitRate
+            }
             Work::Stream(stream)
                 if stream.direction == Direction::Write
                     && stream.end_sync != EndSync::None
@@ -80,6 +87,7 @@ impl Phase {
                 Metric::OpsRate
             }
             Work::Stream(_) | Work::Replay(_) => Metric::Throughput,
+            Work::Tree(tree) if tree.delivers() => Metric::DeliveryRate,
             Work::Tree(_) | Work::Mix(_) => Metric::OpsRate,
             Work::Task(_) | Work::Layout(_) | Work::Remove { .. } => Metric::Elapsed,
         }

@@ -78,6 +78,22 @@ impl Stream {
         !matches!(self.io_engine, IoEngineKind::Null | IoEngineKind::Ring(Ring { nop: true, .. }))
     }
 
+    /// True if all workers write and each write is synced before the next one of its worker.
+    pub fn commits(&self) -> bool {
+        let synced = self.sync_every.is_some_and(|every| {
+            every.after == SyncInterval::Ops(1) && every.call != SyncCall::Range
+        });
+        let flags = match self.io_engine {
+            IoEngineKind::Vector(flags) => flags.dsync,
+            IoEngineKind::Ring(ring) => ring.linked_fdatasync,
+            _ => false,
+        };
+        self.direction == Direction::Write
+            && self.moves()
+            && self.access_pattern != AccessPattern::Tickets
+            && (synced || flags || self.open.sync || self.open.dsync)
+    }
+
     /// True if no block is overwritten before it is synced. Data that is overwritten in the page
     /// cache never becomes durable. Blocks are overwritten by access patterns that repeat blocks,
     /// and by bounds other than one pass. Direct and synchronous writes each reach the device, so

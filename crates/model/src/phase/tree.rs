@@ -154,6 +154,14 @@ impl Tree {
             workers: Workers::ONE,
         }
     }
+
+    /// True if each file is written, synced, and then renamed: a delivery, as of a mail server.
+    pub fn delivers(&self) -> bool {
+        let position = |step| self.steps.iter().position(|other| *other == step);
+        let (write, fsync) = (position(TreeStep::Write), position(TreeStep::Fsync));
+        let rename = position(TreeStep::Rename);
+        write.is_some() && write < fsync && fsync < rename
+    }
 }
 
 /// Order in which a worker visits its entries.

@@ -8,7 +8,7 @@ use crate::{
     setting::{SETTINGS, SystemSetting},
     storage::{Allocation, StorageKind},
     suggest::nearest,
-    units::{Bytes, Nanos},
+    units::{Bytes, Nanos, plural},
     workload::{Value, ValueError},
 };
 
@@ -343,7 +343,7 @@ impl Plan {
     /// Number of repetitions of the plan or the profile, as text.
     pub fn repetitions_in_words(&self) -> String {
         match self.repetitions {
-            Some(n) => format!("{n} repetitions"),
+            Some(n) => plural(n, "repetition"),
             None => {
                 let analyses = Profile::interim_analyses(self.profile);
                 let (first, last) = (analyses.first(), analyses.last());

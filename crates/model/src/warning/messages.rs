@@ -1,7 +1,10 @@
 //! Messages of the warnings: observed facts with their values.
 
 use super::Warning;
-use crate::{guest::GuestKind, units::Ratio};
+use crate::{
+    guest::GuestKind,
+    units::{Ratio, plural},
+};
 
 impl Warning {
     /// Message with the observed values, in lower case and without a full stop.
@@ -9,8 +12,8 @@ impl Warning {
     pub fn message(&self) -> String {
         match self {
             Self::TooFewRepetitions { n, needed } => {
-                let repetitions = if *n == 1 { "repetition" } else { "repetitions" };
-                format!("{n} {repetitions}, {needed} needed for a 95 % confidence interval")
+                let n = plural(*n, "repetition");
+                format!("{n}, {needed} needed for a 95 % confidence interval")
             }
             Self::WideInterval { half_width, target } => format!(
                 "confidence interval ±{:.1} %, target ±{:.1} %",
@@ -29,7 +32,10 @@ impl Warning {
                 )
             }
             Self::SharedStorage { storage, directory: true } => {
-                format!("the storage is {storage}; I/O by other users of its disk is included")
+                format!(
+                    "the storage is {storage}; I/O by other users of its disk is included in the \
+                     device counters, so amplification is not available"
+                )
             }
             Self::SharedStorage { storage, directory: false } => {
                 format!("the storage is {storage}, not a dedicated disk")
@@ -147,8 +153,9 @@ impl Warning {
                 format!("{count} of {of} operations returned another status than in the loadfile")
             }
             Self::Bimodal { lower, higher, ratio } => format!(
-                "bimodal results: {lower} repetitions near the lower value, {higher} near a value \
-                 {} higher; the median represents neither",
+                "bimodal results: {} near the lower value, {higher} near a value {} higher; the \
+                 median represents neither",
+                plural(*lower, "repetition"),
                 percent(Ratio(ratio.0 - 1.0))
             ),
             Self::Outliers { severe, of } => format!(

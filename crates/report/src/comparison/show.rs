@@ -250,6 +250,7 @@ impl Step<'_> {
         let empty = step.tests.len() - rows.len();
         let empty = match empty {
             0 => String::new(),
+            1 => "; 1 test without values in both runs is omitted".into(),
             _ => format!("; {empty} tests without values in both runs are omitted"),
         };
         let (first, second) = &self.rendered.names;

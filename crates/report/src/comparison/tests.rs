@@ -54,18 +54,18 @@ fn a_regression_is_reported_with_effect_size_n_and_adjustment() {
         gate 5 %: failed; 2 of 130 tests significantly worse by more than 5 %; 102 of
         130 tests non-inferior, 26 inconclusive (accepted if any test of the step is
         conclusive)
-        ───────────────────────────────────────────────────────────────────────────────
-         test                           A        B   change            result
-        ───────────────────────────────────────────────────────────────────────────────
-         random-write on xfs,       429.2    377.7   -12.0 % [-14.3,   ▼ worse
-         1MiB, MiB/s                                 -9.7]
-         random-write on xfs,       496.9    437.3   -12.0 % [-14.1,   ▼ worse
-         4MiB, MiB/s                                 -9.8]
-         write on ext4, 1MiB,       414.6    414.6   +0.0 % [-0.3,     = non-inferior
-         MiB/s                                       +0.3]
-         rewrite on ext4, 1MiB,     452.1    452.1   +0.0 % [-0.9,     = non-inferior
-         MiB/s                                       +1.0]
- "#]]
+        ─────────────────────────────────────────────────────────────────────────────
+         test                          A       B   change            result
+        ─────────────────────────────────────────────────────────────────────────────
+         random-write on xfs,      429.2   377.7   -12.0 % [-14.3,   ▼ worse
+         1MiB, MiB/s                               -9.7]
+         random-write on xfs,      496.9   437.3   -12.0 % [-14.1,   ▼ worse
+         4MiB, MiB/s                               -9.8]
+         write on ext4, 1MiB,      414.6   414.6   +0.0 % [-0.3,     = non-inferior
+         MiB/s                                     +0.3]
+         rewrite on ext4, 1MiB,    452.1   452.1   +0.0 % [-0.9,     = non-inferior
+         MiB/s                                     +1.0]
+    "#]]
     .assert_eq(&text[..until]);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let finding = " random-write regressed by 12.0 % [";

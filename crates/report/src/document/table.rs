@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use analysis::{Interval, Summary};
-use model::metric::Unit;
+use model::{metric::Unit, units::plural};
 
 use crate::units::{Scale, Shown};
 
@@ -185,7 +185,7 @@ impl Table {
             "median; too few repetitions for a confidence interval"
         };
         let except = if others { " unless stated" } else { "" };
-        self.caption.push(format!("n = {common} repetitions{except}; {interval}"));
+        self.caption.push(format!("n = {}{except}; {interval}", plural(common, "repetition")));
     }
 
     /// The table without the warnings that all primary values share, and these warnings. They are

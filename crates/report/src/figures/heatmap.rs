@@ -6,6 +6,7 @@ use std::{
 };
 
 use analysis::compare::{Side, Size, Verdict};
+use model::units::plural;
 
 use super::{Figure, Kind, absent, qualified};
 use crate::{
@@ -381,7 +382,9 @@ impl Sheet<'_> {
         let ns = self.lines.iter().flat_map(|line| &line.test.entries);
         let ns: BTreeSet<u32> = ns.filter_map(|e| Some(e.summary.as_ref()?.n)).collect();
         let n = match (ns.first(), ns.last()) {
-            (Some(least), Some(most)) if least == most => format!("n = {least} repetitions"),
+            (Some(least), Some(most)) if least == most => {
+                format!("n = {}", plural(*least, "repetition"))
+            }
             (Some(least), Some(most)) => format!("n = {least} to {most} repetitions"),
             (None, _) | (_, None) => "n = 0".into(),
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Profile, metric::Unit, record::HistogramKind};
+use model::{Profile, metric::Unit, record::HistogramKind, units::plural};
 
 use super::{Figure, Kind, absent, qualified};
 use crate::{
@@ -216,7 +216,7 @@ impl Sheet<'_> {
             (Some(least), Some(most)) if least != most => {
                 format!("n = {least} to {most} repetitions")
             }
-            (Some(n), _) => format!("n = {n} repetitions"),
+            (Some(n), _) => format!("n = {}", plural(*n, "repetition")),
             (None, _) => "no repetitions".into(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::metric::Unit;
+use model::{metric::Unit, units::plural};
 
 use super::{Figure, Kind, absent, qualified};
 use crate::{
@@ -48,9 +48,9 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
     };
     let ns: BTreeSet<u32> = origins.lines.iter().map(|line| line.attributed.n).collect();
     let n = match (ns.first(), ns.last()) {
-        (Some(least), Some(most)) if least != most => format!("{least} to {most}"),
-        (Some(n), _) => n.to_string(),
-        (None, _) => "0".into(),
+        (Some(least), Some(most)) if least != most => format!("{least} to {most} repetitions"),
+        (Some(n), _) => plural(*n, "repetition"),
+        (None, _) => "0 repetitions".into(),
     };
     let unattributed = match origins.unattributed {
         true => "unattributed: interrupts, and tasks that existed only between two samples",
@@ -66,10 +66,11 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
         title,
         svg: chart.render(),
         caption: format!(
-            "Segments: means of n = {n} repetitions, each with texture and letter. Bar: workload \
-             and attributed kernel threads; at its end the median with its 95 % confidence \
+            "Segments: means of n = {}, each with texture and letter. Bar: workload and \
+             attributed kernel threads; at its end the median with its 95 % confidence \
              interval, and the mean of other processes, which is not drawn. Measured from worker \
              setup to the end of the last worker; {unattributed}.{}{}",
+            n,
             qualified(&codes.collect()),
             absent(&missing)
         ),

@@ -152,6 +152,8 @@ fn base(unit: Unit) -> (f64, &'static str) {
         Unit::Bytes => (1.0, "_bytes"),
         Unit::BytesPerSecond => (1.0, "_bytes_per_second"),
         Unit::OpsPerSecond => (1.0, "_operations_per_second"),
+        Unit::CommitsPerSecond => (1.0, "_commits_per_second"),
+        Unit::DeliveriesPerSecond => (1.0, "_deliveries_per_second"),
         Unit::Nanoseconds => (1e-9, "_seconds"),
         Unit::Count => (1.0, ""),
         Unit::Fraction | Unit::Ratio => (1.0, "_ratio"),

@@ -78,7 +78,7 @@ impl Page {
     }
 
     /// Table of medians, tests as rows. Filesystems that do not fit continue below.
-    fn board(&mut self, board: &Board) {
+    pub(super) fn board(&mut self, board: &Board) {
         if board.rows.is_empty() {
             return;
         }
@@ -151,6 +151,9 @@ impl Page {
             });
             let text: Vec<String> = [more, open].into_iter().flatten().collect();
             self.wrapped(" ", "   ", &text.join("; "));
+        }
+        for text in answers.iter().filter_map(|answer| answer.accounts.text()) {
+            self.wrapped(" ", "   ", &text);
         }
     }
 

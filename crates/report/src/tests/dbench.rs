@@ -221,11 +221,11 @@ fn operations_by_type_have_counts_rates_and_times() {
     assert!(table.caption.join("; ").contains("fslab-office v1 seed 12"), "{:?}", table.caption);
     let first: String = lines(table).lines().take(5).map(|line| format!("{line}\n")).collect();
     expect![[r#"
-        NTCreateX · ext2 | 2000 | 4952 | 21.015 | 21.05 | 30.65 | 32.74
+        NTCreateX · ext2 | 2000 | 4952 | 21.01 | 21.05 | 30.65 | 32.74
         NTCreateX · ext3 | 2000 | 2819 | 20.94 | 20.93 | 30.59 | 33.41
-        NTCreateX · ext4 | 2000 | 4205 | 20.997 | 21.05 | 30.66 | 33.07
-        NTCreateX · btrfs raid0 | 2000 | 2130 | 20.987 | 20.99 | 30.72 | 32.69
-        Close · ext2 | 1800 | 4457 | 1.9990 | 1.9950 | 2.919 | 3.184
+        NTCreateX · ext4 | 2000 | 4205 | 21.00 | 21.05 | 30.66 | 33.07
+        NTCreateX · btrfs raid0 | 2000 | 2130 | 20.99 | 20.99 | 30.72 | 32.69
+        Close · ext2 | 1800 | 4457 | 1.999 | 1.995 | 2.919 | 3.184
     "#]]
     .assert_eq(&first);
     assert!(lines(table).ends_with("xfs | skipped: mkfs.xfs not found; install xfsprogs\n"));

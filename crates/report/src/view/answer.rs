@@ -3,6 +3,7 @@
 //! All content is selected from a [`View`], which has the statistics. The findings are based on the
 //! rankings of the tests ([`Family`]), Holm-adjusted over all pairs of a test.
 
+mod accounts;
 mod missing;
 mod trust;
 
@@ -21,6 +22,7 @@ use super::{
 };
 use crate::units::{Scale, count, one_line, ratio_of};
 
+pub(crate) use accounts::Accounts;
 pub(crate) use missing::{Hole, failures, not_measured};
 pub(crate) use trust::{Grade, Trust};
 
@@ -47,6 +49,7 @@ pub(crate) struct Answer {
     pub(crate) further: usize,
     /// Inconclusive questions.
     pub(crate) open: usize,
+    pub(crate) accounts: Accounts,
     pub(crate) trust: Trust,
     pub(crate) missing: Vec<Hole>,
 }
@@ -124,6 +127,7 @@ impl Answer {
             further: said.saturating_sub(shown),
             open: points.iter().map(|point| point.open.len()).sum(),
             findings,
+            accounts: Accounts::new(view),
             trust: trust::trust(view, &tests),
             missing: missing::holes(view),
         }
@@ -139,34 +143,44 @@ pub(crate) fn shown_findings(answers: &[Answer]) -> (Vec<&str>, usize) {
     (shown.map(|finding| finding.text.as_str()).collect(), answers.iter().map(hidden).sum())
 }
 
-/// Tests with results and short unique titles: the name of the test, of its workload if that has no
-/// other test, or both.
+/// Tests with results and their titles.
 fn named(view: &View) -> Vec<Named<'_>> {
-    let points = || view.suites.iter().flat_map(|suite| &suite.points);
     let measured = |test: &&Test| test.entries.iter().any(|entry| entry.summary.is_some());
-    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    for test in points().flat_map(|point| point.tests.iter().filter(measured)) {
-        *names.entry(&test.name).or_default() += 1;
-    }
     // The name of a single suite is omitted.
     let suite = match &view.suites[..] {
         [only] => format!("{} ", only.name),
         _ => String::new(),
     };
-    let mut all = Vec::new();
-    for point in points() {
-        let alone = point.tests.iter().filter(measured).count() == 1;
-        for test in point.tests.iter().filter(measured) {
-            let label = without_key(point.label.strip_prefix(&suite).unwrap_or(&point.label));
-            let title = match (alone, names.get(&*test.name).copied() > Some(1)) {
-                (_, false) => test.name.clone(),
-                (true, true) => label.to_owned(),
-                (false, true) => format!("{} {label}", test.name),
-            };
-            all.push(Named { title: one_line(&title), test });
-        }
+    let points = view.suites.iter().flat_map(|suite| &suite.points);
+    let tests: Vec<(&str, &Test)> = points
+        .flat_map(|point| {
+            let label = point.label.strip_prefix(&suite).unwrap_or(&point.label);
+            point.tests.iter().filter(measured).map(move |test| (label, test))
+        })
+        .collect();
+    let names: Vec<(&str, &str)> =
+        tests.iter().map(|(label, test)| (*label, test.name.as_str())).collect();
+    let titled = tests.iter().zip(titles(&names));
+    titled.map(|((_, test), title)| Named { title, test }).collect()
+}
+
+/// Short unique titles of tests, which are given by workload and name: the name of the test, of its
+/// workload if that has no other test, or both.
+pub(crate) fn titles(tests: &[(&str, &str)]) -> Vec<String> {
+    let (mut workloads, mut names) = (BTreeMap::new(), BTreeMap::new());
+    for (workload, name) in tests {
+        *workloads.entry(workload).or_insert(0) += 1;
+        *names.entry(name).or_insert(0) += 1;
     }
-    all
+    let title = |(workload, name): &(&str, &str)| {
+        let label = without_key(workload);
+        one_line(&match (workloads[workload] == 1, names[name] == 1) {
+            (_, true) => (*name).to_owned(),
+            (true, false) => label.to_owned(),
+            (false, false) => format!("{name} {label}"),
+        })
+    };
+    tests.iter().map(title).collect()
 }
 
 /// Value of a label that is one size, such as `block_size=4KiB`; other labels are unchanged.
@@ -379,6 +393,8 @@ fn superlatives(metric: Metric, first: &str, last: &str) -> (String, String) {
         Unit::Bytes => ("has the most space".into(), "has the least".into()),
         Unit::BytesPerSecond
         | Unit::OpsPerSecond
+        | Unit::CommitsPerSecond
+        | Unit::DeliveriesPerSecond
         | Unit::Nanoseconds
         | Unit::Count
         | Unit::Fraction

@@ -4,11 +4,12 @@ use model::{
     Clock, Profile, RunRecord, SetupStep, Warning,
     metric::Unit,
     record::{CellState, Outcome, TrialRecord},
+    units::plural,
 };
 
 use super::{equivalence_margin::EquivalenceMargin, run_conditions};
 pub(super) use crate::samples::imported;
-use crate::units::{Scale, capital, duration, one_line, utc};
+use crate::units::{Scale, capital, count, duration, one_line, utc};
 
 /// Run, program, conditions, and method.
 #[derive(Clone, Debug)]
@@ -208,7 +209,9 @@ fn method(record: &RunRecord) -> Vec<String> {
     let profile = info.profile;
     let analyses: Vec<String> = profile.interim_analyses().iter().map(u32::to_string).collect();
     let repetitions = match info.repetitions {
-        Some(repetitions) => format!("The plan sets {repetitions} repetitions per cell."),
+        Some(repetitions) => {
+            format!("The plan sets {} per cell.", plural(repetitions, "repetition"))
+        }
         None => format!(
             "The stopping rule was evaluated after {} repetitions: a cell was closed when the \
              confidence intervals of all measured phases were within ±{} of their medians, and at \
@@ -368,7 +371,8 @@ pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
         if let Some(first) = reasons.first() {
             let valid =
                 trials.iter().filter(|trial| !matches!(trial.outcome, Outcome::Invalid { .. }));
-            let what = format!("{} of {} repetitions failed", reasons.len(), valid.count());
+            let what =
+                format!("{} of {} failed", reasons.len(), count(valid.count(), "repetition"));
             add(name, label, what, first);
         }
     }

@@ -130,8 +130,10 @@ fn failures(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Finding> {
         template: "C20",
         test: String::new(),
         text: format!(
-            "{} failed {failed} of {all} repetitions of {} ({reason}) and is not ranked there.",
-            filesystems[entry.filesystem].name, point.label
+            "{} failed {failed} of {} of {} ({reason}) and is not ranked there.",
+            filesystems[entry.filesystem].name,
+            crate::units::count(*all, "repetition"),
+            point.label
         ),
     };
     failed.map(finding).collect()

@@ -27,7 +27,7 @@ use rayon::prelude::*;
 
 use crate::{
     samples::imported,
-    units::{Scale, one_line, slug},
+    units::{Scale, count, one_line, slug},
     view::{
         facts::Filesystem,
         quality::RunQuality,
@@ -159,7 +159,7 @@ impl Entry {
     /// `1 of 8 repetitions failed`; empty if none did.
     pub(crate) fn failed_repetitions(&self) -> String {
         self.failed.as_ref().map_or_else(String::new, |(failed, all, _)| {
-            format!("{failed} of {all} repetitions failed")
+            format!("{failed} of {} failed", count(*all, "repetition"))
         })
     }
 }
@@ -307,7 +307,9 @@ impl Builder<'_> {
     fn status(&self, cell: usize) -> Status {
         let (trials, failures) = self.sample_index.failures(cell);
         let failed = match failures.first() {
-            Some(reason) => format!("all {trials} repetitions failed: {}", one_line(reason)),
+            Some(reason) => {
+                format!("all {} failed: {}", count(trials, "repetition"), one_line(reason))
+            }
             None => "not measured yet".into(),
         };
         match &self.record.cells[cell].state {

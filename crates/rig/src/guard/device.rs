@@ -255,13 +255,13 @@ fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBu
     }
 }
 
-/// Size in decimal units, rounded down to one decimal place and followed by the exact size. Below 1
-/// MB, only the exact size is shown.
+/// Size in decimal units, rounded down to one decimal place and followed by the size in binary units.
+/// Below 1 MB, only the size in binary units is shown.
 pub(super) fn decimal(size: Bytes) -> String {
     let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
     let Some((unit, one)) = units.into_iter().find(|(_, one)| size.0 >= *one) else {
         return size.to_string();
     };
     let tenths = size.0 / (one / 10);
-    format!("{}.{} {unit}, {size}", tenths / 10, tenths % 10)
+    format!("{}.{} {unit}, {}", tenths / 10, tenths % 10, size.rough())
 }

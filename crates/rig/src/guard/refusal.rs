@@ -250,8 +250,8 @@ to allow this, identify \
     },
     /// The filesystem that contains the images has too little free space.
     #[error(
-        "{} has {free} free, but the images need {needed}; free some space, use smaller images, \
-         or use another directory", .directory.display()
+        "{} has {} free, but the images need {}; free some space, use smaller images, or use \
+         another directory", .directory.display(), .free.rough(), .needed.rough()
     )]
     Space {
         /// Directory for the images.
@@ -263,8 +263,8 @@ to allow this, identify \
     },
     /// The images would be kept in memory, and too little memory is available.
     #[error(
-        "{} is in memory: the images need {needed}, but {available} is available; \
-         use a directory on a disk", .directory.display()
+        "{} is in memory: the images need {}, but {} is available; use a directory on a disk",
+        .directory.display(), .needed.rough(), .available.rough()
     )]
     Memory {
         /// Directory for the images.
@@ -276,9 +276,10 @@ to allow this, identify \
     },
     /// The images would be kept in memory, and the memory limit of the run is too low for them.
     #[error(
-        "{} is in memory: the images need {needed}, which counts towards the limit of {limit} \
+        "{} is in memory: the images need {}, which counts towards the limit of {} \
          (`storage.memory_limit`), and the kernel would kill the run; use a directory on a disk \
-         (`storage.image_directory`), or remove the limit", .directory.display()
+         (`storage.image_directory`), or remove the limit",
+        .directory.display(), .needed.rough(), .limit.rough()
     )]
     MemoryLimit {
         /// Directory for the images.

@@ -13,7 +13,7 @@ use guest::{
 };
 use rig::{Catalog, Filesystem, RealHost, catalog::Kind};
 
-use super::{super::list::table, factory::MEMORY};
+use super::{super::list::table, disks::MEMORY};
 use crate::{
     exit::{Exit, Failure, chain},
     output,
@@ -206,7 +206,7 @@ fn from(origin: &Origin) -> String {
     match origin {
         Origin::Installed(path) => path.display().to_string(),
         Origin::Built(text) => text.clone(),
-        Origin::Package(name) => format!("package {name}, by path"),
+        Origin::Package(name) => format!("package {name}"),
     }
 }
 

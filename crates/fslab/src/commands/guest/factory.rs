@@ -9,33 +9,25 @@ use std::{
 use anyhow::Context;
 use guest::{
     Architecture, Cache, Disk, Engine, GuestSpec, Kernel, KernelQuery, Machine, Ready,
-    in_guest::{Device, GuestConfig},
+    in_guest::GuestConfig,
     initramfs::{self, Contents},
+    kernel::KnownKernel,
     modules::Index,
 };
 use model::{
-    Bytes, Clock, Environment, GuestDevice, GuestDisk, GuestKind, Nanos, StorageKind,
-    SystemSetting, Value, matrix::LabeledCell,
+    Bytes, Clock, Environment, GuestKind, Nanos, StorageKind, SystemSetting, Value,
+    matrix::LabeledCell,
 };
 use rig::Catalog;
 
-use super::requirements::GuestRequirements;
+use super::{
+    disks::{GuestDisks, MEMORY},
+    requirements::GuestRequirements,
+};
 use crate::{exit::Failure, output, plans::ResolvedPlan, runner::now_unix};
 
 /// Argument that makes this program the worker of a guest.
 const WORKER: &str = "guest-worker";
-/// Default memory of a guest: enough for this program and for caches.
-pub(super) const MEMORY: Bytes = Bytes::gib(1);
-/// Memory of an icount guest in addition to its disk, which is in its memory.
-const BASE_MEMORY: Bytes = Bytes::mib(768);
-/// Volatile cache of the disk of an icount guest. Like most disks, it therefore needs flushes.
-const CACHE: Bytes = Bytes::mib(16);
-/// Sector size of the disk of an icount guest. The device works per sector, which counts: with 512
-/// bytes, discarding 320 MiB took 120 M instructions instead of 20 M, and mkfs a third more. With
-/// small sectors mkfs also selects 1 KiB blocks for ext2, ext3, and ext4 on such a small disk,
-/// which are unusual.
-const SECTOR: Bytes = Bytes(4096);
-
 /// Common configuration of all guests of a run.
 #[derive(Debug)]
 pub(crate) struct GuestFactory {
@@ -49,12 +41,7 @@ pub(crate) struct GuestFactory {
     /// Modules for the filesystems under test.
     modules: Vec<String>,
     memory: Bytes,
-    /// Size and number of the disks.
-    disks: (Bytes, u32),
-    /// Disk of an icount guest.
-    disk: GuestDisk,
-    /// Unit of the guest clock.
-    clock: Clock,
+    disks: GuestDisks,
     /// Directory of the images and other files of the guests.
     directory: PathBuf,
     interrupt: Arc<AtomicBool>,
@@ -84,19 +71,15 @@ impl GuestFactory {
         run: &str,
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Self, Failure> {
-        let StorageKind::Image { size, count, ref directory, .. } = chosen.storage.kind else {
-            return Err(Failure::usage(anyhow::anyhow!(
-                "guests use image files as disks, but the plan has other storage; use \
-                 storage.image_size, or remove --guest"
-            )));
-        };
+        let disks = GuestDisks::of_plan(chosen)?;
         let cache = Cache::new(Cache::default_directory());
-        let chosen_guest = choose(kind, &cache, |engine| memory(engine, chosen, size, count))?;
+        let names = kernels(chosen);
+        let engines = engines(kind, &names, || Kernel::known(&cache, interrupt));
+        let chosen_guest = choose(&engines, &cache, |engine| disks.memory(engine))?;
         let SelectedGuest { engine, ready, memory, instead_of } = chosen_guest;
         if let Some(reason) = instead_of {
             output::message(&format!("using {} guests: {reason}", engine.name()));
         }
-        let names = kernels(chosen);
         let architecture = engine.architecture();
         let mut found = Vec::new();
         for named in names {
@@ -105,8 +88,8 @@ impl GuestFactory {
         disambiguate(&mut found);
         let GuestRequirements { programs, files, modules } =
             GuestRequirements::of_plan(&chosen.plan, catalog);
-        let directory = place(directory.as_deref(), Bytes(size.0 * u64::from(count)))
-            .join(format!("fslab-guest-{run}"));
+        let directory =
+            place(disks.directory.as_deref(), disks.total()).join(format!("fslab-guest-{run}"));
         Ok(Self {
             engine,
             ready,
@@ -116,9 +99,7 @@ impl GuestFactory {
             disks_take: GuestRequirements::of_disks(engine).modules.into_iter().collect(),
             modules: modules.into_iter().collect(),
             memory,
-            disks: (size, count),
-            disk: chosen.plan.guest_disk,
-            clock: chosen.plan.clock(),
+            disks,
             directory,
             interrupt: Arc::clone(interrupt),
         })
@@ -131,12 +112,12 @@ impl GuestFactory {
 
     /// Unit of the guest clock.
     pub(crate) fn clock(&self) -> Clock {
-        self.clock
+        self.disks.clock
     }
 
     /// Latency per request of the disk of an icount guest, if any.
     pub(crate) fn latency(&self) -> Option<Nanos> {
-        (self.clock == Clock::Virtual).then(|| self.disk.latency())
+        self.disks.latency()
     }
 
     /// Number of concurrent guests. Icount guests do not affect each other, so there is one per
@@ -172,54 +153,12 @@ impl GuestFactory {
 
     /// Description of the storage.
     pub(crate) fn describe(&self) -> String {
-        let (size, count) = self.disks;
-        let engine = self.engine.name();
-        let what = match (self.engine, count) {
-            (Engine::Icount, _) => {
-                let answers = match self.latency() {
-                    Some(latency) => format!("{latency} per request"),
-                    None => "no latency".to_owned(),
-                };
-                let device = self.disk.device.unwrap_or_default().name();
-                format!("a {} disk ({device}, {answers}) in memory", size.rough())
-            }
-            (Engine::Kvm | Engine::Tcg | Engine::Uml, 1) => {
-                format!("an image file of {} as the disk", size.rough())
-            }
-            (Engine::Kvm | Engine::Tcg | Engine::Uml, count) => {
-                format!("{count} image files of {} as the disks", size.rough())
-            }
-        };
-        format!("{what} of a guest ({engine}) with {} of memory", self.memory.rough())
+        self.disks.describe(self.engine)
     }
 
     /// Disks as seen inside a guest.
     pub(crate) fn place(&self) -> StorageKind {
-        let prefix = match self.engine {
-            Engine::Uml => "/dev/ubd",
-            Engine::Kvm | Engine::Tcg => "/dev/vd",
-            Engine::Icount => {
-                let path = self.device().path().unwrap_or_default().to_owned();
-                return StorageKind::Devices { paths: vec![path] };
-            }
-        };
-        let letters = ('a'..='z').take(self.disks.1 as usize);
-        StorageKind::Devices { paths: letters.map(|letter| format!("{prefix}{letter}")).collect() }
-    }
-
-    fn device(&self) -> Device {
-        match self.engine {
-            Engine::Icount => match self.disk.device.unwrap_or_default() {
-                GuestDevice::Brd => Device::RamDisk { size: self.disks.0 },
-                GuestDevice::NullBlk => Device::NullBlk {
-                    size: self.disks.0,
-                    latency: self.disk.latency(),
-                    cache: CACHE,
-                    sector: SECTOR,
-                },
-            },
-            Engine::Kvm | Engine::Tcg | Engine::Uml => Device::None,
-        }
+        StorageKind::Devices { paths: self.disks.paths(self.engine) }
     }
 
     /// Boots a guest with a kernel on empty disks. `called` is the name of the kernel, `None` if
@@ -238,7 +177,7 @@ impl GuestFactory {
             let (called, known) = (called.unwrap_or_default(), self.kernels().join(", "));
             format!("the run started with kernel {called}, but the plan now has {known}")
         })?;
-        let device = self.device();
+        let device = self.disks.device(self.engine);
         let order = |if_there: &[&str]| {
             booted.index.order_with(device.modules(), if_there).map_err(|absent| {
                 let absent = absent.join(", ");
@@ -306,9 +245,9 @@ impl GuestFactory {
 
     /// Environment facts about the disk and the clock of an icount guest.
     fn describe_disk(&self, facts: &mut Environment) {
-        facts.set(Clock::FACT, self.clock.name());
-        facts.set("guest.disk", self.disk.device.unwrap_or_default().name());
-        facts.set("guest.disk_latency_ns", self.disk.latency().0.to_string());
+        facts.set(Clock::FACT, self.disks.clock.name());
+        facts.set("guest.disk", self.disks.icount.device.unwrap_or_default().name());
+        facts.set("guest.disk_latency_ns", self.disks.icount.latency().0.to_string());
         if let Some(latency) = self.latency() {
             facts.set("guest.unit", format!("virtual ns on a device of {latency}"));
         }
@@ -334,20 +273,21 @@ impl GuestFactory {
             let file = directory.join(format!("disk{number}.img"));
             // The file may be an image of the previous boot, or a link created by another user.
             let _gone = fs::remove_file(&file);
-            let made = fs::File::create_new(&file).and_then(|image| image.set_len(self.disks.0.0));
+            let made =
+                fs::File::create_new(&file).and_then(|image| image.set_len(self.disks.size.0));
             made.with_context(|| format!("creating {}", file.display()))?;
             // User-mode Linux discards in pieces of 32 KiB, which takes longer than creating a
             // filesystem.
             let discards = self.engine != Engine::Uml;
             Ok(Disk { file, synced: false, discards })
         };
-        (0..self.disks.1).map(image).collect()
+        (0..self.disks.count).map(image).collect()
     }
 }
 
 impl Drop for GuestFactory {
     fn drop(&mut self) {
-        for number in 0..self.disks.1 {
+        for number in 0..self.disks.count {
             let _gone = fs::remove_file(self.directory.join(format!("disk{number}.img")));
         }
         let _gone = fs::remove_dir(&self.directory);
@@ -382,8 +322,9 @@ pub(super) fn check_available(
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
     let cache = Cache::new(Cache::default_directory());
-    let engine = choose(kind, &cache, |_| MEMORY)?.engine;
     let kernel = kernel.map(str::to_owned);
+    let engines = engines(kind, std::slice::from_ref(&kernel), || Kernel::known(&cache, interrupt));
+    let engine = choose(&engines, &cache, |_| MEMORY)?.engine;
     Booted::find(kernel, engine.architecture(), &cache, interrupt).map(drop)
 }
 
@@ -420,19 +361,73 @@ struct SelectedGuest {
     instead_of: Option<String>,
 }
 
-/// Selects the virtual machine for a kind of guest, with its memory.
-fn choose(
+/// Guests of a plan, for `fslab show`.
+pub(crate) struct PlannedGuests {
+    /// Description of the storage.
+    pub(crate) storage: String,
+    /// Kernels as in the plan; `None` for the newest.
+    pub(crate) kernels: Vec<Option<String>>,
+    /// Paths of the disks inside a guest.
+    pub(crate) disks: Vec<String>,
+    /// True if the disks are in the memory of the guest.
+    pub(crate) in_memory: bool,
+}
+
+/// Guests that a plan would use. Nothing is unpacked or booted.
+///
+/// # Errors
+/// If the plan cannot be measured in a guest, or a requirement is missing.
+pub(super) fn planned(
+    chosen: &ResolvedPlan,
     kind: GuestKind,
+    interrupt: &AtomicBool,
+) -> Result<PlannedGuests, Failure> {
+    let disks = GuestDisks::of_plan(chosen)?;
+    let cache = Cache::new(Cache::default_directory());
+    let kernels = kernels(chosen);
+    let engines = engines(kind, &kernels, || Kernel::known(&cache, interrupt));
+    let engine = choose(&engines, &cache, |engine| disks.memory(engine))?.engine;
+    Ok(PlannedGuests {
+        storage: disks.describe(engine),
+        kernels,
+        disks: disks.paths(engine),
+        in_memory: engine == Engine::Icount,
+    })
+}
+
+/// Virtual machines of a kind of guest, in the order of preference. Of several, those that can boot
+/// all these versions, if there are any.
+fn engines(
+    kind: GuestKind,
+    versions: &[Option<String>],
+    known: impl Fn() -> Vec<KnownKernel>,
+) -> Vec<Engine> {
+    let engines = match kind {
+        GuestKind::Auto => vec![Engine::Kvm, Engine::Uml, Engine::Tcg],
+        GuestKind::Kvm => vec![Engine::Kvm],
+        GuestKind::Icount => vec![Engine::Icount],
+        GuestKind::Uml => vec![Engine::Uml],
+        GuestKind::Tcg => vec![Engine::Tcg],
+    };
+    let versions: Vec<&String> = versions.iter().flatten().collect();
+    if engines.len() == 1 || versions.is_empty() {
+        return engines;
+    }
+    let known = known();
+    let boots = |engine: &Engine| {
+        let own = known.iter().filter(|it| it.architecture == engine.architecture());
+        versions.iter().all(|version| own.clone().any(|kernel| kernel.matches(version)))
+    };
+    let able: Vec<Engine> = engines.iter().copied().filter(boots).collect();
+    if able.is_empty() { engines } else { able }
+}
+
+/// Selects the first virtual machine that can run here, with its memory.
+fn choose(
+    wanted: &[Engine],
     cache: &Cache,
     memory: impl Fn(Engine) -> Bytes,
 ) -> Result<SelectedGuest, Failure> {
-    let wanted: &[Engine] = match kind {
-        GuestKind::Auto => &[Engine::Kvm, Engine::Uml, Engine::Tcg],
-        GuestKind::Kvm => &[Engine::Kvm],
-        GuestKind::Icount => &[Engine::Icount],
-        GuestKind::Uml => &[Engine::Uml],
-        GuestKind::Tcg => &[Engine::Tcg],
-    };
     let mut reasons = Vec::new();
     for engine in wanted {
         let memory = memory(*engine);
@@ -445,17 +440,6 @@ fn choose(
         }
     }
     Err(Failure::usage(anyhow::anyhow!("{}", reasons.join("\n  "))))
-}
-
-/// Memory of a guest.
-fn memory(engine: Engine, chosen: &ResolvedPlan, size: Bytes, count: u32) -> Bytes {
-    let own = chosen.storage.memory_limit;
-    match engine {
-        Engine::Icount => {
-            Bytes(own.unwrap_or(BASE_MEMORY).0.saturating_add(size.0 * u64::from(count)))
-        }
-        Engine::Kvm | Engine::Tcg | Engine::Uml => own.unwrap_or(MEMORY),
-    }
 }
 
 /// Directory of the images: that of the plan, otherwise memory if they fit twice, otherwise the
@@ -479,4 +463,36 @@ fn seed() -> anyhow::Result<[u8; 64]> {
     let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut seed));
     read.context("reading /dev/urandom")?;
     Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use guest::kernel::Origin;
+
+    use super::*;
+
+    #[test]
+    fn the_kind_of_guest_fits_the_listed_kernel() {
+        let known = |release: &str, architecture| KnownKernel {
+            release: release.into(),
+            architecture,
+            origin: Origin::Package("package".into()),
+            modules: None,
+            size: Bytes(0),
+        };
+        let known =
+            || vec![known("6.12.9-fslab", Architecture::Uml), known("6.1.0", Architecture::Pc)];
+        let of = |kind, versions: &[&str]| {
+            let versions: Vec<_> = versions.iter().map(|it| Some((*it).to_owned())).collect();
+            engines(kind, &versions, known)
+        };
+        let pc = [Engine::Kvm, Engine::Tcg];
+        assert_eq!(of(GuestKind::Auto, &["6.12.9-fslab"]), [Engine::Uml]);
+        assert_eq!(of(GuestKind::Auto, &["6.1"]), pc);
+        assert_eq!(of(GuestKind::Tcg, &["6.12"]), [Engine::Tcg], "as requested");
+        let all = [Engine::Kvm, Engine::Uml, Engine::Tcg];
+        for versions in [&[][..], &["6.12", "6.1"], &["linux.deb"]] {
+            assert_eq!(of(GuestKind::Auto, versions), all);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod disks;
 mod factory;
 mod messages;
 mod pool;
@@ -20,6 +21,7 @@ use store::Store;
 
 use self::{factory::GuestFactory, messages::StartRun};
 pub(crate) use self::{
+    factory::PlannedGuests,
     trials::{Guests, InGuest},
     worker::work,
 };
@@ -79,6 +81,12 @@ pub(super) fn check_available(
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
     factory::check_available(kind, kernel, interrupt)
+}
+
+/// Guests that a plan would use; `None` if it is measured on the host.
+/// The error is a missing requirement, or a reason why the plan cannot be measured in a guest.
+pub(super) fn planned(chosen: &ResolvedPlan) -> Option<Result<PlannedGuests, Failure>> {
+    Some(factory::planned(chosen, kind(chosen)?, &AtomicBool::new(false)))
 }
 
 /// Prepares a new run in guests. Each kernel is booted once to detect what it can measure.

@@ -35,6 +35,9 @@ pub(super) struct RunContext {
     pub(super) memory_rate: Option<f64>,
     /// True if the plan limits the memory of the workload, so that memory pressure is intended.
     pub(super) memory_limited: bool,
+    /// True if the storage is a directory of a mounted filesystem: the counters of its devices then
+    /// include I/O by all processes.
+    pub(super) shared_devices: bool,
     /// Precision profile of the run.
     pub(super) profile: Profile,
 }
@@ -61,7 +64,7 @@ pub(super) fn of_phase(phase: &Phase, result: &PhaseResult, known: &PhaseContext
         rates::add(&mut named, result);
         times::add(&mut named, result);
         costs::add(&mut named, result, known);
-        moved::add(&mut named, result, &known.activity);
+        moved::add(&mut named, result, &known.activity, known.always.shared_devices);
     }
     if let Some(rate) = ticked(result) {
         named.add(Metric::ThroughputDbench, rate);

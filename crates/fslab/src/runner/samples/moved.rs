@@ -53,7 +53,13 @@ impl Devices {
 }
 
 /// Bytes moved per byte requested, and the cache hit ratio.
-pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult, activity: &SystemActivity) {
+/// Amplification is omitted if the devices also serve other processes (`shared`).
+pub(super) fn add(
+    named: &mut PhaseSamples<'_>,
+    result: &PhaseResult,
+    activity: &SystemActivity,
+    shared: bool,
+) {
     let Some(devices) = Devices::under(activity) else { return };
     if let Some(asked) = read_from_target(named.phase, result) {
         let delivered = float(devices.read.0);
@@ -62,15 +68,25 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult, activity: 
             // requested.
             named.add(Metric::CacheHitRatio, (1.0 - delivered / asked).max(0.0));
         }
-        if named.phase.cache == model::phase::Cache::Cold {
+        if named.phase.cache == model::phase::Cache::Cold && !shared {
             named.add(Metric::ReadAmplification, delivered / asked);
         }
     }
-    if let Some(given) = written_to_target(named.phase, result)
-        && ends_on_devices(named.phase, result)
-    {
-        named.add(Metric::WriteAmplification, float(devices.written.0) / given);
+    let written = written_ratio(named.phase, result, activity).filter(|_| !shared);
+    if let Some(ratio) = written {
+        named.add(Metric::WriteAmplification, ratio);
     }
+}
+
+/// Bytes written by the devices per byte written by the workload, if all of its data reached them.
+pub(super) fn written_ratio(
+    phase: &Phase,
+    result: &PhaseResult,
+    activity: &SystemActivity,
+) -> Option<f64> {
+    let devices = Devices::under(activity)?;
+    let given = written_to_target(phase, result)?;
+    ends_on_devices(phase, result).then(|| float(devices.written.0) / given)
 }
 
 /// Bytes read from the filesystem under test, including those of the ramp time and of updates;

@@ -47,7 +47,12 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
     if moves {
         named.add(Metric::Throughput, per_second(result.bytes().0, window));
     }
-    named.add(Metric::OpsRate, per_second(result.ops().0, window));
+    let rate = per_second(result.ops().0, window);
+    named.add(Metric::OpsRate, rate);
+    let primary = named.phase.primary();
+    if matches!(primary, Metric::CommitRate | Metric::DeliveryRate) {
+        named.add(primary, rate);
+    }
     if both_ways {
         both(named, result, window);
     }

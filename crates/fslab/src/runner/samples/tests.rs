@@ -56,6 +56,7 @@ fn nothing() -> PhaseContext {
         clock_cost: Nanos(20),
         memory_rate: None,
         memory_limited: false,
+        shared_devices: false,
         profile: Profile::Standard,
     };
     PhaseContext { always, activity: SystemActivity::default(), generator: None }

@@ -157,6 +157,10 @@ impl<'a> LocalTrials<'a> {
             clock_cost: engine::clock().cost,
             memory_rate,
             memory_limited: conditions.memory_limited,
+            shared_devices: record
+                .warnings
+                .iter()
+                .any(|warning| matches!(warning, Warning::SharedStorage { directory: true, .. })),
             profile: record.info.profile,
         };
         let boot = rig.boot_id();

@@ -47,7 +47,7 @@ pub(super) fn preflight(
     // The guest memory is a file.
     if getrlimit(Resource::Fsize).maximum.is_some_and(|maximum| maximum < size.0) {
         return Err(unusable(
-            format!("the file size limit is lower than its memory of {memory}"),
+            format!("the file size limit is lower than its memory of {}", memory.rough()),
             "raise the limit (ulimit -f)",
         ));
     }

@@ -12,7 +12,7 @@ use model::{Warning, phase::Series};
 
 use super::{Answer, PointFindings, TestContext, single::refused};
 use crate::{
-    units::{alone, percents},
+    units::{alone, count, percents},
     view::points::Entry,
 };
 
@@ -82,11 +82,12 @@ fn sustained_by(context: &TestContext, entry: &Entry) -> Result<String, String> 
         .collect();
     let flat = profiles.iter().filter(|profile| profile.shape == Shape::Flat).count();
     if flat * 2 > all {
-        return Err(format!("the rate did not change in {flat} of {all} repetitions"));
+        let all = count(all, "repetition");
+        return Err(format!("the rate did not change in {flat} of {all}"));
     }
     if settled.len() * 2 <= all {
-        let settled = settled.len();
-        return Err(format!("only {settled} of {all} repetitions settled at another rate"));
+        let (settled, all) = (settled.len(), count(all, "repetition"));
+        return Err(format!("only {settled} of {all} settled at another rate"));
     }
     let shares: Vec<f64> = settled.iter().map(|(share, _)| *share).collect();
     let times: Vec<f64> = settled.iter().map(|(_, until)| *until * 1e9).collect();
@@ -139,7 +140,8 @@ fn variation_of(context: &TestContext, entry: &Entry) -> Result<String, String> 
     let (foreign, all) = foreign(context, entry);
     if foreign * 2 > all {
         return Err(format!(
-            "other processes used the CPUs in {foreign} of {all} repetitions (other-cpu-load)"
+            "other processes used the CPUs in {foreign} of {} (other-cpu-load)",
+            count(all, "repetition")
         ));
     }
     let runs: Option<Vec<Vec<f64>>> = series(context, entry).map(windows).collect();

@@ -24,6 +24,10 @@ const FOR_SLOWEST: usize = 3;
 pub(super) fn answers(context: &TestContext, findings: &mut PointFindings) {
     // A metric without a direction has no best filesystem.
     if context.test.metric.spec().better == Better::Neither {
+        let name = context.test.metric.name();
+        let question = format!("{} on {}", best_of(context), context.workload());
+        let reason = format!("{name} is informational: neither more nor less is better");
+        findings.on_request.push(context.withheld("C1", question, reason, String::new()));
         return;
     }
     let Some(family) = &context.test.family else {

@@ -126,7 +126,8 @@ fn rank_interval(test: &Test, place: usize) -> String {
 /// Ratio to the best and test result.
 fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (String, String) {
     if let Some((failed, all, _)) = &entry.failed {
-        return (String::new(), format!("not ranked: {failed} of {all} repetitions failed"));
+        let all = count(*all, "repetition");
+        return (String::new(), format!("not ranked: {failed} of {all} failed"));
     }
     if !entry.ranked {
         return (String::new(), "not ranked: see warnings".into());

@@ -179,6 +179,32 @@ fn written_bytes_include_the_ramp_time_and_the_stonewall() {
     assert_eq!(amplification(&phase, &result()), None);
 }
 
+/// The device counters of a directory include other processes.
+#[test]
+fn amplification_is_omitted_if_devices_are_shared() {
+    let of = |direction, cache, shared_devices| {
+        let mut phase = phase(direction, Timed::default());
+        phase.cache = cache;
+        stream(&mut phase).end_sync = EndSync::Fsync;
+        let mut result = result();
+        if direction == Direction::Read {
+            as_reads(&mut result);
+        }
+        let mut known = device(Bytes::mib(3));
+        known.activity.devices[0].written = Bytes::gib(1);
+        known.always.shared_devices = shared_devices;
+        let named = of_phase(&phase, &result, &known);
+        let amplification = [Metric::ReadAmplification, Metric::WriteAmplification];
+        (amplification.map(|metric| value(&named, metric)), named.len())
+    };
+    assert_eq!(of(Direction::Write, Cache::Unchanged, false).0, [None, Some(512.0)]);
+    assert_eq!(of(Direction::Write, Cache::Unchanged, true).0, [None, None]);
+    assert_eq!(of(Direction::Read, Cache::Cold, false).0, [Some(1.5), None]);
+    assert_eq!(of(Direction::Read, Cache::Cold, true).0, [None, None]);
+    let others = |shared| of(Direction::Read, Cache::Cold, shared).1;
+    assert_eq!(others(true) + 1, others(false), "the other samples remain");
+}
+
 #[test]
 fn read_amplification_requires_a_cold_cache() {
     let mut phase = phase(Direction::Read, Timed::default());

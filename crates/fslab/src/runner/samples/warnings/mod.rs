@@ -77,7 +77,7 @@ fn all(
         warnings.push(Warning::UnexpectedStatus { count: unexpected, of: result.ops().0 });
     }
     caches::of(&mut warnings, phase, result, known, samples);
-    writes::of(&mut warnings, phase, result, known, samples);
+    writes::of(&mut warnings, phase, result, known);
     warnings.extend(plausible::of(phase, result, known, samples));
     warnings
 }

@@ -1,15 +1,15 @@
 //! Warnings about written data: not durable, compressible, unwritten, or reduced.
 
 use model::{
-    Bytes, Metric, Phase, PhaseResult, Ratio, Sample, Warning,
+    Bytes, Phase, PhaseResult, Ratio, Warning,
     phase::{AccessPattern, DataPattern, Stream, TreeStep, Work},
 };
 
 use crate::runner::samples::{
     PhaseContext, float,
-    moved::{durable, flushed, written_to_target},
+    moved::{durable, flushed, written_ratio, written_to_target},
     thresholds::{DIRTY, LEAST_SHRUNK, SHRUNK},
-    value, whole,
+    whole,
 };
 
 pub(super) fn of(
@@ -17,7 +17,6 @@ pub(super) fn of(
     phase: &Phase,
     result: &PhaseResult,
     known: &PhaseContext,
-    samples: &[Sample],
 ) {
     match &phase.work {
         Work::Stream(stream) => {
@@ -44,7 +43,8 @@ pub(super) fn of(
         let written = Bytes(whole(written));
         warnings.push(Warning::UnwrittenData { left: left.min(written), written });
     }
-    let amplification = value(samples, Metric::WriteAmplification).map(Ratio);
+    // I/O by other processes can only increase the ratio.
+    let amplification = written_ratio(phase, result, &known.activity).map(Ratio);
     if let Some(amplification) = amplification
         && amplification < SHRUNK
         && written >= LEAST_SHRUNK

@@ -1,0 +1,110 @@
+//! Scoreboard of a run in progress: medians so far, without statistics.
+
+use analysis::Summary;
+use model::Metric;
+
+use crate::{
+    document::terminal::{Page, TerminalOptions},
+    units::{Scale, one_line},
+    view::answer::{Board, BoardCell, BoardRow, titles},
+};
+
+/// Mark of a cell to which repetitions will be added.
+const OPEN: &str = "~";
+
+/// Test of a run in progress.
+#[derive(Clone, Debug)]
+pub struct RunningTest<'a> {
+    /// Workload.
+    pub workload: String,
+    /// Measured phase.
+    pub phase: &'a str,
+    /// Primary metric of the phase.
+    pub metric: Metric,
+    /// One cell per filesystem: values so far, and true if more repetitions follow.
+    pub cells: Vec<Option<(&'a [f64], bool)>>,
+}
+
+/// Table of the medians so far, tests as rows, in at most this many lines. Open cells are marked
+/// with `~`. Tests and filesystems without values are omitted.
+pub fn running(
+    tests: &[RunningTest<'_>],
+    filesystems: &[&str],
+    lines: usize,
+    options: &TerminalOptions,
+) -> String {
+    let has = |cell: &Option<(&[f64], bool)>| cell.is_some_and(|(values, _)| !values.is_empty());
+    let tests: Vec<&RunningTest<'_>> =
+        tests.iter().filter(|test| test.cells.iter().any(has)).collect();
+    let columns: Vec<usize> = (0..filesystems.len())
+        .filter(|column| tests.iter().any(|test| test.cells.get(*column).is_some_and(has)))
+        .collect();
+    let names: Vec<(&str, &str)> =
+        tests.iter().map(|test| (test.workload.as_str(), test.phase)).collect();
+    let row = |(test, title): (&&RunningTest<'_>, String)| {
+        let medians: Vec<Option<(f64, bool)>> = columns
+            .iter()
+            .map(|column| {
+                let (values, open) = (*test.cells.get(*column)?)?;
+                Some((Summary::new(values).ok()?.median, open))
+            })
+            .collect();
+        let known: Vec<f64> = medians.iter().flatten().map(|(median, _)| *median).collect();
+        let scale = Scale::of(test.metric.spec().unit, known.into_iter());
+        let cell = |(median, open): (f64, bool)| BoardCell {
+            value: format!("{}{}", scale.rough(median), if open { OPEN } else { "" }),
+            top: false,
+            blocked: false,
+            distance: None,
+        };
+        let cells = medians.into_iter().map(|median| median.map(cell)).collect();
+        BoardRow { title, unit: scale.name, cells }
+    };
+    let mut rows: Vec<BoardRow> = tests.iter().zip(titles(&names)).map(row).collect();
+    let further = rows.len().saturating_sub(lines.saturating_sub(1));
+    rows.truncate(rows.len() - further);
+    let unit = rows.first().map(|row| row.unit);
+    let board = Board {
+        filesystems: columns.iter().map(|column| one_line(filesystems[*column])).collect(),
+        unit: unit.filter(|unit| rows.iter().all(|row| row.unit == *unit)),
+        rows,
+        further: 0,
+    };
+    let mut page = Page::new(options);
+    page.board(&board);
+    page.text.lines().take(lines).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn medians_so_far_and_open_cells_are_shown() {
+        let (fast, slow, none) = ([1e9, 1.1e9, 1.2e9], [5e8], []);
+        let options = TerminalOptions { width: 80, color: false, detail: false };
+        let tests = ["write", "read"].map(|phase| RunningTest {
+            workload: "iozone block_size=1MiB".into(),
+            phase,
+            metric: Metric::Throughput,
+            cells: vec![
+                Some((&fast[..], false)),
+                None,
+                Some((&slow[..], true)),
+                Some((&none[..], true)),
+            ],
+        });
+        let names = ["ext4", "xfs", "btrfs", "f2fs"];
+        let shown = running(&tests, &names, 20, &options);
+        expect![[r#"
+             GiB/s ext4  btrfs
+             write 1.02 0.466~
+             read  1.02 0.466~"#]]
+        .assert_eq(&shown);
+        assert_eq!(running(&tests, &names, 2, &options).lines().count(), 2);
+        assert_eq!(running(&tests, &names, 0, &options), "");
+        assert_eq!(running(&[], &names, 20, &options), "");
+    }
+}
