@@ -57,12 +57,12 @@ pub struct Phase {
 impl Phase {
     /// Primary metric:
     ///
-    /// - commits per second if all workers write and sync each write ([`Stream::commits`]), unless a
-    ///   clock tick is subtracted;
+    /// - commits per second if all workers write and sync each write ([`Stream::commits`]), unless
+    ///   a clock tick is subtracted;
     /// - deliveries per second for trees whose files are written, synced, and renamed
     ///   ([`Tree::delivers`]);
-    /// - durable throughput for another stream of one pass of writes that ends with a sync and overwrites
-    ///   no block ([`Stream::writes_once`]), unless a clock tick is subtracted as in IOzone;
+    /// - durable throughput for another stream of one pass of writes that ends with a sync and
+    ///   overwrites no block ([`Stream::writes_once`]), unless a clock tick is subtracted as in IOzone;
     /// - operations per second for other streams that transfer no data or use
     ///   [`AccessPattern::Tickets`], for other trees, and for mixes;
     /// - throughput of the timed region for all other streams, and for replays;

@@ -431,6 +431,8 @@ fn outside_top(view: &View, named: &Named<'_>) -> Option<Finding> {
         Unit::Bytes => "have less space".into(),
         Unit::BytesPerSecond
         | Unit::OpsPerSecond
+        | Unit::CommitsPerSecond
+        | Unit::DeliveriesPerSecond
         | Unit::Nanoseconds
         | Unit::Count
         | Unit::Fraction

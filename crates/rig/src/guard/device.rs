@@ -255,8 +255,8 @@ fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBu
     }
 }
 
-/// Size in decimal units, rounded down to one decimal place and followed by the size in binary units.
-/// Below 1 MB, only the size in binary units is shown.
+/// Size in decimal units, rounded down to one decimal place and followed by the size in binary
+/// units. Below 1 MB, only the size in binary units is shown.
 pub(super) fn decimal(size: Bytes) -> String {
     let units = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
     let Some((unit, one)) = units.into_iter().find(|(_, one)| size.0 >= *one) else {
