@@ -150,6 +150,8 @@ struct Bench {
     directory: tempfile::TempDir,
     trials: RefCell<Vec<String>>,
     forecast: RefCell<Option<events::Forecast>>,
+    /// Stored trials and estimates of the rest, in order.
+    estimates: RefCell<Vec<(usize, events::Remaining)>>,
 }
 
 impl Bench {
@@ -159,6 +161,7 @@ impl Bench {
             directory: tempfile::tempdir().unwrap(),
             trials: RefCell::default(),
             forecast: RefCell::default(),
+            estimates: RefCell::default(),
         };
         let mut cells: Vec<CellRecord> = filesystems.iter().map(|name| cell(name, false)).collect();
         cells.push(cell(filesystems[0], true));
@@ -197,6 +200,9 @@ impl Bench {
             }
             if let Event::Forecast(forecast) = event {
                 *self.forecast.borrow_mut() = Some(forecast.clone());
+            }
+            if let Event::Progress(run) = event {
+                self.estimates.borrow_mut().push((run.done, run.remaining));
             }
         };
         let (progress, interrupt) = (Progress::default(), AtomicBool::new(false));
@@ -460,6 +466,34 @@ fn a_pilot_ends_with_a_forecast_and_counts() {
     assert!(!tally.pilot && tally.done == 3);
     assert!(bench.measured().iter().all(|measured| *measured >= 8));
     assert!(bench.forecast.take().is_some(), "a resumed run repeats the forecast");
+}
+
+#[test]
+fn the_time_left_is_that_of_the_forecast() {
+    let bench = Bench::new(&["ext4", "xfs"]);
+    // xfs reaches the maximum of 30 repetitions, and so do the reference cell and its duplicate.
+    let rates = [("ext4", 1e8, 0.005), ("xfs", 1e8, 0.9)];
+    bench.run(Machine::new(&rates, 20), settings());
+    assert_eq!(bench.measured(), [30, 30, 30]);
+    let estimates = bench.estimates.borrow();
+    assert_eq!(estimates[0], (0, estimates[0].1));
+    assert_eq!(estimates[0].1.expected, None, "no forecast before the pilot rounds");
+    let mut before = usize::MAX;
+    for (done, remaining) in estimates.iter() {
+        let events::Remaining { least, expected, most } = *remaining;
+        assert!(least.trials <= most.trials && least.time <= most.time);
+        let Some(expected) = expected else {
+            assert!(*done <= 6, "the pilot has three cells and two rounds");
+            continue;
+        };
+        let left = expected.trials - done;
+        assert_eq!(expected.time, Nanos(left as u64 * TRIAL.0));
+        assert!((least.trials..=most.trials).contains(&expected.trials));
+        assert!(left > 0 || *done == 90, "trials follow after {done}");
+        assert!(left <= before, "the time left does not start again after {done} trials");
+        before = left;
+    }
+    assert_eq!(before, 0);
 }
 
 #[test]
