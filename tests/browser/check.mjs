@@ -163,7 +163,7 @@ const ratios = () => {
       seen.wrong.push(`none at ${where}`);
       continue;
     }
-    if (getComputedStyle(cell.querySelector(".v")).display !== "none") seen.wrong.push(`the value stays at ${where}`);
+    if (getComputedStyle(cell.querySelector("b")).display !== "none") seen.wrong.push(`the value stays at ${where}`);
     const text = rel.querySelector(".r1")?.textContent;
     const [, members, pairs] = tests[test];
     const pair = pairs.find((pair) => pair.slice(0, 2).includes(one) && pair.slice(0, 2).includes(base));

@@ -13,6 +13,7 @@ pub(crate) mod intervals;
 pub(crate) mod normalized;
 pub(crate) mod origins;
 pub(crate) mod percentiles;
+mod plot;
 pub(crate) mod rate;
 pub(crate) mod scaling;
 pub(crate) mod sweep;

@@ -5,6 +5,8 @@
 //! takes its tables. A new section is written once, in its builder. Texts are plain: each renderer
 //! escapes them for its format.
 
+use std::collections::BTreeMap;
+
 pub(crate) mod html;
 pub(crate) mod json;
 mod kinds;
@@ -28,6 +30,10 @@ pub(crate) struct Document {
     pub(crate) sections: Vec<Section>,
     /// Last line; often empty.
     pub(crate) footer: String,
+    /// Names of the filesystems, if pages show their markers.
+    pub(crate) filesystems: Vec<String>,
+    /// Index of the workload point that filters hide, by the id of a table or chart up to `--`.
+    pub(crate) points: BTreeMap<String, usize>,
 }
 
 /// A part of a report under a heading.
@@ -36,8 +42,21 @@ pub(crate) struct Section {
     /// Anchor, unique within the report.
     pub(crate) id: String,
     pub(crate) title: String,
+    /// Part of it that filters hide.
+    pub(crate) scope: Scope,
     pub(crate) blocks: Vec<Block>,
     pub(crate) sections: Vec<Section>,
+}
+
+/// Part of a run that a section is about.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Scope {
+    #[default]
+    Run,
+    /// Index of a workload point.
+    Point(usize),
+    /// Number and name of a test.
+    Test(usize, String),
 }
 
 /// Content of a section.
@@ -51,8 +70,14 @@ pub(crate) enum Block {
     Figure(Figure),
     /// Small charts of text; only terminals have them.
     Spark(Spark),
-    /// Details under a title; only pages and Markdown have them.
+    /// Details that pages show on request under a title.
     Fold(String, Vec<Block>),
+    /// Text before links to other parts: anchors and labels. Only pages have them.
+    Links(String, Vec<(String, String)>),
+    /// Lines of a file or commands, and their label.
+    Code(&'static str, String),
+    /// File name, content, and label of a CSV file. Only pages have it.
+    Download(String, String, String),
 }
 
 /// Layout of a table.
@@ -90,6 +115,8 @@ pub(crate) enum Style {
     Columns,
     /// Names with commands.
     Commands,
+    /// Filesystems with their markers, in the order of [`Document::filesystems`].
+    Legend,
 }
 
 /// Item of a list.
@@ -106,6 +133,10 @@ pub(crate) struct Item {
     pub(crate) hint: String,
     /// Lines below the text.
     pub(crate) lines: Vec<String>,
+    /// Places that pages show on request.
+    pub(crate) places: Vec<String>,
+    /// Anchor of the chart; often empty.
+    pub(crate) chart: String,
 }
 
 /// Chart with title and caption.
@@ -147,31 +178,39 @@ pub(crate) struct SparkRow {
 
 impl Section {
     pub(crate) fn new(id: impl Into<String>, title: impl Into<String>, blocks: Vec<Block>) -> Self {
-        Self { id: id.into(), title: title.into(), blocks, sections: Vec::new() }
+        Self { id: id.into(), title: title.into(), blocks, ..Self::default() }
     }
 
-    /// True if all its blocks satisfy a condition, and it has some.
-    fn all(&self, of: fn(&Block) -> bool) -> bool {
-        (!self.blocks.is_empty() || !self.sections.is_empty())
-            && self.blocks.iter().all(of)
-            && self.sections.iter().all(|section| section.all(of))
+    /// True if its first table repeats its title.
+    fn is_named_by_table(&self) -> bool {
+        let mut tables = self.blocks.iter().flat_map(Block::tables);
+        tables.next().is_some_and(|table| table.title == self.title)
     }
 
-    /// True if a terminal shows nothing of it.
-    fn has_no_text(&self) -> bool {
-        self.all(|block| matches!(block, Block::Figure(_) | Block::Fold(..)))
+    /// All tables in order.
+    pub(crate) fn tables(&self) -> Vec<&Table> {
+        let own = self.blocks.iter().flat_map(Block::tables);
+        own.chain(self.sections.iter().flat_map(Self::tables)).collect()
     }
 
-    /// True if Markdown shows nothing of it.
-    fn is_pictures(&self) -> bool {
-        fn picture(block: &Block) -> bool {
+    /// True if only pages show its content, and it has some. Terminals have sparklines, Markdown
+    /// does not.
+    fn is_pictures(&self, sparks: bool) -> bool {
+        fn picture(block: &Block, sparks: bool) -> bool {
             match block {
-                Block::Figure(_) | Block::Spark(_) => true,
-                Block::Fold(_, own) => own.iter().all(picture),
-                Block::Paragraph(_) | Block::Note(_) | Block::List(_) | Block::Table(..) => false,
+                Block::Figure(_) | Block::Links(..) | Block::Download(..) => true,
+                Block::Spark(_) => !sparks,
+                Block::Fold(_, own) => own.iter().all(|block| picture(block, sparks)),
+                Block::Paragraph(_)
+                | Block::Note(_)
+                | Block::List(_)
+                | Block::Table(..)
+                | Block::Code(..) => false,
             }
         }
-        self.all(picture)
+        (!self.blocks.is_empty() || !self.sections.is_empty())
+            && self.blocks.iter().all(|block| picture(block, sparks))
+            && self.sections.iter().all(|section| section.is_pictures(sparks))
     }
 
     /// The section, or nothing if it has no content.
@@ -181,6 +220,22 @@ impl Section {
 }
 
 impl Block {
+    /// All tables in order.
+    fn tables(&self) -> Vec<&Table> {
+        match self {
+            Self::Table(table, _) => vec![table],
+            Self::Fold(_, own) => own.iter().flat_map(Self::tables).collect(),
+            Self::Paragraph(_)
+            | Self::Note(_)
+            | Self::List(_)
+            | Self::Figure(_)
+            | Self::Spark(_)
+            | Self::Links(..)
+            | Self::Code(..)
+            | Self::Download(..) => Vec::new(),
+        }
+    }
+
     /// Bullets; nothing without texts.
     pub(crate) fn bullets(texts: impl IntoIterator<Item = impl Into<String>>) -> Option<Self> {
         Self::list(Style::Bullets, texts.into_iter().map(Item::of))

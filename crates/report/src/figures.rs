@@ -57,8 +57,12 @@ pub(crate) fn of_test(view: &View, suite: usize, point: usize, test: usize) -> V
     let mut figures = vec![ranking::figure(view, suite, point, test)];
     figures.extend(latency::figures(view, suite, point, test));
     figures.extend(rate::figure(view, suite, point, test));
-    figures.extend(origins::figure(view, suite, point, test));
     placed(figures, view)
+}
+
+/// CPU time of one test by consumer, if available.
+pub(crate) fn cpu_time(view: &View, suite: usize, point: usize, test: usize) -> Option<Figure> {
+    placed(origins::figure(view, suite, point, test).into_iter().collect(), view).pop()
 }
 
 /// Figures of a parameter sweep.
@@ -84,7 +88,10 @@ pub(crate) fn all(view: &View) -> impl Iterator<Item = Figure> {
         let points = view.suites[suite].points.iter().enumerate();
         let tests =
             points.flat_map(|(at, point)| (0..point.tests.len()).map(move |test| (at, test)));
-        let tests = tests.flat_map(move |(point, test)| of_test(view, suite, point, test));
+        let tests = tests.flat_map(move |(point, test)| {
+            let charts = of_test(view, suite, point, test).into_iter();
+            charts.chain(cpu_time(view, suite, point, test))
+        });
         of_suite(view, suite).into_iter().chain(tests)
     });
     let scaling = (0..view.scaling.len()).flat_map(move |scaled| of_scaling(view, scaled));

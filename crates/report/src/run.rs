@@ -1,63 +1,94 @@
-//! Document of a run: everything after its first page. A section is one function here.
+//! Document of a run: everything after its first page, the same in all formats.
+
+pub(crate) mod budget;
+mod facts;
+mod question;
+mod suites;
+mod wide;
+
+use std::collections::BTreeMap;
 
 use analysis::runs::{CompareOptions, chain};
 use model::RunRecord;
 
 use crate::{
-    charts::data::{Level, Series, SweepValue},
     comparison,
-    document::{
-        Block, Document, Item, Layout, Section, Spark, SparkRow, Style, Table, markdown as render,
-    },
-    published,
-    units::{capital, percent},
+    document::{Block, Document, Item, Layout, Section, Style, Table, markdown as render},
+    figures,
     view::{
-        EquivalenceMargin, Finding, Missing, Part, PointFindings, Test, View, WarningRow,
-        WithheldFinding,
+        Finding, Missing, Part, PointFindings, View, WarningRow, WithheldFinding,
         answer::{Accounts, Answer},
-        metric_label,
     },
 };
-
-/// Range relative to the median below which repetitions are shown level. It is smaller than any
-/// equivalence margin, and the steps of a sparkline would exaggerate it.
-const LEVEL: f64 = 0.01;
+use budget::Budget;
 
 /// All tables of the view with their captions, after the headline and the findings.
 pub fn markdown(view: &View) -> String {
-    render::markdown(&document(view))
+    render::markdown(&document(view, &mut Budget::text()))
 }
 
-/// Everything but the charts.
-pub(crate) fn document(view: &View) -> Document {
-    let mut sections: Vec<Section> = [
-        view.since.clone(),
-        findings(view),
-        inconclusive(view),
-        not_compared(view),
-        quality(view),
-        missing(view),
-        warnings(view),
-        study(view),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    sections.extend((0..view.suites.len()).map(|at| suite(view, at)));
-    sections.extend(
-        [sweeps(view), latency(view), lifecycle(view), references(view)].into_iter().flatten(),
-    );
+/// Document with the charts and tables that fit into the budget.
+pub(crate) fn document(view: &View, budget: &mut Budget) -> Document {
+    budget.spend(suites::mandatory(view));
+    let all = 0..view.suites.len();
+    let mut overviews: Vec<Section> =
+        all.clone().map(|at| suites::overview(view, at, budget)).collect();
+    let study = study(view, budget);
+    // Charts over several points have priority over those of single tests.
+    let mut half = budget.split();
+    let wide = wide::sections(view, &mut half);
+    budget.return_unused(&half);
+    let mut sections: Vec<Section> = view.since.iter().cloned().collect();
+    sections.extend([findings(view), study].into_iter().flatten());
+    let mut first = 0;
+    for (at, suite) in view.suites.iter().enumerate() {
+        sections.extend(std::mem::take(&mut overviews[at]).some());
+        sections.extend(suites::tests(view, at, first, budget).some());
+        first += suite.points.len();
+    }
+    sections.extend([latency(view), lifecycle(view)].into_iter().flatten());
+    sections.extend(suites::activity(view, budget));
+    sections.extend(wide);
+    let after = [warnings(view), quality(view), missing(view)].into_iter();
+    let open = [inconclusive(view), not_compared(view)];
+    sections.extend(after.chain(open).flatten());
+    sections.extend(facts::sections(view, budget));
     let imported = view.facts.imported.as_ref();
+    let program = &view.facts.program;
     Document {
         kicker: imported.map_or_else(String::new, |program| {
             format!("Imported from {program}, not measured by fslab.")
         }),
         title: view.facts.title.clone(),
         headline: format!("{}.", Answer::new(view).headline),
-        lead: lead(view),
+        lead: vec![Block::Paragraph(view.facts.conditions.clone())],
         sections,
-        ..Document::default()
+        footer: format!("{program} · run {}", view.facts.run),
+        filesystems: view.filesystems.iter().map(|own| own.name.clone()).collect(),
+        points: points(view),
     }
+}
+
+/// Workload points of tables and charts that are not in the sections of their points.
+fn points(view: &View) -> BTreeMap<String, usize> {
+    let points = view.suites.iter().flat_map(|suite| &suite.points).enumerate();
+    let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, point) in points {
+        ids.insert(&point.id, index);
+        ids.extend(point.tests.iter().map(|test| (test.id.as_str(), index)));
+    }
+    let overviews = view.overviews.iter().flat_map(|own| {
+        let parts = own.by_point.iter().chain(&own.composites);
+        parts.chain(&own.further).chain(&own.counterparts)
+    });
+    let activity = view.activity.iter().flatten().flatten();
+    let tables = overviews.chain(&view.latency).chain(activity).map(|table| table.id.clone());
+    let charts = ids.keys().map(|id| format!("{id}--cpu-time"));
+    let of = |id: String| {
+        let index = ids.get(id.split("--").next()?).copied()?;
+        Some((id, index))
+    };
+    tables.chain(charts).filter_map(of).collect()
 }
 
 impl View {
@@ -75,40 +106,18 @@ impl View {
     }
 }
 
-/// Plan, conditions, and overrides.
-fn lead(view: &View) -> Vec<Block> {
-    let facts = &view.facts;
-    let about = match facts.imported {
-        // Imported runs have no plan or profile.
-        Some(_) => format!("records {} · {} · run {}", facts.plan_name, facts.when, facts.run),
-        None => format!(
-            "plan {} · profile {} ({}) · {} · run {}",
-            facts.plan_name,
-            facts.profile.name(),
-            EquivalenceMargin::of(facts.profile).label(),
-            facts.when,
-            facts.run
-        ),
-    };
-    let overrides =
-        facts.overrides.iter().map(|(key, value)| format!("overridden: {key} = {value}"));
-    let lines = [about, format!("{} · {}", facts.program, facts.conditions)].into_iter();
-    let lines = lines.chain(facts.run_conditions.iter().cloned()).chain(overrides);
-    Block::list(Style::Facts, lines.map(Item::of)).into_iter().collect()
-}
-
 /// One subsection for each point with texts; none if there is only one point.
 fn by_point(
     view: &View,
     (id, title): (&str, &str),
-    texts: impl Fn(&PointFindings) -> Vec<String>,
+    items: impl Fn(&PointFindings) -> Vec<Item>,
 ) -> Section {
-    let points = view.findings.by_point.iter().map(|point| (&point.label, texts(point)));
-    let points: Vec<_> = points.filter(|(_, texts)| !texts.is_empty()).collect();
+    let points = view.findings.by_point.iter().map(|point| (&point.label, items(point)));
+    let points: Vec<_> = points.filter(|(_, items)| !items.is_empty()).collect();
     let single = points.len() == 1;
     let mut section = Section::new(id, title, Vec::new());
-    for (at, (label, texts)) in points.into_iter().enumerate() {
-        let list = Block::bullets(texts);
+    for (at, (label, items)) in points.into_iter().enumerate() {
+        let list = Block::list(Style::Bullets, items);
         match single {
             true => section.blocks.extend(list),
             false => {
@@ -120,17 +129,23 @@ fn by_point(
     section
 }
 
+/// A sentence with a link to the chart of its test.
+fn linked(text: String, test: &str) -> Item {
+    Item { chart: test.to_owned(), ..Item::of(text) }
+}
+
 fn findings(view: &View) -> Option<Section> {
-    let texts = |finding: &Finding| finding.text.clone();
-    let texts = |point: &PointFindings| point.findings.iter().map(texts).collect();
-    let mut section = by_point(view, ("findings", view.findings.heading()), texts).some()?;
+    let item = |finding: &Finding| linked(finding.text.clone(), &finding.test);
+    let items = |point: &PointFindings| point.findings.iter().map(item).collect();
+    let mut section = by_point(view, ("findings", view.findings.heading()), items).some()?;
     section.blocks.push(Block::Paragraph(view.findings.scope.clone()));
     Some(section)
 }
 
 fn inconclusive(view: &View) -> Option<Section> {
-    let texts = |point: &PointFindings| point.open.iter().map(WithheldFinding::text).collect();
-    by_point(view, ("inconclusive", "Inconclusive"), texts).some()
+    let item = |open: &WithheldFinding| linked(open.text(), &open.test);
+    let items = |point: &PointFindings| point.open.iter().map(item).collect();
+    by_point(view, ("inconclusive", "Inconclusive"), items).some()
 }
 
 /// Tests without a finding or an inconclusive comparison, by reason.
@@ -171,6 +186,7 @@ pub(crate) fn warnings(view: &View) -> Option<Section> {
             term: format!("{} ({}, {places})", row.code, row.severity.name()),
             text: row.message.clone(),
             hint: row.hint.into(),
+            places: if row.places.len() > 1 { row.places.clone() } else { Vec::new() },
             ..Item::default()
         }
     };
@@ -178,16 +194,26 @@ pub(crate) fn warnings(view: &View) -> Option<Section> {
     Section::new("warnings", "Warnings", list.into_iter().collect()).some()
 }
 
-/// Tables of the study, in its order, with the reasons for missing ones.
-fn study(view: &View) -> Option<Section> {
+/// Tables and charts of the study, in its order, with the reasons for missing ones.
+fn study(view: &View, budget: &mut Budget) -> Option<Section> {
     let study = view.study.as_ref()?;
     let notes = Block::bullets(study.notes.iter().map(|note| format!("{note}.")));
-    let parts = study.parts.iter().filter_map(|part| match part {
-        Part::Table(table) => Some(Block::Table(table.clone(), Layout::Compact)),
-        Part::Absent { title, reason } => Some(Block::Paragraph(format!("{title}: {reason}."))),
-        Part::Links { .. } | Part::Totals(_) | Part::Capped(_) | Part::Normalized(_) => None,
-    });
-    Some(Section::new("study", &study.title, notes.into_iter().chain(parts).collect()))
+    let mut blocks: Vec<Block> = notes.into_iter().collect();
+    for part in &study.parts {
+        match part {
+            Part::Table(table) => blocks.push(Block::Table(table.clone(), Layout::Compact)),
+            Part::Absent { title, reason } => {
+                blocks.push(Block::Paragraph(format!("{title}: {reason}.")));
+            }
+            Part::Links { title, targets } => {
+                blocks.push(Block::Links(title.clone(), targets.clone()));
+            }
+            Part::Totals(_) | Part::Capped(_) | Part::Normalized(_) => {
+                blocks.extend(budget.charts(figures::of_part(part)));
+            }
+        }
+    }
+    Some(Section::new("study", &study.title, blocks))
 }
 
 fn tables<'a>(
@@ -197,141 +223,16 @@ fn tables<'a>(
     tables.into_iter().map(move |table| Block::Table(table.clone(), layout))
 }
 
-/// Overview tables of a suite, then every test with its repetitions.
-fn suite(view: &View, at: usize) -> Section {
-    use Layout::{Compact, Full};
-    let (suite, overview) = (&view.suites[at], &view.overviews[at]);
-    let own = |table: &&Table| !view.in_study(&table.id);
-    let mut blocks: Vec<Block> = Vec::new();
-    let scaling = view.scaling.iter().filter(|other| other.suite == suite.name);
-    let conditions = view.interactions.iter().filter(|other| other.suite == suite.name);
-    let wide = scaling.map(|it| &it.tables).chain(conditions.map(|it| &it.tables));
-    for wide in wide {
-        blocks.extend(tables(wide.iter().take(1), Compact));
-        blocks.extend(tables(wide.iter().skip(1), Full));
-    }
-    let totals = overview.by_point.iter().chain(&overview.composites).filter(own);
-    blocks.extend(tables(totals, Compact));
-    blocks.extend(tables(&overview.further, Compact));
-    let more = overview.by_filesystem.iter().chain(&overview.counterparts);
-    blocks.extend(tables(more.filter(own), Full));
-    let tests = suite.points.iter().flat_map(|point| &point.tests);
-    for ((index, ranked), test) in view.ranked[at].iter().enumerate().zip(tests) {
-        blocks.extend(tables([ranked], Full));
-        blocks.extend(repetitions(view, test));
-        blocks.extend(tables(&view.operations[at][index], Compact));
-        blocks.extend(tables(&view.activity[at][index], Layout::Medians));
-    }
-    Section::new(format!("suite-{}", at + 1), format!("Suite {}", suite.name), blocks)
-}
-
-/// Repetitions of a test in order, from minimum to maximum per filesystem.
-fn repetitions(view: &View, test: &Test) -> Option<Block> {
-    let shown = test.entries.iter().filter(|entry| entry.values.len() > 1);
-    let row = |entry: &crate::view::Entry| {
-        let values = &entry.values;
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let middle = entry.summary.as_ref().map_or(high, |summary| summary.median);
-        let apart = (high - low) / middle.abs();
-        SparkRow {
-            name: view.filesystems[entry.filesystem].name.clone(),
-            range: if apart < LEVEL { (0.0, 0.0) } else { (low, high) },
-            values: values.iter().copied().map(Some).collect(),
-            text: format!(
-                "{} to {} {}, range {}, n = {}",
-                test.scale.rough(low),
-                test.scale.rough(high),
-                test.scale.name,
-                percent(apart),
-                values.len()
-            ),
-        }
-    };
-    let rows: Vec<SparkRow> = shown.map(row).collect();
-    (!rows.is_empty()).then(|| {
-        Block::Spark(Spark {
-            title: String::new(),
-            rows,
-            caption: "Repetitions in order, from minimum to maximum per filesystem; level if the \
-                      range is less than 1 %."
-                .into(),
-        })
-    })
-}
-
-/// Medians over the number of clients and other swept parameters.
-fn sweeps(view: &View) -> Option<Section> {
-    let scaled = view.scaling.iter().filter_map(|scaled| {
-        let series: Vec<&Series> = scaled.lines.iter().map(|line| &line.series).collect();
-        let about = (scaled.scale.name, scaled.metric.spec().better.label());
-        let title = format!("{}, {}", scaled.title, metric_label(scaled.metric));
-        sweep(title, about, &scaled.levels, &series, &scaled.repetitions)
-    });
-    let swept = view.sweeps.iter().filter_map(|sweep| {
-        let series: Vec<&Series> = sweep.series.iter().collect();
-        let about = (sweep.scale.name, sweep.metric.spec().better.label());
-        let (test, metric) = (capital(&sweep.test), metric_label(sweep.metric));
-        let title = format!("{test} over {}, {metric}", sweep.parameter);
-        self::sweep(title, about, &sweep.levels, &series, &sweep.repetitions)
-    });
-    let blocks = scaled.chain(swept).map(Block::Spark).collect();
-    Section::new("sweeps", "Parameter sweeps", blocks).some()
-}
-
-/// One line per filesystem, from zero to the maximum of all.
-fn sweep(
-    title: String,
-    (unit, better): (&str, &str),
-    levels: &[Level],
-    series: &[&Series],
-    repetitions: &str,
-) -> Option<Spark> {
-    let median = |value: &Option<SweepValue>| value.map(|value| value.median);
-    let all = series.iter().flat_map(|series| series.values.iter().filter_map(median));
-    let high = all.fold(0.0, f64::max);
-    let row = |series: &&Series| {
-        let values: Vec<Option<f64>> = series.values.iter().map(median).collect();
-        let known = values.iter().flatten();
-        let text = match (known.clone().next(), known.last()) {
-            (Some(first), Some(last)) => format!("{} to {} {unit}", short(*first), short(*last)),
-            _ => "no result".into(),
-        };
-        SparkRow { name: series.name.clone(), range: (0.0, high), values, text }
-    };
-    let labels: Vec<&str> = levels.iter().map(|level| level.label.as_str()).collect();
-    (high > 0.0).then(|| Spark {
-        title,
-        rows: series.iter().map(row).collect(),
-        caption: format!(
-            "Medians at {}, from zero to the maximum of all; {better}; n = {repetitions} \
-             repetitions; the HTML report has the 95 % confidence intervals.",
-            labels.join(", ")
-        ),
-    })
-}
-
 fn latency(view: &View) -> Option<Section> {
-    Section::new("latency", "Latency", tables(&view.latency, Layout::Full).collect()).some()
+    let note =
+        "A percentile is shown only if at least 10 operations of every repetition exceed it.";
+    let own = tables(&view.latency, Layout::Full);
+    let blocks = std::iter::once(Block::Note(note.into())).chain(own).collect();
+    (!view.latency.is_empty()).then(|| Section::new("latency", "Latency", blocks))
 }
 
 fn lifecycle(view: &View) -> Option<Section> {
     let own = view.lifecycle.iter().filter(|table| !view.in_study(&table.id));
-    Section::new("lifecycle", "Lifecycle", tables(own, Layout::Compact).collect()).some()
-}
-
-/// Reference to published results of the same suites.
-fn references(view: &View) -> Option<Section> {
-    let note =
-        Block::Paragraph(published::note(view.suites.iter().map(|suite| suite.name.as_str()))?);
-    Some(Section::new("published", "Published results", vec![note]))
-}
-
-/// A displayed number with three digits.
-fn short(value: f64) -> String {
-    match value.abs() {
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
+    let blocks = tables(own, Layout::Compact).collect();
+    Section::new("lifecycle", "Lifecycle and space", blocks).some()
 }

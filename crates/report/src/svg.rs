@@ -19,31 +19,50 @@ pub(crate) struct Svg {
     body: String,
     width: f64,
     height: f64,
+    /// Class and end of the paths that further lines of the class join: since their start, only
+    /// lines and texts were drawn.
+    open: Vec<(String, usize)>,
 }
 
 impl Svg {
     pub(crate) fn new(width: f64, height: f64) -> Self {
-        Self { body: String::new(), width, height }
+        Self { body: String::new(), width, height, open: Vec::new() }
     }
 
-    /// A straight line.
+    /// A straight line. Lines of a class are one element if nothing is between them.
     pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(Short);
-        self.push(format_args!(
-            "<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
-        ));
+        let path = path(&[from, to]);
+        if let Some(at) = self.open.iter().position(|(own, _)| own == class) {
+            let end = self.open[at].1;
+            self.body.insert_str(end, &path);
+            let moved = self.open.iter_mut().filter(|(_, own)| *own >= end);
+            moved.for_each(|(_, own)| *own += path.len());
+            return;
+        }
+        // Writing to a string cannot fail, here and below.
+        let _ = write!(self.body, "<path class=\"{class}\" d=\"{path}");
+        self.open.push((class.to_owned(), self.body.len()));
+        self.body.push_str("\"/>\n");
     }
 
     /// A line through points.
     pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
-        let points = coordinates(points);
-        self.push(format_args!("<polyline class=\"{class}\" points=\"{points}\"/>"));
+        let path = path(points);
+        self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
     }
 
     /// A filled area.
     pub(crate) fn polygon(&mut self, class: &str, points: &[(f64, f64)]) {
-        let points = coordinates(points);
-        self.push(format_args!("<polygon class=\"{class}\" points=\"{points}\"/>"));
+        let path = path(points);
+        self.push(format_args!("<path class=\"{class}\" d=\"{path}z\"/>"));
+    }
+
+    /// Dots as one element, whose stroke is as wide as they are.
+    pub(crate) fn dots(&mut self, class: &str, points: &[(f64, f64)]) {
+        // Not all programs draw a line without any length.
+        let dot = |point: &(f64, f64)| format!("{}h.01", path(&[*point]));
+        let path: String = points.iter().map(dot).collect();
+        self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
     }
 
     /// A circle.
@@ -52,11 +71,12 @@ impl Svg {
         self.push(format_args!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"));
     }
 
-    /// Text; the class sets its anchor.
+    /// Text; the classes, if any, set its anchor and its color.
     pub(crate) fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
         let [x, y] = [at.0, at.1].map(Short);
         let text = escape(text);
-        self.push(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"));
+        let class = of_class(class);
+        let _ = writeln!(self.body, "<text{class} x=\"{x}\" y=\"{y}\">{text}</text>");
     }
 
     /// A rectangle: its left upper corner, its width and height.
@@ -72,20 +92,16 @@ impl Svg {
         if lines.is_empty() {
             return;
         }
-        let each = lines.iter().map(|[from, to]| {
-            let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(Short);
-            format!("M{x1},{y1}L{x2},{y2}")
-        });
-        let path = each.collect::<String>();
+        let path = lines.iter().map(|line| path(line)).collect::<String>();
         self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
     }
 
     /// Text that rises to the right from its start.
     pub(crate) fn rising(&mut self, class: &str, at: (f64, f64), text: &str) {
         let [x, y] = [at.0, at.1].map(Short);
-        let text = escape(text);
+        let (text, class) = (escape(text), of_class(class));
         self.push(format_args!(
-            "<text class=\"{class}\" transform=\"translate({x} {y}) rotate(-32)\">{text}</text>"
+            "<text{class} transform=\"translate({x} {y}) rotate(-32)\">{text}</text>"
         ));
     }
 
@@ -138,14 +154,13 @@ impl Svg {
         }
     }
 
-    /// Finished chart. `id` is unique on the page; title and description are for screen readers.
-    pub(crate) fn finish(self, id: &str, title: &str, description: &str) -> String {
+    /// Finished chart. Title and description are for screen readers.
+    pub(crate) fn finish(self, title: &str, description: &str) -> String {
         let [width, height] = [self.width, self.height].map(Short);
         format!(
-            "<svg class=\"chart\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\" \
-             viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             xmlns=\"http://www.w3.org/2000/svg\">\n\
-             <title id=\"{id}-t\">{}</title>\n<desc id=\"{id}-d\">{}</desc>\n{}</svg>",
+            "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+             height=\"{height}\" xmlns=\"http://www.w3.org/2000/svg\">\n\
+             <title>{}</title>\n<desc>{}</desc>\n{}</svg>",
             escape(title),
             escape(description),
             self.body
@@ -163,7 +178,7 @@ impl Svg {
     }
 
     fn push(&mut self, element: std::fmt::Arguments) {
-        // Writing to a string cannot fail.
+        self.open.clear();
         let _ = writeln!(self.body, "{element}");
     }
 }
@@ -209,32 +224,72 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
+/// Attribute with classes, if there are some.
+fn of_class(class: &str) -> String {
+    if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") }
+}
+
+/// Tenths, which are exact.
+fn tenths(value: f64) -> i64 {
+    let tenths = (value * 10.0).round_ties_even();
+    #[expect(clippy::cast_possible_truncation, reason = "saturates beyond any chart")]
+    let tenths = tenths as i64;
+    tenths
+}
+
 /// A coordinate, shown with at most one decimal. A large report has half a million of them: it is
 /// not left to `{:.1}`, which finds the digits of any number.
 struct Short(f64);
 
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tenths = (self.0 * 10.0).round_ties_even();
-        if tenths.is_nan() || tenths.abs() >= f64::from(i32::MAX) {
-            return write!(f, "{:.1}", self.0);
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "whole, and not too large")]
-        let tenths = tenths as i32;
-        let (whole, tenth) = (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10);
-        if tenths < 0 {
+        Tenths(tenths(self.0)).fmt(f)
+    }
+}
+
+/// A number of tenths.
+struct Tenths(i64);
+
+impl fmt::Display for Tenths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, tenth) = (self.0.unsigned_abs() / 10, self.0.unsigned_abs() % 10);
+        if self.0 < 0 {
             f.write_str("-")?;
         }
-        write!(f, "{whole}")?;
+        if whole > 0 || tenth == 0 {
+            write!(f, "{whole}")?;
+        }
         if tenth > 0 { write!(f, ".{tenth}") } else { Ok(()) }
     }
 }
 
-fn coordinates(points: &[(f64, f64)]) -> String {
-    let mut text = String::new();
-    for (at, (x, y)) in points.iter().enumerate() {
-        let space = if at == 0 { "" } else { " " };
-        let _ = write!(text, "{space}{},{}", Short(*x), Short(*y));
+/// Data of a path through points (SVG 1.1, 8.3): the first position, then steps.
+fn path(points: &[(f64, f64)]) -> String {
+    let mut text = String::with_capacity(8 * points.len());
+    let mut before: Option<(i64, i64)> = None;
+    let mut command = 'M';
+    for (x, y) in points {
+        let (x, y) = (tenths(*x), tenths(*y));
+        let (right, down) = before.map_or((x, y), |(left, up)| (x - left, y - up));
+        let next = match before {
+            None => 'M',
+            Some(_) if down == 0 => 'h',
+            Some(_) if right == 0 => 'v',
+            Some(_) => 'l',
+        };
+        // A step of the same kind needs no letter; a sign separates numbers.
+        if next != command || before.is_none() {
+            text.push(next);
+        } else if (if next == 'v' { down } else { right }) >= 0 {
+            text.push(' ');
+        }
+        let space = if down < 0 { "" } else { " " };
+        let _ = match next {
+            'h' => write!(text, "{}", Tenths(right)),
+            'v' => write!(text, "{}", Tenths(down)),
+            _ => write!(text, "{}{space}{}", Tenths(right), Tenths(down)),
+        };
+        (before, command) = (Some((x, y)), next);
     }
     text
 }
@@ -246,8 +301,8 @@ mod tests {
     #[test]
     fn text_from_outside_cannot_leave_its_element() {
         let mut svg = Svg::new(10.0, 10.0);
-        svg.text("t", (0.0, 0.0), "<script>\"&");
-        let chart = svg.finish("x", "a < b", "c & d");
+        svg.text("", (0.0, 0.0), "<script>\"&");
+        let chart = svg.finish("a < b", "c & d");
         assert!(chart.contains("&lt;script&gt;&quot;&amp;</text>"), "{chart}");
         assert_eq!(escape("a\u{1b}b\u{202e}c\u{ffff}"), "a b c ");
         assert!(chart.contains(">a &lt; b</title>") && chart.contains(">c &amp; d</desc>"));
@@ -257,10 +312,40 @@ mod tests {
     fn coordinates_are_short() {
         let shown = |value| Short(value).to_string();
         assert_eq!([1.0, 1.25, -0.01].map(shown), ["1", "1.2", "0"].map(String::from));
-        assert_eq!([-0.26, 9.96, 1e9].map(shown), ["-0.3", "10", "1000000000.0"].map(String::from));
+        assert_eq!([-0.26, 9.96, 0.5].map(shown), ["-.3", "10", ".5"].map(String::from));
         for hundredths in -2000..2000 {
             let value = f64::from(hundredths) / 100.0 + 0.001;
             assert_eq!(shown(value).parse::<f64>(), format!("{value:.1}").parse::<f64>());
         }
+    }
+
+    #[test]
+    fn paths_have_steps_that_add_up() {
+        let points = [(1.0, 2.0), (3.5, 2.0), (3.5, 1.0), (3.0, 1.5), (4.0, 2.0), (5.0, 1.0)];
+        assert_eq!(path(&points), "M1 2h2.5v-1l-.5 .5 1 .5 1-1");
+        assert_eq!(path(&[(0.04, 0.0), (0.08, 0.0), (0.12, 0.0)]), "M0 0h.1 0");
+        assert_eq!(path(&[]), "");
+    }
+
+    #[test]
+    fn lines_of_a_class_are_one_element_until_something_is_drawn() {
+        let mut svg = Svg::new(9.0, 9.0);
+        svg.line("g", (0.0, 0.0), (0.0, 9.0));
+        svg.text("tm", (0.0, 0.0), "0");
+        svg.line("k", (1.0, 0.0), (1.0, 9.0));
+        svg.line("g", (5.0, 0.0), (5.0, 9.0));
+        svg.rect("z", (0.0, 0.0), (9.0, 9.0));
+        svg.line("k", (2.0, 0.0), (2.0, 9.0));
+        let lines: Vec<&str> = svg.body.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "<path class=\"g\" d=\"M0 0v9M5 0v9\"/>",
+                "<text class=\"tm\" x=\"0\" y=\"0\">0</text>",
+                "<path class=\"k\" d=\"M1 0v9\"/>",
+                "<rect class=\"z\" x=\"0\" y=\"0\" width=\"9\" height=\"9\"/>",
+                "<path class=\"k\" d=\"M2 0v9\"/>",
+            ]
+        );
     }
 }

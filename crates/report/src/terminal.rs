@@ -5,8 +5,8 @@ mod answer;
 mod running;
 
 use crate::{
-    document::terminal::{TerminalOptions, terminal as render},
-    run,
+    document::terminal::{TerminalOptions, sections},
+    run::{self, budget::Budget},
     view::View,
 };
 
@@ -17,8 +17,7 @@ pub use running::{RunningTest, running};
 pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     let mut text = answer(&[view], options);
     if options.detail {
-        text.push('\n');
-        text.push_str(&render(&run::document(view), options));
+        text.push_str(&sections(&run::document(view, &mut Budget::text()), options));
     }
     text
 }

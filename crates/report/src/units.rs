@@ -301,6 +301,20 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
     model::units::plural(n as u64, noun)
 }
 
+/// Values by key, in the order of the first value of each key.
+pub(crate) fn grouped<K: PartialEq, V>(
+    pairs: impl IntoIterator<Item = (K, V)>,
+) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
+}
+
 /// The first letter as a capital.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();

@@ -12,10 +12,13 @@
   };
   const data = JSON.parse(document.getElementById("ratios").textContent);
   const names = data.filesystems;
+  const about = (element) => {
+    const [label, parameters] = data.points[element.dataset.point];
+    return { label, parameters };
+  };
   const points = all("section.point").map((section) => ({
     section,
-    label: section.dataset.workload,
-    parameters: JSON.parse(section.dataset.parameters),
+    ...about(section),
     tests: all("section.test", section),
   }));
   const tests = points.flatMap((point) => point.tests);
@@ -77,11 +80,10 @@
   const matches = (text, words) => words.every((word) => text.toLowerCase().includes(word));
   const has = (parameters, wanted) => wanted.every(([name, value]) => parameters[name] === value);
 
-  const tables = all("figure.table[data-workload]").map((figure) => ({
+  const figures = all("figure[data-point]").map((figure) => ({
     figure,
-    label: figure.dataset.workload,
-    parameters: JSON.parse(figure.dataset.parameters),
-    heads: all("thead th, tbody th", figure).map((head) => head.textContent).join(" "),
+    ...about(figure),
+    heads: all("caption, figcaption strong, th", figure).map((head) => head.textContent).join(" "),
   }));
 
   function filterTests({ words, parameters }) {
@@ -97,14 +99,13 @@
       }
       point.section.hidden = !some;
     }
-    for (const table of tables) {
-      table.figure.hidden =
-        !(has(table.parameters, parameters) && matches(`${table.label} ${table.heads}`, words));
+    for (const { figure, label, parameters: own, heads } of figures) {
+      figure.hidden = !(has(own, parameters) && matches(`${label} ${heads}`, words));
     }
     return count;
   }
 
-  const about = all("main [data-filesystem]").filter((element) => element.tagName !== "TH");
+  const parts = all("main [data-filesystem]").filter((element) => element.tagName !== "TH");
   const columns = all("thead th[data-filesystem]").map((head) => ({
     head,
     cells: Array.from(head.closest("table").tBodies[0].rows, (row) => row.cells[head.cellIndex]).filter(Boolean),
@@ -117,7 +118,7 @@
 
   function filterFilesystems({ hidden }) {
     const away = new Set(hidden);
-    for (const element of about) element.toggleAttribute("hidden", away.has(element.dataset.filesystem));
+    for (const element of parts) element.toggleAttribute("hidden", away.has(element.dataset.filesystem));
     for (const { head, cells } of columns) {
       const hide = away.has(head.dataset.filesystem);
       head.hidden = hide;
@@ -270,7 +271,6 @@
     const [, members] = data.tests[Number(section.dataset.test)];
     if (base < 0 || !SPACE || section.querySelector("figure.ratio")) return;
     const title = section.querySelector("h4").textContent;
-    const conditions = section.querySelector(".conditions");
     const figure = make("figure", { class: "plot ratio" });
     if (!members.includes(base)) {
       figure.append(make("figcaption", {}, `No ratios: ${names[base]} is not ranked here.`));
@@ -278,8 +278,7 @@
       const scroll = make("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": `Chart (ratio): ${title}` });
       scroll.append(chart(Number(section.dataset.test), members, base, title));
       figure.append(scroll, make("figcaption", {},
-        `${LEGEND(names[base])} Marker: ratio; line: its interval; line at 1: ${names[base]}; shaded: ${data.margin}. For n, see the table. `,
-        conditions ? conditions.cloneNode(true) : ""));
+        `${LEGEND(names[base])} Marker: ratio; line: its interval; line at 1: ${names[base]}; shaded: ${data.margin}. For n, see the table.`));
     }
     section.querySelector("h4").after(figure);
   }
@@ -427,7 +426,8 @@
       if (!cell || cell.colSpan > 1) return null;
       // A value without a ratio to the baseline is not sorted among ratios.
       if (ratio && cell.dataset.of) return cell.dataset.ratio ? Number(cell.dataset.ratio) : null;
-      if (cell.dataset.sort) return Number(cell.dataset.sort);
+      const shown = cell.dataset.sort ?? cell.querySelector("b")?.textContent;
+      if (shown !== undefined) return Number(shown);
       return cell.classList.contains("missing") ? null : cell.textContent.trim();
     };
     const rows = Array.from(table.tBodies[0].rows, (row) => [key(row), row]);

@@ -14,9 +14,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct CappedChart<'a> {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) axis: String,
     pub(crate) panels: &'a [CappedPanel],
@@ -53,8 +50,8 @@ impl Frame<'_> {
 }
 
 impl CappedChart<'_> {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let panels = self.panels;
         let height = |panel: &CappedPanel| -> f64 {
             panel.groups.iter().map(|group| HEAD + group.bars.len() as f64 * ROW).sum()
@@ -76,28 +73,28 @@ impl CappedChart<'_> {
             let frame = Frame { left, width: room - VALUES, axis: &axis, cut };
             self.panel(&mut svg, &frame, panel, bottom, index == 0);
         }
-        svg.text("t tm ta", ((LEFT + WIDTH) / 2.0, bottom + 38.0), &self.axis);
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", ((LEFT + WIDTH) / 2.0, bottom + 38.0), &self.axis);
+        svg
     }
 
     fn panel(&self, svg: &mut Svg, frame: &Frame, panel: &CappedPanel, bottom: f64, first: bool) {
         for tick in &frame.axis.ticks {
             let x = frame.x(*tick);
             svg.line("g", (x, TOP), (x, bottom));
-            svg.text("t tm", (x, bottom + 16.0), &frame.axis.label(*tick));
+            svg.text("tm", (x, bottom + 16.0), &frame.axis.label(*tick));
         }
-        svg.text("t tm tb", (frame.left + frame.width / 2.0, TOP - 12.0), &panel.title);
+        svg.text("tm tb", (frame.left + frame.width / 2.0, TOP - 12.0), &panel.title);
         let mut y = TOP;
         for group in &panel.groups {
             if first {
-                svg.text("t tb", (4.0, y + HEAD - 8.0), &group.name);
+                svg.text("tb", (4.0, y + HEAD - 8.0), &group.name);
             }
             y += HEAD;
             for bar in &group.bars {
                 let middle = y + ROW / 2.0;
                 if first {
                     svg.marker(bar.filesystem, (LEFT - 14.0, middle), 4.5);
-                    svg.text("t te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 12));
+                    svg.text("te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 12));
                 }
                 draw(svg, frame, bar, middle);
                 y += ROW;
@@ -108,7 +105,7 @@ impl CappedChart<'_> {
 
 fn draw(svg: &mut Svg, frame: &Frame, bar: &CappedBar, y: f64) {
     let Some(median) = bar.median else {
-        svg.text("t tn", (frame.left + 4.0, y + 4.0), &shortened(&bar.shown, 24));
+        svg.text("tn", (frame.left + 4.0, y + 4.0), &shortened(&bar.shown, 24));
         return;
     };
     let cut = frame.cut.filter(|cut| median > *cut);
@@ -138,6 +135,6 @@ fn draw(svg: &mut Svg, frame: &Frame, bar: &CappedBar, y: f64) {
         ends.for_each(|x| svg.line("ste", (x, y - 4.0), (x, y + 4.0)));
         right = right.max(frame.x(to));
     }
-    let class = if cut.is_some() { "t tb" } else { "t" };
+    let class = if cut.is_some() { "tb" } else { "" };
     svg.text(class, (right + 6.0, y + 4.0), &bar.shown);
 }

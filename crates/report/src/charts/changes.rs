@@ -9,9 +9,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Changes {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     pub(crate) axis: String,
     /// Half-width of the band, in percent.
     pub(crate) margin: f64,
@@ -41,8 +38,8 @@ const BOTTOM: f64 = 44.0;
 const NAME: usize = 40;
 
 impl Changes {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let bottom = TOP + self.rows.len() as f64 * ROW;
         let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
         let ends =
@@ -54,18 +51,18 @@ impl Changes {
         svg.rect("z", (low, TOP), (high - low, bottom - TOP));
         for tick in &axis.ticks {
             svg.line(if *tick == 0.0 { "k" } else { "g" }, (x(*tick), TOP), (x(*tick), bottom));
-            svg.text("t tm", (x(*tick), bottom + 16.0), &axis.label(*tick));
+            svg.text("tm", (x(*tick), bottom + 16.0), &axis.label(*tick));
         }
         for (at, row) in self.rows.iter().enumerate() {
             let y = TOP + (at as f64 + 0.5) * ROW;
-            svg.text("t te", (LEFT - 12.0, y + 4.0), &shortened(&row.name, NAME));
+            svg.text("te", (LEFT - 12.0, y + 4.0), &shortened(&row.name, NAME));
             if let Some((low, high)) = row.interval {
                 svg.line(&format!("i {}", row.class), (x(low), y), (x(high), y));
             }
             svg.circle(&format!("m {}", row.class), (x(row.change), y), 5.0);
-            svg.text("t", (WIDTH - RIGHT + 12.0, y + 4.0), &row.shown);
+            svg.text("", (WIDTH - RIGHT + 12.0, y + 4.0), &row.shown);
         }
-        svg.text("t tm ta", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), &self.axis);
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), &self.axis);
+        svg
     }
 }

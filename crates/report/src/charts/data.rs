@@ -23,6 +23,14 @@ pub(crate) struct SweepValue {
     pub(crate) ends: Option<(f64, f64)>,
 }
 
+/// Medians and ends of intervals, which an axis must show.
+pub(super) fn ends(values: &[Option<SweepValue>]) -> impl Iterator<Item = f64> {
+    values.iter().flatten().flat_map(|SweepValue { median, ends }| {
+        let (low, high) = ends.unwrap_or((*median, *median));
+        [*median, low, high]
+    })
+}
+
 /// Line of a filesystem in the chart, in the displayed unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {

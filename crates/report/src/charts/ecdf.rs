@@ -9,9 +9,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Ecdf<'a> {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) x_axis: String,
     /// Ends of the axis, as decimal logarithms of nanoseconds.
@@ -37,8 +34,8 @@ const NAME_MAX: usize = 14;
 const MARKED: [f32; 3] = [0.25, 0.5, 0.75];
 
 impl Ecdf<'_> {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let top = 34.0 + KEY_ROW * self.lines.len().div_ceil(KEYS) as f64;
         let plot = HEIGHT - BOTTOM - 40.0;
         let height = top + plot + BOTTOM;
@@ -48,29 +45,29 @@ impl Ecdf<'_> {
             let x = LEFT + axis.share(f64::from(log)) * (WIDTH - LEFT - RIGHT);
             (x, top + (1.0 - f64::from(share)) * plot)
         };
-        svg.text("t ta", (4.0, 16.0), "operations at or below this time, %");
+        svg.text("ta", (4.0, 16.0), "operations at or below this time, %");
         for (index, (name, series, _)) in self.lines.iter().enumerate() {
             let (row, column) = ((index / KEYS) as f64, (index % KEYS) as f64);
             let (x, y) = (LEFT + column * KEY, 34.0 + row * KEY_ROW);
             svg.about(name);
             svg.polyline(&format!("l {}", color(*series)), &[(x, y), (x + 26.0, y)]);
             svg.marker(*series, (x + 13.0, y), 4.0);
-            svg.text("t", (x + 32.0, y + 4.0), &shortened(name, NAME_MAX));
+            svg.text("", (x + 32.0, y + 4.0), &shortened(name, NAME_MAX));
             svg.end();
         }
         for percent in [0_u8, 25, 50, 75, 100] {
             let y = top + (1.0 - f64::from(percent) / 100.0) * plot;
             svg.line("g", (LEFT, y), (WIDTH - RIGHT, y));
-            svg.text("t te", (LEFT - 8.0, y + 4.0), &percent.to_string());
+            svg.text("te", (LEFT - 8.0, y + 4.0), &percent.to_string());
         }
         for (log, label) in &axis.ticks {
             let x = LEFT + axis.share(*log) * (WIDTH - LEFT - RIGHT);
             svg.line("k", (x, top + plot), (x, top + plot + 5.0));
             // A label at either end would be cut by the frame.
-            svg.text("t tm", (x.min(WIDTH - 26.0), top + plot + 19.0), label);
+            svg.text("tm", (x.min(WIDTH - 26.0), top + plot + 19.0), label);
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        svg.text("t tm ta", (middle, height - 8.0), &self.x_axis);
+        svg.text("tm ta", (middle, height - 8.0), &self.x_axis);
         for (_, series, curve) in &self.lines {
             let points: Vec<(f64, f64)> = curve.iter().map(|point| place(*point)).collect();
             svg.polyline(&format!("l {}", color(*series)), &points);
@@ -82,7 +79,7 @@ impl Ecdf<'_> {
                 }
             }
         }
-        svg.finish(&self.id, &self.title, &self.description)
+        svg
     }
 }
 

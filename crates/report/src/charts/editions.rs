@@ -15,9 +15,6 @@ use crate::{
 /// Panels with rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Panels {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity, unit, and direction.
     pub(crate) axis: String,
     pub(crate) logarithmic: bool,
@@ -156,8 +153,8 @@ fn power(exponent: i32) -> String {
 }
 
 impl Panels {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let frame = self.frame();
         let Frame { across, left, wide, gap, width, .. } = frame;
         let lines = self.panels.len().div_ceil(across).max(1);
@@ -172,7 +169,7 @@ impl Panels {
             if index % across == 0 {
                 for (at, row) in self.rows.iter().enumerate() {
                     let y = top + (at as f64 + 0.5) * ROW;
-                    svg.text("t te", (left - 12.0, y + 4.0), &shortened(row, NAME_MAX));
+                    svg.text("te", (left - 12.0, y + 4.0), &shortened(row, NAME_MAX));
                 }
             }
             let x = left + (index % across) as f64 * (wide + gap);
@@ -193,8 +190,8 @@ impl Panels {
             (PanelScale::Linear(_), true) => format!("{} (separate axis per panel)", self.axis),
         };
         let bottom = lines as f64 * tall + BOTTOM - 8.0;
-        svg.text("t tm ta", (width / 2.0, bottom), &words);
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", (width / 2.0, bottom), &words);
+        svg
     }
 
     /// Positions of the panels: wide enough for all names in full.
@@ -219,19 +216,19 @@ impl Panels {
     fn panel(&self, svg: &mut Svg, place: &PanelScale, panel: &Panel, frame: (f64, f64, f64)) {
         let (left, top, wide) = frame;
         let bottom = top + self.rows.len() as f64 * ROW;
-        svg.text("t tb", (left, top - 8.0), &shortened(&panel.name, NAME_MAX));
+        svg.text("tb", (left, top - 8.0), &shortened(&panel.name, NAME_MAX));
         let x = |value: f64| place.share(value).map(|share| left + share * wide);
         for (tick, label) in place.ticks(wide) {
             let Some(x) = x(tick) else { continue };
             svg.line("g", (x, top), (x, bottom));
             if !label.is_empty() {
-                svg.text("t tm ta", (x, bottom + 15.0), &label);
+                svg.text("tm ta", (x, bottom + 15.0), &label);
             }
         }
         for (at, marks) in panel.marks.iter().enumerate() {
             let y = top + (at as f64 + 0.5) * ROW;
             let Some(marks) = marks else {
-                svg.text("t tn", (left + 4.0, y + 4.0), "none");
+                svg.text("tn", (left + 4.0, y + 4.0), "none");
                 continue;
             };
             svg.titled(&self.label(at, panel, marks));
@@ -248,7 +245,7 @@ impl Panels {
             }
             if let Some(value) = marks.second.filter(|_| self.apart) {
                 let text = (self.shown)(value);
-                svg.text("t te", (left + wide + NUMBER, y + 4.0), &text);
+                svg.text("te", (left + wide + NUMBER, y + 4.0), &text);
             }
             svg.end();
         }
@@ -288,9 +285,6 @@ pub(crate) fn three(value: f64) -> String {
 /// Sums as bars from zero: one row for each series, in it a bar for each of up to two sums.
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     pub(crate) axis: String,
     /// Name, series, and the sums with their labels; the first is drawn as an outline.
     pub(crate) rows: Vec<(String, Marks)>,
@@ -303,8 +297,8 @@ const BARS_LEFT: f64 = 128.0;
 const BARS_RIGHT: f64 = 120.0;
 
 impl Totals {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let tall: f64 = self.rows.iter().map(|(_, marks)| height(marks)).sum();
         let mut svg = Svg::new(WIDTH, 12.0 + tall + 46.0);
         let values = self.rows.iter().flat_map(|(_, marks)| marks.values());
@@ -313,12 +307,12 @@ impl Totals {
         let bottom = 12.0 + tall;
         for tick in &axis.ticks {
             svg.line("g", (x(*tick), 8.0), (x(*tick), bottom));
-            svg.text("t tm", (x(*tick), bottom + 16.0), &axis.label(*tick));
+            svg.text("tm", (x(*tick), bottom + 16.0), &axis.label(*tick));
         }
         let mut top = 12.0;
         for (name, marks) in &self.rows {
             let middle = top + height(marks) / 2.0;
-            svg.text("t te", (BARS_LEFT - 14.0, middle + 4.0), &shortened(name, 17));
+            svg.text("te", (BARS_LEFT - 14.0, middle + 4.0), &shortened(name, 17));
             let sums = [(marks.first, "o", &self.names.0), (marks.second, "m", &self.names.1)];
             let mut y = top + 4.0;
             for (sum, class, name) in sums {
@@ -327,14 +321,14 @@ impl Totals {
                 let outline = [(left, y), (right, y), (right, y + BAR), (left, y + BAR)];
                 svg.polygon(&format!("{class} {}", color(marks.series)), &outline);
                 let words = format!("{sum:.2} {name}");
-                svg.text("t", (right + 6.0, y + BAR - 3.0), words.trim_end());
+                svg.text("", (right + 6.0, y + BAR - 3.0), words.trim_end());
                 y += BAR + 3.0;
             }
             top += height(marks);
         }
         let middle = (BARS_LEFT + WIDTH - BARS_RIGHT) / 2.0;
-        svg.text("t tm ta", (middle, bottom + 36.0), &self.axis);
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", (middle, bottom + 36.0), &self.axis);
+        svg
     }
 }
 
@@ -368,9 +362,6 @@ mod tests {
         let marks = Marks { series: 0, first: Some(2.0), second: Some(4.0) };
         let panel = Panel { name: "<a>".into(), marks: vec![Some(marks), None] };
         let chart = Panels {
-            id: "p".into(),
-            title: "t".into(),
-            description: "d".into(),
             axis: "seconds".into(),
             logarithmic: false,
             apart: true,
@@ -378,20 +369,17 @@ mod tests {
             rows: vec!["one".into(), "two".into()],
             panels: vec![panel],
         };
-        let svg = chart.render();
+        let svg = chart.render().finish("t", "d");
         assert!(svg.contains(">none</text>") && svg.contains("&lt;a&gt;"), "{svg}");
         assert!(svg.contains(">4.00</text>"), "{svg}");
         assert!(svg.contains("<title>one, &lt;a&gt;: ring 2.00, marker 4.00</title>"), "{svg}");
         let totals = Totals {
-            id: "b".into(),
-            title: "t".into(),
-            description: "d".into(),
             axis: "s".into(),
             rows: vec![("xfs".into(), marks)],
             names: ("2004".into(), "2006".into()),
         };
-        let svg = totals.render();
-        assert!(svg.contains("points=\"128,"), "{svg}");
+        let svg = totals.render().finish("t", "d");
+        assert!(svg.contains(" d=\"M128 "), "{svg}");
         assert!(svg.contains(">2.00 2004</text>") && svg.contains(">4.00 2006</text>"), "{svg}");
     }
 }

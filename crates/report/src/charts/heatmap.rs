@@ -9,9 +9,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct HeatMap {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity and direction.
     pub(crate) axis: String,
     /// Meaning of the first of [`STEPS`].
@@ -81,8 +78,8 @@ const HEADING_MAX: usize = 90;
 const SLANTED_MAX: usize = 18;
 
 impl HeatMap {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let columns = self.columns.len().max(1) as f64;
         let each = ((WIDTH - LEFT - RIGHT) / columns).clamp(LEAST, MOST);
         let width = WIDTH.max(LEFT + columns * each + RIGHT);
@@ -91,18 +88,18 @@ impl HeatMap {
         let top = KEY + if slanted { SLANTED } else { NAMES };
         let heights: f64 = self.rows.iter().map(HeatRow::height).sum();
         let mut svg = Svg::new(width, top + heights + BOTTOM);
-        svg.text("t ta", (4.0, 14.0), &self.axis);
+        svg.text("ta", (4.0, 14.0), &self.axis);
         self.key(&mut svg);
         self.names(&mut svg, each, top, slanted);
         let mut y = top;
         for row in &self.rows {
             match row {
                 HeatRow::Heading(words) => {
-                    svg.text("t tb", (4.0, y + 18.0), &shortened(words, HEADING_MAX));
+                    svg.text("tb", (4.0, y + 18.0), &shortened(words, HEADING_MAX));
                 }
                 HeatRow::Cells(label, cells) => {
                     let at = (LEFT - 10.0, y + 16.5);
-                    svg.text("t te", at, &shortened(label, LABEL_MAX));
+                    svg.text("te", at, &shortened(label, LABEL_MAX));
                     for (column, cell) in cells.iter().enumerate() {
                         let name = self.columns.get(column).map_or("", |(name, _)| name);
                         svg.open(name, &cell.title);
@@ -113,7 +110,7 @@ impl HeatMap {
             }
             y += row.height();
         }
-        svg.finish(&self.id, &self.title, &self.description)
+        svg
     }
 
     /// Key of the backgrounds.
@@ -124,12 +121,12 @@ impl HeatMap {
         for (step, words) in words.chain([(None, "not available")]) {
             let words = if step == Some(0) { self.first.as_str() } else { words };
             ground(svg, step, (x, 27.0), (18.0, 14.0));
-            svg.text("t", (x + 23.0, 38.5), words);
+            svg.text("", (x + 23.0, 38.5), words);
             x += 23.0 + words.chars().count() as f64 * LETTER + 12.0;
         }
         if self.rows.iter().any(HeatRow::open) {
             svg.rect("ho", (x, 27.0), (18.0, 14.0));
-            svg.text("t", (x + 23.0, 38.5), "not significantly different");
+            svg.text("", (x + 23.0, 38.5), "not significantly different");
         }
     }
 
@@ -139,9 +136,9 @@ impl HeatMap {
             svg.about(name);
             svg.marker(*series, (x, bottom - 10.0), 4.5);
             if slanted {
-                svg.rising("t", (x + 2.0, bottom - 21.0), &shortened(name, SLANTED_MAX));
+                svg.rising("", (x + 2.0, bottom - 21.0), &shortened(name, SLANTED_MAX));
             } else {
-                svg.text("t tm", (x, bottom - 22.0), name);
+                svg.text("tm", (x, bottom - 22.0), name);
             }
             svg.end();
         }
@@ -173,7 +170,7 @@ impl HeatCell {
         }
         let (right, middle) = (corner.0 + width - 2.0, corner.0 + width / 2.0 - 1.0);
         let ink = match self.step {
-            Some(_) if self.open => "t tm",
+            Some(_) if self.open => "tm",
             Some(step) if step >= DARK_FROM => "tm hl",
             Some(_) => "tm hd",
             None => "tm tn",
@@ -265,15 +262,12 @@ mod tests {
     fn many_columns_make_the_chart_wider_and_long_names_rise() {
         let columns = (0..20).map(|at| (format!("filesystem-{at}"), at)).collect();
         let map = HeatMap {
-            id: "x".into(),
-            title: "t".into(),
-            description: "d".into(),
             axis: "a".into(),
             first: "top group".into(),
             columns,
             rows: vec![HeatRow::Heading("h".into())],
         };
-        let svg = map.render();
+        let svg = map.render().finish("t", "d");
         assert!(svg.contains("width=\"1306\"") && svg.contains("rotate(-32)"), "{svg}");
     }
 }

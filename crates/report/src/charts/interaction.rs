@@ -5,9 +5,9 @@
 use crate::{
     charts::{
         axis::Axis,
-        data::{Panel, Series, SweepValue},
+        data::{Panel, Series, ends},
         intervals::shortened,
-        sweep::{NAME_MAX, apart},
+        plot::{self, LEFT, RIGHT, WIDTH},
     },
     svg::{Svg, color},
 };
@@ -15,9 +15,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct InteractionChart<'a> {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) y_axis: String,
     /// Quantity of the lower panels, with their baseline.
@@ -30,9 +27,6 @@ pub(crate) struct InteractionChart<'a> {
     pub(crate) threshold: f64,
 }
 
-const WIDTH: f64 = 760.0;
-const LEFT: f64 = 64.0;
-const RIGHT: f64 = 132.0;
 const GAP: f64 = 22.0;
 /// Panels side by side.
 const ACROSS: usize = 3;
@@ -70,26 +64,26 @@ impl Frame<'_> {
 }
 
 impl InteractionChart<'_> {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let rows = self.panels.len().div_ceil(ACROSS) as f64;
         let block = |plot: f64| WORDS + rows * (TITLE + plot + TICKS);
         let mut svg = Svg::new(WIDTH, block(PLOT) + block(RATIO_PLOT) + BOTTOM);
         let lines = self.panels.iter().flat_map(|panel| &panel.lines);
-        let axis = Axis::over(ends(lines).chain([0.0]), 5);
-        svg.text("t ta", (4.0, 16.0), &self.y_axis);
+        let axis = Axis::over(lines.flat_map(|line| ends(&line.values)).chain([0.0]), 5);
+        svg.text("ta", (4.0, 16.0), &self.y_axis);
         self.block(&mut svg, WORDS, PLOT, &axis, false);
         let top = block(PLOT);
         let ratios = self.panels.iter().flat_map(|panel| &panel.ratios);
         let band = [1.0 / (1.0 + self.threshold), 1.0 + self.threshold];
-        let axis = Axis::over(ends(ratios).chain(band), 4);
+        let axis = Axis::over(ratios.flat_map(|line| ends(&line.values)).chain(band), 4);
         let note = if axis.starts_at_zero() { "" } else { " (axis does not start at zero)" };
-        svg.text("t ta", (4.0, top + 16.0), &format!("{}{note}", self.ratio_axis));
+        svg.text("ta", (4.0, top + 16.0), &format!("{}{note}", self.ratio_axis));
         self.block(&mut svg, top + WORDS, RATIO_PLOT, &axis, true);
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
         let end = block(PLOT) + block(RATIO_PLOT) + BOTTOM;
-        svg.text("t tm ta", (middle, end - 10.0), &self.x_axis);
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", (middle, end - 10.0), &self.x_axis);
+        svg
     }
 
     /// All panels of one kind, from `top` on.
@@ -103,7 +97,7 @@ impl InteractionChart<'_> {
             let left = LEFT + column as f64 * (width + GAP);
             let frame = Frame { left, width, top, bottom: top + plot, axis };
             let last = column + 1 == columns || index + 1 == self.panels.len();
-            svg.text("t tm tb", (left + width / 2.0, top - 8.0), &panel.title);
+            svg.text("tm tb", (left + width / 2.0, top - 8.0), &panel.title);
             self.ground(svg, &frame, column == 0, ratios);
             let lines = if ratios { &panel.ratios } else { &panel.lines };
             for (place, line) in lines.iter().enumerate() {
@@ -128,7 +122,7 @@ impl InteractionChart<'_> {
             let y = frame.y(*tick);
             svg.line("g", (left, y), (right, y));
             if first {
-                svg.text("t te", (left - 8.0, y + 4.0), &frame.axis.label(*tick));
+                svg.text("te", (left - 8.0, y + 4.0), &frame.axis.label(*tick));
             }
         }
         if ratios {
@@ -141,7 +135,7 @@ impl InteractionChart<'_> {
             let x = frame.x(index, self.levels.len());
             let lower = if staggered && index % 2 == 1 { 15.0 } else { 0.0 };
             svg.line("k", (x, frame.bottom), (x, frame.bottom + 5.0 + lower));
-            svg.text("t tm", (x, frame.bottom + 19.0 + lower), &shortened(level, 18));
+            svg.text("tm", (x, frame.bottom + 19.0 + lower), &shortened(level, 18));
         }
     }
 
@@ -168,27 +162,11 @@ impl InteractionChart<'_> {
     }
 }
 
-/// Everything that an axis must show.
-fn ends<'a>(lines: impl Iterator<Item = &'a Series>) -> impl Iterator<Item = f64> {
-    lines.flat_map(|line| line.values.iter().flatten()).flat_map(|SweepValue { median, ends }| {
-        let (low, high) = ends.unwrap_or((*median, *median));
-        [*median, low, high]
-    })
-}
-
-/// Names at the right ends of the lines, shifted to avoid overlaps.
+/// Names at the right ends of the lines.
 fn names(svg: &mut Svg, frame: &Frame, lines: &[Series]) {
-    let place = |line| {
-        let Series { values, .. }: &Series = line;
-        Some((frame.y(values.iter().rev().flatten().next()?.median), line))
-    };
-    let mut names: Vec<(f64, &Series)> = lines.iter().filter_map(place).collect();
-    names.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let wanted: Vec<f64> = names.iter().map(|(y, _)| *y).collect();
-    let x = frame.left + frame.width + 8.0;
-    for ((y, line), place) in names.iter().zip(apart(&wanted, (frame.top, frame.bottom))) {
-        svg.line("k", (x - 4.0, *y), (x + 8.0, place));
-        svg.marker(line.filesystem, (x + 14.0, place), 4.0);
-        svg.text("t", (x + 24.0, place + 4.0), &shortened(&line.name, NAME_MAX));
-    }
+    let places = lines.iter().filter_map(|line| {
+        let last = line.values.iter().rev().flatten().next()?;
+        Some((frame.y(last.median), line.filesystem, line.name.as_str()))
+    });
+    plot::names(svg, frame.left + frame.width, (frame.top, frame.bottom), places.collect());
 }

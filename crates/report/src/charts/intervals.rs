@@ -9,11 +9,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
-    pub(crate) id: String,
-    /// Title for screen readers.
-    pub(crate) title: String,
-    /// The finding, as a sentence.
-    pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) axis: String,
     pub(crate) rows: Vec<IntervalRow>,
@@ -47,8 +42,8 @@ const BOTTOM: f64 = 46.0;
 const NOTE_MAX: usize = 72;
 
 impl Intervals {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let rows = self.rows.len() as f64;
         let mut svg = Svg::new(WIDTH, TOP + rows * ROW + BOTTOM);
         let values = self.rows.iter().flat_map(|row| {
@@ -60,7 +55,7 @@ impl Intervals {
         for tick in &axis.ticks {
             let x = place(&axis, *tick);
             svg.line("g", (x, TOP), (x, bottom));
-            svg.text("t tm", (x, bottom + 16.0), &axis.label(*tick));
+            svg.text("tm", (x, bottom + 16.0), &axis.label(*tick));
         }
         for (index, row) in self.rows.iter().enumerate() {
             svg.about(&row.name);
@@ -70,8 +65,8 @@ impl Intervals {
         }
         let note = if axis.starts_at_zero() { "" } else { " (axis does not start at zero)" };
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        svg.text("t tm ta", (middle, bottom + 36.0), &format!("{}{note}", self.axis));
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", (middle, bottom + 36.0), &format!("{}{note}", self.axis));
+        svg
     }
 
     /// Bracket of a row in the top group, which are usually the first ones.
@@ -92,25 +87,25 @@ fn place(axis: &Axis, value: f64) -> f64 {
 
 fn draw(svg: &mut Svg, axis: &Axis, row: &IntervalRow, y: f64) {
     let name = shortened(&row.name, 17);
-    svg.text(if row.top { "t te tb" } else { "t te" }, (LEFT - 14.0, y + 4.0), &name);
+    svg.text(if row.top { "te tb" } else { "te" }, (LEFT - 14.0, y + 4.0), &name);
     let Some(median) = row.median else {
-        svg.text("t tn", (LEFT + 4.0, y + 4.0), &shortened(&row.note, NOTE_MAX));
+        svg.text("tn", (LEFT + 4.0, y + 4.0), &shortened(&row.note, NOTE_MAX));
         return;
     };
     let class = color(row.series);
-    for (index, value) in row.values.iter().enumerate() {
-        // Three lanes, so that equal values are seen as several.
-        let lane = (index % 3) as f64 - 1.0;
-        svg.circle(&format!("r {class}"), (place(axis, *value), y + lane * 5.0), 2.2);
-    }
+    // Three lanes, so that equal values are seen as several.
+    let lane = |index: usize| (index % 3) as f64 - 1.0;
+    let dots = row.values.iter().enumerate();
+    let dots = dots.map(|(index, value)| (place(axis, *value), y + lane(index) * 5.0));
+    svg.dots(&format!("r {class}"), &dots.collect::<Vec<_>>());
     if let Some((low, high)) = row.interval {
         svg.line(&format!("i {class}"), (place(axis, low), y), (place(axis, high), y));
     }
     svg.marker(row.series, (place(axis, median), y), 5.0);
-    svg.text("t", (WIDTH - RIGHT + 22.0, y + 4.0), &row.shown);
+    svg.text("", (WIDTH - RIGHT + 22.0, y + 4.0), &row.shown);
     let last = if row.letters.is_empty() { &row.note } else { &row.letters };
     svg.text(
-        if row.letters.is_empty() { "t tn te" } else { "t te tb" },
+        if row.letters.is_empty() { "tn te" } else { "te tb" },
         (WIDTH - 4.0, y + 4.0),
         &shortened(last, 12),
     );

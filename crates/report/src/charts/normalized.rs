@@ -11,9 +11,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct NormalizedChart<'a> {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity, reference, and direction.
     pub(crate) axis: String,
     pub(crate) rows: &'a [Multiple],
@@ -85,8 +82,8 @@ fn label(tick: f64) -> String {
 }
 
 impl NormalizedChart<'_> {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let rows = self.rows;
         let groups = rows.windows(2).filter(|two| two[0].filesystem != two[1].filesystem).count();
         let bottom = TOP + rows.len() as f64 * ROW + groups as f64 * GROUP;
@@ -101,7 +98,7 @@ impl NormalizedChart<'_> {
         for tick in &axis.ticks {
             let x = axis.x(*tick);
             svg.line(if *tick == 1.0 { "k" } else { "g" }, (x, TOP), (x, bottom));
-            svg.text("t tm", (x, bottom + 16.0), &label(*tick));
+            svg.text("tm", (x, bottom + 16.0), &label(*tick));
         }
         let mut y = TOP;
         for (index, row) in rows.iter().enumerate() {
@@ -110,19 +107,19 @@ impl NormalizedChart<'_> {
             draw(&mut svg, &axis, row, y + ROW / 2.0, fresh);
             y += ROW;
         }
-        svg.text("t tm ta", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), &self.axis);
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), &self.axis);
+        svg
     }
 }
 
 fn draw(svg: &mut Svg, axis: &Logarithmic, row: &Multiple, y: f64, fresh: bool) {
     if fresh {
         svg.marker(row.filesystem, (10.0, y), 5.0);
-        svg.text("t tb", (NAMES, y + 4.0), &shortened(&row.name, 15));
+        svg.text("tb", (NAMES, y + 4.0), &shortened(&row.name, 15));
     }
-    svg.text("t te", (LEVELS, y + 4.0), &shortened(&row.level, 12));
+    svg.text("te", (LEVELS, y + 4.0), &shortened(&row.level, 12));
     let Some((ratio, ends)) = row.ratio else {
-        svg.text("t tn", (LEFT + 4.0, y + 4.0), &shortened(&row.shown, 56));
+        svg.text("tn", (LEFT + 4.0, y + 4.0), &shortened(&row.shown, 56));
         return;
     };
     let class = color(row.filesystem);
@@ -131,7 +128,7 @@ fn draw(svg: &mut Svg, axis: &Logarithmic, row: &Multiple, y: f64, fresh: bool) 
     }
     svg.marker(row.filesystem, (axis.x(ratio), y), 5.0);
     let shown = row.shown.split(" (").next().unwrap_or_default();
-    svg.text("t", (WIDTH - RIGHT + 12.0, y + 4.0), shown);
+    svg.text("", (WIDTH - RIGHT + 12.0, y + 4.0), shown);
 }
 
 #[cfg(test)]

@@ -9,9 +9,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct OriginChart {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) axis: String,
     /// Names of the kinds of segments.
@@ -65,8 +62,8 @@ const LETTER: f64 = 6.7;
 const LETTERED: f64 = 13.0;
 
 impl OriginChart {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let used = |part: &usize| {
             *part < self.marked && self.bars.iter().any(|bar| bar.pieces[*part] > 0.0)
         };
@@ -76,14 +73,14 @@ impl OriginChart {
         let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
         for (part, (x, y)) in places {
             piece(&mut svg, part, (x, y), SAMPLE);
-            svg.text("t", (x + SAMPLE.0 + 6.0, y + 12.5), self.parts[part]);
+            svg.text("", (x + SAMPLE.0 + 6.0, y + 12.5), self.parts[part]);
         }
         let sums = self.bars.iter().map(|bar| bar.pieces[..self.marked].iter().sum::<f64>());
         let axis = Axis::over(sums.chain([0.0]), 5);
         for tick in &axis.ticks {
             let x = LEFT + axis.share(*tick) * (WIDTH - LEFT - RIGHT);
             svg.line("g", (x, top), (x, bottom));
-            svg.text("t tm", (x, bottom + 16.0), &axis.label(*tick));
+            svg.text("tm", (x, bottom + 16.0), &axis.label(*tick));
         }
         for (index, bar) in self.bars.iter().enumerate() {
             svg.about(&bar.name);
@@ -91,8 +88,8 @@ impl OriginChart {
             svg.end();
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        svg.text("t tm ta", (middle, bottom + 36.0), &self.axis);
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", (middle, bottom + 36.0), &self.axis);
+        svg
     }
 
     /// Positions of the samples in the key, line by line.
@@ -113,7 +110,7 @@ impl OriginChart {
     fn bar(&self, svg: &mut Svg, axis: &Axis, bar: &OriginBar, top: f64) {
         let middle = top + ROW / 2.0;
         svg.marker(bar.series, (LEFT - 14.0, middle), 4.5);
-        svg.text("t te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 14));
+        svg.text("te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 14));
         let place = |value: f64| LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT);
         let mut before = 0.0;
         for (part, amount) in
@@ -127,7 +124,7 @@ impl OriginChart {
         }
         let (end, reach) = (place(bar.pieces[..self.marked].iter().sum()), BAR / 2.0 + 4.0);
         svg.line("ce", (end, middle - reach), (end, middle + reach));
-        svg.text("t", (end + 8.0, middle + 4.0), &bar.shown);
+        svg.text("", (end + 8.0, middle + 4.0), &bar.shown);
     }
 }
 

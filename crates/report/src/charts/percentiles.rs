@@ -4,8 +4,7 @@
 use crate::{
     charts::{
         decades::Decades,
-        intervals::shortened,
-        sweep::{NAME_MAX, apart},
+        plot::{RIGHT, WIDTH, names},
     },
     svg::{Svg, color},
 };
@@ -13,9 +12,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Percentiles {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) y_axis: String,
     /// Names of the percentiles, as many as any line has.
@@ -33,33 +29,31 @@ pub(crate) struct PercentileSeries {
     pub(crate) points: Vec<(f64, (f64, f64))>,
 }
 
-const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 72.0;
-const RIGHT: f64 = 132.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 54.0;
 
 impl Percentiles {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let mut svg = Svg::new(WIDTH, HEIGHT);
         let points = self.lines.iter().flat_map(|line| &line.points);
         let axis = Decades::over(points.flat_map(|(median, (low, high))| [*median, *low, *high]));
-        svg.text("t ta", (4.0, 16.0), &self.y_axis);
+        svg.text("ta", (4.0, 16.0), &self.y_axis);
         for (log, label) in &axis.ticks {
             let y = TOP + (1.0 - axis.share(*log)) * (HEIGHT - TOP - BOTTOM);
             svg.line("g", (LEFT, y), (WIDTH - RIGHT, y));
-            svg.text("t te", (LEFT - 8.0, y + 4.0), label);
+            svg.text("te", (LEFT - 8.0, y + 4.0), label);
         }
         for (at, step) in self.steps.iter().enumerate() {
             let x = self.x(at);
             svg.line("k", (x, HEIGHT - BOTTOM), (x, HEIGHT - BOTTOM + 5.0));
-            svg.text("t tm", (x, HEIGHT - BOTTOM + 19.0), step);
+            svg.text("tm", (x, HEIGHT - BOTTOM + 19.0), step);
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
         let words = "percentile of the operations of a repetition";
-        svg.text("t tm ta", (middle, HEIGHT - 10.0), words);
+        svg.text("tm ta", (middle, HEIGHT - 10.0), words);
         for line in &self.lines {
             let ends = |upper: bool| {
                 line.points
@@ -78,27 +72,11 @@ impl Percentiles {
             svg.polyline(&format!("l {}", color(line.series)), &points);
             points.iter().for_each(|point| svg.marker(line.series, *point, 4.0));
         }
-        self.names(&mut svg, &axis);
-        svg.finish(&self.id, &self.title, &self.description)
-    }
-
-    /// Names at the right, shifted to avoid overlaps.
-    fn names(&self, svg: &mut Svg, axis: &Decades) {
-        let place = |line| {
-            let PercentileSeries { points, .. }: &PercentileSeries = line;
-            Some((y(axis, points.last()?.0), line))
-        };
-        let mut names: Vec<(f64, &PercentileSeries)> =
-            self.lines.iter().filter_map(place).collect();
-        names.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let wanted: Vec<f64> = names.iter().map(|(y, _)| *y).collect();
-        for ((y, line), place) in names.iter().zip(apart(&wanted, (TOP, HEIGHT - BOTTOM))) {
-            let x = WIDTH - RIGHT + 8.0;
-            let last = line.points.len() == self.steps.len();
-            svg.line("k", (if last { x - 4.0 } else { x + 2.0 }, *y), (x + 8.0, place));
-            svg.marker(line.series, (x + 14.0, place), 4.0);
-            svg.text("t", (x + 24.0, place + 4.0), &shortened(&line.name, NAME_MAX));
-        }
+        let places = self.lines.iter().filter_map(|line| {
+            Some((y(&axis, line.points.last()?.0), line.series, line.name.as_str()))
+        });
+        names(&mut svg, WIDTH - RIGHT, (TOP, HEIGHT - BOTTOM), places.collect());
+        svg
     }
 
     fn x(&self, step: usize) -> f64 {

@@ -9,9 +9,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct RateChart {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) y_axis: String,
     /// Seconds of an interval.
@@ -44,8 +41,8 @@ const BOTTOM: f64 = 24.0;
 const NAME_MAX: usize = 28;
 
 impl RateChart {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let rows = self.panels.len().div_ceil(ACROSS).max(1) as f64;
         let height = WORDS + rows * (TITLE + PLOT + TICKS) + BOTTOM;
         let mut svg = Svg::new(WIDTH, height);
@@ -57,7 +54,7 @@ impl RateChart {
         let (unit, factor) = if end < 1.0 { ("milliseconds", 1000.0) } else { ("seconds", 1.0) };
         let (end, interval) = (end * factor, self.interval * factor);
         let x_axis = Axis::over([0.0, end * 0.95].into_iter(), 4);
-        svg.text("t ta", (4.0, 16.0), &self.y_axis);
+        svg.text("ta", (4.0, 16.0), &self.y_axis);
         let columns = self.panels.len().clamp(1, ACROSS);
         let gaps = (columns - 1) as f64 * GAP;
         let width = (WIDTH - LEFT - RIGHT - gaps) / columns as f64;
@@ -72,8 +69,8 @@ impl RateChart {
             svg.end();
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        svg.text("t tm ta", (middle, height - 8.0), &format!("{unit} from the start of the test"));
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", (middle, height - 8.0), &format!("{unit} from the start of the test"));
+        svg
     }
 }
 
@@ -98,7 +95,7 @@ impl Frame<'_> {
             let (_, y) = self.at(0.0, *tick);
             svg.line("g", (self.left, y), (self.left + self.width, y));
             if first {
-                svg.text("t te", (self.left - 8.0, y + 4.0), &y_axis.label(*tick));
+                svg.text("te", (self.left - 8.0, y + 4.0), &y_axis.label(*tick));
             }
         }
         let bottom = self.top + PLOT;
@@ -108,7 +105,7 @@ impl Frame<'_> {
             let (x, _) = self.at(*tick, 0.0);
             svg.line("k", (x, bottom), (x, bottom + 4.0));
             if index < last {
-                svg.text("t tm", (x, bottom + 17.0), &x_axis.label(*tick));
+                svg.text("tm", (x, bottom + 17.0), &x_axis.label(*tick));
             }
         }
     }
@@ -116,7 +113,7 @@ impl Frame<'_> {
     fn panel(&self, svg: &mut Svg, panel: &RatePanel, interval: f64) {
         svg.marker(panel.series, (self.left + 6.0, self.top - 12.0), 4.5);
         let name = shortened(&panel.name, NAME_MAX);
-        svg.text("t tb", (self.left + 17.0, self.top - 8.0), &name);
+        svg.text("tb", (self.left + 17.0, self.top - 8.0), &name);
         // A rate is at the middle of its interval.
         let time = |at: usize| (at as f64 + 0.5) * interval;
         let line = |which: usize| {

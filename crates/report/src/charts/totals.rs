@@ -10,9 +10,6 @@ use crate::{
 /// The chart.
 #[derive(Clone, Debug)]
 pub(crate) struct TotalsChart<'a> {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) description: String,
     /// Quantity, unit and direction.
     pub(crate) axis: String,
     pub(crate) rows: &'a [TotalRow],
@@ -35,8 +32,8 @@ const LETTER: f64 = 7.0;
 const NOTE_MAX: usize = 80;
 
 impl TotalsChart<'_> {
-    /// The chart as an SVG element.
-    pub(crate) fn render(&self) -> String {
+    /// The chart as an SVG element without title.
+    pub(crate) fn render(&self) -> Svg {
         let rows = self.rows;
         let bottom = TOP + rows.len() as f64 * ROW;
         let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
@@ -47,22 +44,22 @@ impl TotalsChart<'_> {
         for tick in &axis.ticks {
             let x = place(&axis, *tick);
             svg.line("g", (x, TOP), (x, bottom));
-            svg.text("t tm", (x, bottom + 16.0), &axis.label(*tick));
+            svg.text("tm", (x, bottom + 16.0), &axis.label(*tick));
         }
         for (index, row) in rows.iter().enumerate() {
             self.bar(&mut svg, &axis, row, TOP + (index as f64 + 0.5) * ROW);
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        svg.text("t tm ta", (middle, bottom + 36.0), &self.axis);
-        svg.finish(&self.id, &self.title, &self.description)
+        svg.text("tm ta", (middle, bottom + 36.0), &self.axis);
+        svg
     }
 
     fn bar(&self, svg: &mut Svg, axis: &Axis, row: &TotalRow, y: f64) {
         svg.marker(row.filesystem, (LEFT - 14.0, y), 5.0);
-        let class = if row.top { "t te tb" } else { "t te" };
+        let class = if row.top { "te tb" } else { "te" };
         svg.text(class, (LEFT - 26.0, y + 4.0), &shortened(&row.name, 15));
         if row.pieces.is_empty() {
-            svg.text("t tn", (LEFT + 4.0, y + 4.0), &shortened(&row.note, NOTE_MAX));
+            svg.text("tn", (LEFT + 4.0, y + 4.0), &shortened(&row.note, NOTE_MAX));
             return;
         }
         let (high, low) = (y - BAR / 2.0, y + BAR / 2.0);
@@ -73,7 +70,7 @@ impl TotalsChart<'_> {
             svg.polygon(&class, &[(left, high), (right, high), (right, low), (left, low)]);
             let number = number(task);
             if number.chars().count() as f64 * LETTER + 4.0 < right - left {
-                svg.text("t tm stt", ((left + right) / 2.0, y + 4.0), number);
+                svg.text("tm stt", ((left + right) / 2.0, y + 4.0), number);
             }
             before += piece;
         }
@@ -90,7 +87,7 @@ impl TotalsChart<'_> {
             [from, to].into_iter().for_each(|x| svg.line("ste", (x, y - 3.0), (x, y + 3.0)));
             right = right.max(to);
         }
-        let class = if row.top { "t tb" } else { "t" };
+        let class = if row.top { "tb" } else { "" };
         svg.text(class, (right + 8.0, y + 4.0), &format!("{} s", row.shown));
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         self, Block, Body, Column, Document, Figure, Item, Kind, Layout, Row, Section, Style,
         Table, TableCell, ValueCell, terminal::TerminalOptions,
     },
-    units::Scale,
+    units::{Scale, grouped},
     view::{directions, sample_index::SampleIndex},
 };
 
@@ -211,14 +211,8 @@ impl Step<'_> {
         let step = self.rendered.step;
         let counts =
             |test: &TestPair| test.comparison.as_ref().ok().map(|own| (own.n_first, own.n_second));
-        let mut common: Vec<((u32, u32), usize)> = Vec::new();
-        for n in tests.iter().filter_map(|(_, test, _)| counts(test)) {
-            match common.iter_mut().find(|(known, _)| *known == n) {
-                Some((_, times)) => *times += 1,
-                None => common.push((n, 1)),
-            }
-        }
-        let common = common.into_iter().max_by_key(|(_, times)| *times).map(|(n, _)| n);
+        let common = grouped(tests.iter().filter_map(|(_, test, _)| Some((counts(test)?, ()))));
+        let common = common.into_iter().max_by_key(|(_, times)| times.len()).map(|(n, _)| n);
         let costs = (self.extent == Extent::Page).then(|| Costs::new(runs, self.at, &step.tests));
         let rows = tests.iter().map(|(title, test, mark)| {
             let medians = [&test.before, &test.after].into_iter().flatten();
@@ -304,20 +298,15 @@ impl Step<'_> {
         let step = self.rendered.step;
         let title = format!("Change from {first} to {second}");
         let id = format!("{}-changes", self.prefix);
-        let chart = Changes {
-            id: format!("{id}-chart"),
-            title: title.clone(),
-            description: "Change of each test in percent; the numbers are in the table.".into(),
-            axis: "change, %".into(),
-            margin: self.margin * 100.0,
-            rows,
-        };
+        let description = "Change of each test in percent; the numbers are in the table.";
+        let chart = Changes { axis: "change, %".into(), margin: self.margin * 100.0, rows };
+        let svg = chart.render().finish(&title, description);
         let hidden = step.tests.len().saturating_sub(ROWS_MAX);
         let more = if hidden > 0 { format!(" {hidden} more in the table.") } else { String::new() };
         (!chart.rows.is_empty()).then(|| Figure {
             kind: Kind::Settings,
             wide: true,
-            svg: chart.render(),
+            svg,
             caption: format!(
                 "Marker: change; line: confidence interval; shaded: within ±{}.{more}",
                 phrases::limit(self.margin)

@@ -1,10 +1,14 @@
-//! One HTML file that loads nothing.
+//! One HTML file that loads nothing and has all texts and numbers without scripts, in dark mode,
+//! and in print.
 
 use std::{borrow::Cow, fmt::Write};
 
 use askama::Template;
+use rayon::prelude::*;
 
-use super::{Block, Body, Document, Figure, Item, List, Section, Style, Table, TableCell};
+use super::{
+    Block, Body, Document, Figure, Item, List, Scope, Section, Style, Table, TableCell, ValueCell,
+};
 use crate::svg::{Svg, escape};
 
 /// Renders a template. Neither writing to a string nor the templates can fail.
@@ -22,136 +26,268 @@ struct Page<'a> {
     lead: String,
     main: String,
     style: &'static str,
+    script: &'static str,
+    /// JSON data of the script; `None` for a page without script.
+    data: Option<&'a str>,
 }
 
 /// Renders a document.
 pub(crate) fn html(document: &Document) -> String {
-    let (mut lead, mut main) = (String::new(), String::new());
-    blocks(&mut lead, &document.lead);
-    document.sections.iter().for_each(|own| section(&mut main, own, 2));
-    let page = Page { document, lead, main, style: include_str!("../../templates/style.css") };
+    page(document, "", None)
+}
+
+/// Renders a document with its first screen, and with a script and its data.
+pub(crate) fn page(document: &Document, screen: &str, data: Option<&str>) -> String {
+    let mut html = Html { document, text: String::new(), point: false, title: "" };
+    html.blocks(&document.lead);
+    let lead = format!("{screen}{}", html.text);
+    let sections = document.sections.par_iter();
+    let main: Vec<String> = sections.map(|own| html.below("").section(own, 2)).collect();
+    let page = Page {
+        document,
+        lead,
+        main: main.concat(),
+        style: include_str!("../../templates/style.css"),
+        script: include_str!("../../templates/report.js"),
+        data,
+    };
     // The template engine drops the last line break of a template.
     rendered(&page) + "\n"
 }
 
-pub(crate) fn section(html: &mut String, section: &Section, level: usize) {
-    let (id, title) = (escape(&section.id), escape(&section.title));
-    // Writing to a string cannot fail, here and below.
-    let _ = writeln!(
-        html,
-        "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n\
-         <h{level} id=\"{id}-h\">{title}</h{level}>"
-    );
-    blocks(html, &section.blocks);
-    section.sections.iter().for_each(|own| self::section(html, own, (level + 1).min(6)));
-    html.push_str("</section>\n");
+/// Part of a page.
+struct Html<'a> {
+    document: &'a Document,
+    text: String,
+    /// True within a section of one workload point.
+    point: bool,
+    /// Title of the section, which its tables and charts do not repeat.
+    title: &'a str,
 }
 
-fn blocks(html: &mut String, blocks: &[Block]) {
-    for block in blocks {
-        let _ = match block {
-            Block::Paragraph(text) => writeln!(html, "<p>{}</p>", escape(text)),
-            Block::Note(text) => writeln!(html, "<p class=\"muted\">{}</p>", escape(text)),
-            Block::List(own) => {
-                list(html, own);
-                Ok(())
-            }
-            Block::Table(table, _) => {
-                html.push_str(&of_table(table));
-                Ok(())
-            }
-            Block::Figure(own) => {
-                figure(html, own);
-                Ok(())
-            }
-            Block::Spark(_) => Ok(()),
-            Block::Fold(title, own) => {
-                let _ = writeln!(html, "<details><summary>{}</summary>", escape(title));
-                self::blocks(html, own);
-                writeln!(html, "</details>")
+impl<'a> Html<'a> {
+    /// An empty part of the same page under a title.
+    fn below(&self, title: &'a str) -> Self {
+        Self { document: self.document, text: String::new(), point: self.point, title }
+    }
+
+    fn push(&mut self, text: std::fmt::Arguments) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "{text}");
+    }
+
+    /// A section with its subsections, which are rendered in parallel.
+    fn section(mut self, section: &'a Section, level: usize) -> String {
+        let (id, title) = (escape(&section.id), escape(&section.title));
+        let scope = match &section.scope {
+            Scope::Run => String::new(),
+            Scope::Point(index) => format!(" class=\"point\" data-point=\"{index}\""),
+            Scope::Test(number, name) => {
+                format!(" class=\"test\" data-test=\"{number}\" data-name=\"{}\"", escape(name))
             }
         };
+        // Landmarks have unique names; there is one per heading of the contents.
+        let (landmark, heading) = match level {
+            2 => (format!(" aria-labelledby=\"{id}-h\""), format!(" id=\"{id}-h\"")),
+            _ => (String::new(), String::new()),
+        };
+        self.push(format_args!(
+            "<section id=\"{id}\"{scope}{landmark}>\n<h{level}{heading}>{title}</h{level}>"
+        ));
+        self.point |= matches!(section.scope, Scope::Point(_));
+        self.title = &section.title;
+        self.blocks(&section.blocks);
+        let below = section.sections.par_iter();
+        let below = below.map(|own| self.below("").section(own, (level + 1).min(6)));
+        let below: Vec<String> = below.collect();
+        below.iter().for_each(|own| self.text.push_str(own));
+        self.text.push_str("</section>\n");
+        self.text
+    }
+
+    fn blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            match block {
+                Block::Paragraph(text) => self.push(format_args!("<p>{}</p>", escape(text))),
+                Block::Note(text) => {
+                    self.push(format_args!("<p class=\"muted\">{}</p>", escape(text)));
+                }
+                Block::List(own) => self.list(own),
+                Block::Table(table, _) => self.table(table),
+                Block::Figure(own) => self.figure(own),
+                Block::Spark(_) => {}
+                Block::Fold(title, own) => {
+                    let title = escape(title);
+                    let of = match self.title {
+                        "" => String::new(),
+                        of => format!("<span class=\"hidden\"> of {}</span>", escape(of)),
+                    };
+                    self.push(format_args!("<details><summary>{title}{of}</summary>"));
+                    self.blocks(own);
+                    self.push(format_args!("</details>"));
+                }
+                Block::Links(text, targets) => self.links(text, targets),
+                Block::Code(label, text) => self.push(format_args!(
+                    "<pre tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>{}</code></pre>",
+                    lines(text)
+                )),
+                Block::Download(name, csv, label) => self.push(format_args!(
+                    "<p><a download=\"{}\" href=\"{}\">{}</a></p>",
+                    escape(name),
+                    url(csv),
+                    escape(label)
+                )),
+            }
+        }
+    }
+
+    fn links(&mut self, text: &str, targets: &[(String, String)]) {
+        let link = |(id, label): &(String, String)| {
+            format!("<a href=\"#{}\">{}</a>", escape(id), escape(label))
+        };
+        let links: Vec<String> = targets.iter().map(link).collect();
+        let text = escape(text);
+        self.push(format_args!("<p class=\"muted\">{text}: {}.</p>", links.join(" · ")));
+    }
+
+    fn list(&mut self, list: &List) {
+        let class = match list.style {
+            Style::Facts | Style::Columns => "lead",
+            Style::Bullets | Style::Commands => "findings",
+            Style::Legend => "legend\" aria-label=\"Filesystems",
+        };
+        self.push(format_args!("<ul class=\"{class}\">"));
+        for (index, item) in list.items.iter().enumerate() {
+            self.item(item, list.style, index);
+        }
+        self.push(format_args!("</ul>"));
+    }
+
+    fn item(&mut self, item: &Item, style: Style, index: usize) {
+        let Item { id, mark, term, text, hint, lines, places, chart } = item;
+        let id = if id.is_empty() { String::new() } else { format!(" id=\"{}\"", escape(id)) };
+        let mark = match (style == Style::Legend, mark.is_empty()) {
+            (true, _) => format!("{} ", defined(index)),
+            (false, true) => String::new(),
+            (false, false) => format!("{} ", escape(mark)),
+        };
+        let colon = if term.is_empty() || text.is_empty() { "" } else { ": " };
+        let text = match style {
+            Style::Commands => format!("<code>{}</code>", escape(text)),
+            Style::Legend => format!("<span class=\"muted\">{}</span>", escape(text)),
+            Style::Bullets | Style::Facts | Style::Columns => escape(text),
+        };
+        let mut html = format!("<li{id}>{mark}{}{colon}{text}", escape(term));
+        if !chart.is_empty() {
+            let chart = escape(chart);
+            html += &format!(
+                " <a class=\"to\" href=\"#{chart}\">chart<span class=\"hidden\"> of this \
+                 finding</span></a>"
+            );
+        }
+        if !hint.is_empty() {
+            html += &format!(" <em>Hint: {}</em>", escape(hint));
+        }
+        if !lines.is_empty() {
+            let lines = lines.iter().map(|line| format!("<li>{}</li>", escape(line)));
+            html += &format!("<ul>{}</ul>", lines.collect::<String>());
+        }
+        if !places.is_empty() {
+            let (count, places) = (places.len(), escape(&places.join("; ")));
+            html += &format!("<details><summary>{count} results</summary>{places}</details>");
+        }
+        self.push(format_args!("{html}</li>"));
+    }
+
+    /// Attribute for the filters of what is outside of the section of its point.
+    fn point_of(&self, id: &str) -> String {
+        let point = id.split("--").next().and_then(|id| self.document.points.get(id));
+        let point = point.filter(|_| !self.point);
+        point.map_or_else(String::new, |point| format!(" data-point=\"{point}\""))
+    }
+
+    fn figure(&mut self, figure: &Figure) {
+        let Figure { id, kind, title, svg, caption, wide } = figure;
+        let point = self.point_of(id);
+        let strong = match *title == self.title {
+            true => String::new(),
+            false => format!("<strong>{}.</strong> ", escape(title)),
+        };
+        let [id, caption] = [id, caption].map(|text| escape(text));
+        let broad = if *wide { " broad" } else { "" };
+        // The region that scrolls contains only the chart, which has a name.
+        self.push(format_args!(
+            "<figure class=\"plot {}{broad}\" data-figure=\"{id}\"{point}>\n\
+             <div class=\"scroll\" tabindex=\"0\">\n{svg}\n</div>\n\
+             <figcaption>{strong}{caption}</figcaption>\n</figure>",
+            kind.name()
+        ));
+    }
+
+    fn table(&mut self, table: &Table) {
+        let point = self.point_of(&table.id);
+        let names = self.document.filesystems.as_slice();
+        let (table, shared) = table.with_shared_codes();
+        let (table, shared) = (&*table, shared.as_slice());
+        let mut units = table.rows.iter().map(|row| row.unit);
+        let first = units.next();
+        let scaled_by_row = units.any(|unit| Some(unit) != first)
+            && table
+                .values()
+                .all(|value| table.values().next().is_some_and(|it| it.unit == value.unit));
+        let template = TableTemplate { table, shared, point, names, scaled_by_row };
+        self.text.push_str(&rendered(&template));
     }
 }
 
-fn list(html: &mut String, list: &List) {
-    let class = match list.style {
-        Style::Facts | Style::Columns => "lead",
-        Style::Bullets | Style::Commands => "findings",
-    };
-    let _ = writeln!(html, "<ul class=\"{class}\">");
-    for item in &list.items {
-        self::item(html, item, list.style);
-    }
-    html.push_str("</ul>\n");
+/// Text whose lines stay.
+fn lines(text: &str) -> String {
+    text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
 }
 
-fn item(html: &mut String, item: &Item, style: Style) {
-    let Item { id, mark, term, text, hint, lines } = item;
-    let id = if id.is_empty() { String::new() } else { format!(" id=\"{}\"", escape(id)) };
-    let mark = if mark.is_empty() { String::new() } else { format!("{} ", escape(mark)) };
-    let colon = if term.is_empty() || text.is_empty() { "" } else { ": " };
-    let text = match style {
-        Style::Commands => format!("<code>{}</code>", escape(text)),
-        Style::Bullets | Style::Facts | Style::Columns => escape(text),
-    };
-    let _ = write!(html, "<li{id}>{mark}{}{colon}{text}", escape(term));
-    if !hint.is_empty() {
-        let _ = write!(html, " <em>Hint: {}</em>", escape(hint));
+/// CSV as a `data:` URL (RFC 2397): all octets but letters, digits, and some marks escaped as RFC
+/// 3986 has it.
+fn url(csv: &str) -> String {
+    let mut url = String::from("data:text/csv;charset=utf-8,");
+    for byte in csv.bytes() {
+        match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' | b',' | b'=' => {
+                url.push(char::from(byte));
+            }
+            _ => {
+                // Writing to a string cannot fail.
+                let _ = write!(url, "%{byte:02X}");
+            }
+        }
     }
-    if !lines.is_empty() {
-        let lines = lines.iter().map(|line| format!("<li>{}</li>", escape(line)));
-        let _ = write!(html, "<ul>{}</ul>", lines.collect::<String>());
-    }
-    html.push_str("</li>\n");
-}
-
-fn figure(html: &mut String, figure: &Figure) {
-    let Figure { id, title, svg, caption, wide, .. } = figure;
-    let [id, title, caption] = [id, title, caption].map(|text| escape(text));
-    let broad = if *wide { " broad" } else { "" };
-    let _ = writeln!(
-        html,
-        "<figure class=\"plot{broad}\" data-figure=\"{id}\">\n\
-         <div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Chart: {title}\">\n\
-         {svg}\n</div>\n<figcaption><strong>{title}.</strong> {caption}</figcaption>\n</figure>"
-    );
-}
-
-/// Renders a table without markers.
-fn of_table(table: &Table) -> String {
-    let (table, shared) = table.with_shared_codes();
-    let (table, shared) = (&*table, shared.as_slice());
-    rendered(&TableTemplate { table, shared, marked: false, point: None, names: &[] })
+    url
 }
 
 /// Marker of a filesystem, hidden from screen readers because the name is next to it.
-pub(crate) fn marker(index: usize) -> String {
+fn marker(index: usize) -> String {
     let mut svg = Svg::new(14.0, 14.0);
     svg.marker(index, (7.0, 7.0), 5.0);
     svg.decoration()
 }
 
-#[derive(Template)]
-#[template(path = "table.html")]
-pub(crate) struct TableTemplate<'a> {
-    pub(crate) table: &'a Table,
-    /// Warnings listed once below the table.
-    pub(crate) shared: &'a [&'static str],
-    /// True if rows and columns of a filesystem show its marker.
-    pub(crate) marked: bool,
-    /// Workload point of the whole table.
-    pub(crate) point: Option<&'a PointFacts>,
-    /// Markers and names of the filesystems.
-    pub(crate) names: &'a [(String, String)],
+/// The same as the target of references.
+fn defined(index: usize) -> String {
+    let marker = marker(index).replacen('>', &format!("><g id=\"m{index}\">"), 1);
+    marker.replace("</svg>", "</g></svg>")
 }
 
-/// Workload point as HTML attributes.
-#[derive(Debug)]
-pub(crate) struct PointFacts {
-    pub(crate) label: String,
-    /// JSON object of all parameters with their values as strings.
-    pub(crate) parameters: String,
+#[derive(Template)]
+#[template(path = "table.html")]
+struct TableTemplate<'a> {
+    table: &'a Table,
+    /// Warnings listed once below the table.
+    shared: &'a [&'static str],
+    /// Attribute of its workload point.
+    point: String,
+    /// Names of the filesystems, if rows and columns have their markers.
+    names: &'a [String],
+    /// True if rows of the same quantity have different units.
+    scaled_by_row: bool,
 }
 
 impl TableTemplate<'_> {
@@ -160,34 +296,35 @@ impl TableTemplate<'_> {
         self.table.values().next().is_none() && self.table.title.is_empty()
     }
 
-    /// Title, or the header of the rows.
-    fn label(&self) -> &str {
-        if self.table.title.is_empty() { self.table.corner } else { &self.table.title }
-    }
-
     /// True for columns of text. The template passes a reference.
     fn is_text(&self, column: &usize) -> bool {
         self.table.is_text(*column)
     }
 
-    /// Marker of a filesystem. The template passes a reference.
+    /// Reference to the marker in the legend, because a large page has thousands.
     fn marker(&self, filesystem: &Option<usize>) -> Cow<'_, str> {
-        let of = |index: usize| match self.names.get(index) {
-            Some((marker, _)) => Cow::Borrowed(marker.as_str()),
-            None => Cow::Owned(marker(index)),
-        };
-        filesystem.filter(|_| self.marked).map(of).unwrap_or_default()
+        match filesystem.filter(|index| *index < self.names.len()) {
+            Some(index) => Cow::Owned(format!(
+                "<svg class=\"glyph\" aria-hidden=\"true\"><use href=\"#m{index}\"/></svg>"
+            )),
+            None => Cow::Borrowed(""),
+        }
+    }
+
+    /// True for a value that does not sort by its text: if that is not a number, or if rows of the
+    /// same quantity have different units. The template passes a reference.
+    fn is_sorted_apart(&self, value: &ValueCell) -> bool {
+        self.scaled_by_row || value.shown.value.parse::<f64>().is_err()
     }
 
     /// Sort key with seven significant digits. The template passes a reference.
-    fn sort(&self, value: &f64) -> f64 {
-        format!("{value:.6e}").parse().unwrap_or(*value)
+    fn sort(&self, value: &ValueCell) -> f64 {
+        format!("{:.6e}", value.sort).parse().unwrap_or(value.sort)
     }
 
     /// Name of a filesystem. The template passes a reference.
     fn name(&self, filesystem: &Option<usize>) -> Option<&str> {
-        let of = |index: usize| self.names.get(index).map(|(_, name)| name.as_str());
-        filesystem.filter(|_| self.marked).and_then(of)
+        filesystem.and_then(|index| self.names.get(index)).map(String::as_str)
     }
 
     /// Common filesystem of all numbers in the table, unless rows or columns name one.
@@ -200,5 +337,14 @@ impl TableTemplate<'_> {
         let mut all = self.table.values().map(|value| value.of.map(|of| of.filesystem));
         let first = all.next().flatten()?;
         all.all(|other| other == Some(first)).then(|| self.name(&Some(first))).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn urls_hold_no_character_that_ends_an_attribute() {
+        let url = super::url("a,\"b\"\r\n#é");
+        assert_eq!(url, "data:text/csv;charset=utf-8,a,%22b%22%0D%0A%23%C3%A9");
     }
 }

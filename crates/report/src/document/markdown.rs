@@ -26,11 +26,14 @@ fn paragraph(text: &mut String, line: &str) {
 }
 
 fn section(text: &mut String, section: &Section, level: usize) {
-    if section.is_pictures() {
+    if section.is_pictures(false) {
         return;
     }
-    let _ = writeln!(text, "{} {}\n", "#".repeat(level), escaped(&section.title));
-    blocks(text, &section.blocks, level + 1);
+    let named = section.is_named_by_table();
+    if !named {
+        let _ = writeln!(text, "{} {}\n", "#".repeat(level), escaped(&section.title));
+    }
+    blocks(text, &section.blocks, level + usize::from(!named));
     section.sections.iter().for_each(|own| self::section(text, own, level + 1));
 }
 
@@ -49,11 +52,14 @@ fn blocks(text: &mut String, blocks: &[Block], level: usize) {
                 text.push('\n');
             }
             Block::Table(table, _) => write_table(text, table, &"#".repeat(level)),
-            Block::Figure(_) | Block::Spark(_) => {}
-            Block::Fold(title, own) => {
-                paragraph(text, title);
-                self::blocks(text, own, level);
+            Block::Fold(_, own) => self::blocks(text, own, level),
+            Block::Code(_, lines) => {
+                lines.lines().for_each(|line| {
+                    let _ = writeln!(text, "    {line}");
+                });
+                text.push('\n');
             }
+            Block::Figure(_) | Block::Spark(_) | Block::Links(..) | Block::Download(..) => {}
         }
     }
 }

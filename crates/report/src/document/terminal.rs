@@ -29,7 +29,7 @@ pub struct TerminalOptions {
     pub detail: bool,
 }
 
-/// Renders a document. Figures and folded details are omitted.
+/// Renders a document. Figures are omitted.
 pub(crate) fn terminal(document: &Document, options: &TerminalOptions) -> String {
     let mut page = Page::new(options);
     page.bold(&one_line(&document.title));
@@ -43,6 +43,13 @@ pub(crate) fn terminal(document: &Document, options: &TerminalOptions) -> String
         page.line("");
         page.wrapped("", "  ", &document.footer);
     }
+    page.text
+}
+
+/// Renders the sections of a document.
+pub(crate) fn sections(document: &Document, options: &TerminalOptions) -> String {
+    let mut page = Page::new(options);
+    document.sections.iter().for_each(|section| page.section(section, 0));
     page.text
 }
 
@@ -99,11 +106,12 @@ impl Page {
 
     /// Section with its subsections, which are indented.
     pub(crate) fn section(&mut self, section: &Section, depth: usize) {
-        if section.has_no_text() {
+        if section.is_pictures(true) {
             return;
         }
         let indent = "  ".repeat(depth);
         match depth {
+            _ if section.is_named_by_table() => {}
             0 => self.heading(&section.title),
             _ => self.wrapped(&indent, &indent, &section.title),
         }
@@ -125,7 +133,12 @@ impl Page {
                 Block::Table(table, Layout::Compact) => self.matrix(table),
                 Block::Table(table, Layout::Medians) => self.activity(table),
                 Block::Spark(spark) => self.spark(spark),
-                Block::Figure(_) | Block::Fold(..) => {}
+                Block::Fold(_, own) => self.blocks(own, depth),
+                Block::Code(_, text) => {
+                    let lines = text.lines().flat_map(|line| wrap(line, self.width, "  ", "    "));
+                    lines.collect::<Vec<_>>().iter().for_each(|line| self.line(line));
+                }
+                Block::Figure(_) | Block::Links(..) | Block::Download(..) => {}
             }
         }
     }
@@ -141,7 +154,9 @@ impl Page {
                     let first = format!("{indent}  {}{fill}  ", item.term);
                     (first, " ".repeat(indent.len() + width + 4), item.text.clone())
                 }
-                Style::Facts => (indent.to_owned(), format!("{indent}  "), item.line()),
+                Style::Facts | Style::Legend => {
+                    (indent.to_owned(), format!("{indent}  "), item.line())
+                }
                 Style::Bullets | Style::Commands => {
                     let mark = if item.mark.is_empty() { "-" } else { item.mark };
                     (format!("{indent}{mark} "), format!("{indent}  "), item.line())
@@ -174,8 +189,12 @@ impl Page {
         for row in &table.rows {
             let cells = table.texts(row).into_iter().zip(&table.columns);
             let known = cells.filter(|(text, _)| !text.is_empty());
-            let texts: Vec<String> =
-                known.map(|(text, column)| format!("{} {text}", column.title)).collect();
+            let only = table.columns.len() == 1;
+            let texts = known.map(|(text, column)| match only {
+                true => text,
+                false => format!("{} {text}", column.title),
+            });
+            let texts: Vec<String> = texts.collect();
             self.wrapped("- ", "  ", &format!("{}: {}", row.title, texts.join("; ")));
         }
         self.wrapped("", "", &table.caption.join("; "));

@@ -11,16 +11,14 @@ use crate::{
 pub(super) fn figure(capped: &Capped) -> Figure {
     let title = format!("Time per file set: {}", capped.place);
     let operations = capped.panels.first().map_or(0, |panel| panel.groups.len());
+    let description =
+        format!("Seconds of {operations} operations, lower is better. The data are in the tables.");
     let chart = CappedChart {
-        id: format!("{}-chart", capped.id),
-        title: title.clone(),
-        description: format!(
-            "Seconds of {operations} operations, lower is better. The data are in the tables."
-        ),
         axis: format!("elapsed, {} — lower is better ↓", Scale::SECONDS.name),
         panels: &capped.panels,
         cut: capped.cut,
     };
+    let svg = chart.render().finish(&title, &description);
     let cut = match capped.cut {
         Some(cut) => format!(
             "Bars are clipped at {} s, twice the upper quartile of all medians; a clipped bar has \
@@ -38,7 +36,7 @@ pub(super) fn figure(capped: &Capped) -> Figure {
         kind: Kind::ClippedBars,
         wide: false,
         title,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "Bar: median of n = {} repetitions, also printed; {line}. {cut}{}{}",
             capped.repetitions,

@@ -85,10 +85,8 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
     let sheet = Sheet { view, suite, lines };
     let groups = (sheet.lines.len() > ROWS).then(|| sheet.groups()).flatten();
     let title = sheet.title(judged);
+    let description = format!("{title}. The data are in the tables.");
     let chart = HeatMap {
-        id: format!("{}-map-chart", crate::units::slug(&suite.name)),
-        title: title.clone(),
-        description: format!("{title}. The data are in the tables."),
         axis: match &groups {
             Some((what, _)) => format!(
                 "ratio to the best of each test, mean over {what}; 1 is \
@@ -111,12 +109,13 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
             None => sheet.rows(),
         },
     };
+    let svg = chart.render().finish(&title, &description);
     Some(Figure {
         id: format!("{}-map", crate::units::slug(&suite.name)),
         kind: Kind::Heatmap,
         wide: false,
         title,
-        svg: chart.render(),
+        svg,
         caption: sheet.caption(groups.as_ref().map(|(what, _)| what.as_str())),
     })
 }

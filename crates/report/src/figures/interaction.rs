@@ -15,13 +15,11 @@ pub(super) fn figure(interaction: &Interaction, across: &Across, view: &View) ->
     let first = across.levels.first().map_or("", String::as_str);
     let margin = view.facts.margin;
     let title = format!("{}: by {condition}", interaction.title);
+    let description = description(
+        &interaction.findings.findings,
+        "No finding is supported by the data. The values are in the tables.",
+    );
     let chart = InteractionChart {
-        id: format!("{}-{}-chart", interaction.id, slug(condition)),
-        description: description(
-            &interaction.findings.findings,
-            "No finding is supported by the data. The values are in the tables.",
-        ),
-        title: title.clone(),
         y_axis: format!("{quantity}, {} — {better}", interaction.scale.name),
         ratio_axis: format!(
             "ratio to {condition}={first} of the same filesystem — higher is \
@@ -32,12 +30,13 @@ pub(super) fn figure(interaction: &Interaction, across: &Across, view: &View) ->
         panels: &across.panels,
         threshold: margin.ratio().0,
     };
+    let svg = chart.render().finish(&title, &description);
     Figure {
         id: format!("{}-{}", interaction.id, slug(condition)),
         kind: Kind::Settings,
         wide: false,
         title,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "Top: median of n = {} repetitions with 95 % confidence interval. Bottom: ratio to \
              {condition}={first} with 95 % confidence interval (not adjusted); shaded: within ±{}; \

@@ -61,14 +61,13 @@ impl Sheet<'_> {
             "minimum to maximum (too few repetitions for an interval)"
         };
         let id = format!("{}--{}-latency-percentiles", self.test.id, self.curves.of.name());
+        let description = format!("{title}. The data are in the latency table.");
         let chart = Percentiles {
-            id: format!("{id}-chart"),
-            description: format!("{title}. The data are in the latency table."),
-            title: title.clone(),
             y_axis: format!("latency of {}, logarithmic — lower is better ↓", self.what()),
             steps: LADDER[..steps].iter().map(|(name, _)| *name).collect(),
             lines: lines.iter().map(ladder).collect(),
         };
+        let svg = chart.render().finish(&title, &description);
         let withheld = match LADDER.get(steps) {
             Some((name, _)) => format!(
                 "{name} and above: fewer than 10 operations exceed the \
@@ -81,7 +80,7 @@ impl Sheet<'_> {
             kind: Kind::LatencyPercentiles,
             wide: false,
             title,
-            svg: chart.render(),
+            svg,
             caption: format!(
                 "{} Marker: median of the per-repetition percentiles, {}; band: {band}. Shown only \
                  if at least 10 operations of every repetition exceed it.{withheld}{}",
@@ -101,10 +100,8 @@ impl Sheet<'_> {
         let title = format!("{}: latency distribution of {}", self.title, self.what());
         let id = format!("{}--{}-latency-distribution", self.test.id, self.curves.of.name());
         let (low, high) = self.curves.range;
+        let description = format!("{title}. {}", capital(&self.finding(&lines)));
         let chart = Ecdf {
-            id: format!("{id}-chart"),
-            description: format!("{title}. {}", capital(&self.finding(&lines))),
-            title: title.clone(),
             x_axis: format!("latency of {}, logarithmic — lower is better ←", self.what()),
             range: (f64::from(low), f64::from(high)),
             lines: lines
@@ -114,13 +111,14 @@ impl Sheet<'_> {
                 })
                 .collect(),
         };
+        let svg = chart.render().finish(&title, &description);
         let least = lines.iter().map(|line| line.operations).min().unwrap_or(0);
         Some(Figure {
             id,
             kind: Kind::LatencyDistribution,
             wide: false,
             title,
-            svg: chart.render(),
+            svg,
             caption: format!(
                 "{} Fraction of operations at or below each time, all repetitions pooled (at least \
                  {least} operations each, {}); no 95 % confidence interval, because operations \

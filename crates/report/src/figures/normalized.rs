@@ -11,13 +11,11 @@ use crate::{
 pub(super) fn figure(normalized: &Normalized) -> Figure {
     let reference = &normalized.reference;
     let title = format!("{}: × {reference}", capital(&normalized.what));
+    let description = format!(
+        "{} relative to {reference}. The data are in the table.",
+        capital(&metric_label(normalized.metric))
+    );
     let chart = NormalizedChart {
-        id: format!("{}-chart", normalized.id),
-        title: title.clone(),
-        description: format!(
-            "{} relative to {reference}. The data are in the table.",
-            capital(&metric_label(normalized.metric))
-        ),
         axis: format!(
             "{}, × that of {reference} — higher is better ↑ (logarithmic)",
             metric_label(normalized.metric)
@@ -25,12 +23,13 @@ pub(super) fn figure(normalized: &Normalized) -> Figure {
         rows: &normalized.rows,
         margin: normalized.margin,
     };
+    let svg = chart.render().finish(&title, &description);
     Figure {
         id: normalized.id.clone(),
         kind: Kind::Normalized,
         wide: false,
         title,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "Marker and line: {NORMALIZED}; n = {} repetitions on each side. Reference: the first \
              filesystem of the plan with values, with the first scheduler. Shaded: within ±{}.{}{}",

@@ -37,15 +37,14 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
         shown: shown(line, scale),
     };
     let id = format!("{}--cpu-time", own.id);
+    let description = format!("{title}. The data are in the system activity table.");
     let chart = OriginChart {
-        id: format!("{id}-chart"),
-        description: format!("{title}. The data are in the system activity table."),
-        title: title.clone(),
         axis: format!("{quantity} — informational"),
         parts: &PARTS,
         marked: FOREIGN,
         bars: origins.lines.iter().map(bar).collect(),
     };
+    let svg = chart.render().finish(&title, &description);
     let ns: BTreeSet<u32> = origins.lines.iter().map(|line| line.attributed.n).collect();
     let n = match (ns.first(), ns.last()) {
         (Some(least), Some(most)) if least != most => format!("{least} to {most} repetitions"),
@@ -64,7 +63,7 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
         kind: Kind::CpuTime,
         wide: false,
         title,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "Segments: means of n = {}, each with texture and letter. Bar: workload and \
              attributed kernel threads; at its end the median with its 95 % confidence \

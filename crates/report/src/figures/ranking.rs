@@ -19,19 +19,18 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Fi
     let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
     let finding = |finding: &&Finding| finding.test == test.id;
     let description = findings.filter(finding).map(|finding| finding.text.as_str()).next();
+    let description = description.unwrap_or("Too few results for a ranking.");
     let chart = Intervals {
-        id: format!("{}-chart", test.id),
-        title: table.title.clone(),
-        description: description.unwrap_or("Too few results for a ranking.").to_owned(),
         axis: format!("{}, {} — {better}", metric_label(test.metric), test.scale.name),
         rows: test.entries.iter().map(|entry| row(test, entry, view)).collect(),
     };
+    let svg = chart.render().finish(&table.title, description);
     Figure {
         id: test.id.clone(),
         kind: Kind::Ranking,
         wide: false,
         title: table.title.clone(),
-        svg: chart.render(),
+        svg,
         caption: format!(
             "Dots: repetitions. Marker: median. Line: 95 % confidence interval. {}. Bracket: top \
              group. Filesystems that share a letter do not differ significantly.{}",

@@ -48,14 +48,13 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
     #[expect(clippy::cast_precision_loss, reason = "a length of time, below 2^53 ns")]
     let interval = rate_series.interval as f64;
     let id = format!("{}--rate-over-time", own.id);
+    let description = format!("{title}.");
     let chart = RateChart {
-        id: format!("{id}-chart"),
-        description: format!("{title}."),
-        title: title.clone(),
         y_axis: format!("{quantity}, {} — higher is better ↑", scale.name),
         interval: interval / 1e9,
         panels: rate_series.lines.iter().map(panel).collect(),
     };
+    let svg = chart.render().finish(&title, &description);
     let missing = rate_series.absent.iter();
     let missing: Vec<_> = missing.map(|(at, reason)| (name(*at), reason.clone())).collect();
     let most = rate_series.lines.iter().map(|line| line.n).max().unwrap_or(0);
@@ -66,7 +65,7 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
         kind: Kind::RateOverTime,
         wide: false,
         title,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "Rate over the measured time, in intervals of {}. Line: median of n = {n} repetitions; \
              band: minimum to maximum (not a confidence interval). A line ends when fewer than \

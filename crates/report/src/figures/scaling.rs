@@ -12,10 +12,9 @@ pub(super) fn figure(scaled: &Scaled) -> Figure {
     let quantity = metric_label(scaled.metric);
     let first = scaled.levels.first().map_or("", |level| level.label.as_str());
     let clients = scaled.clients.0;
+    let description =
+        description(&scaled.findings.findings, "No finding is supported by the data.");
     let chart = ScalingChart {
-        id: format!("{}-chart", scaled.id),
-        description: description(&scaled.findings.findings, "No finding is supported by the data."),
-        title: scaled.title.clone(),
         y_axis: format!("{quantity}, {} — {better}", scaled.scale.name),
         ratio_axis: format!(
             "{quantity}, ratio to {clients}={first} of the same filesystem — {better}"
@@ -24,12 +23,13 @@ pub(super) fn figure(scaled: &Scaled) -> Figure {
         levels: &scaled.levels,
         lines: &scaled.lines,
     };
+    let svg = chart.render().finish(&scaled.title, &description);
     Figure {
         id: scaled.id.clone(),
         kind: Kind::Scaling,
         wide: false,
         title: scaled.title.clone(),
-        svg: chart.render(),
+        svg,
         caption: format!(
             "Top: median of n = {} repetitions and 95 % confidence band; ring: smallest number of \
              {clients} with 95 % of the maximum; thin line: fitted scaling law, if no median \

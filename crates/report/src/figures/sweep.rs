@@ -11,27 +11,26 @@ use crate::{
 pub(super) fn figure(sweep: &Sweep) -> Figure {
     let better = sweep.metric.spec().better.label();
     let title = format!("{} by {}", capital(&sweep.test), sweep.parameter);
+    let description = format!(
+        "{} of {} filesystems at {} tested levels. The data are in the tables by filesystem.",
+        capital(&metric_label(sweep.metric)),
+        sweep.series.len(),
+        sweep.levels.len()
+    );
     let chart = SweepChart {
-        id: format!("{}-chart", sweep.id),
-        description: format!(
-            "{} of {} filesystems at {} tested levels. The data are in the tables by filesystem.",
-            capital(&metric_label(sweep.metric)),
-            sweep.series.len(),
-            sweep.levels.len()
-        ),
-        title: title.clone(),
         y_axis: format!("{}, {} — {better}", metric_label(sweep.metric), sweep.scale.name),
         x_axis: format!("{} (tested levels, logarithmic)", sweep.parameter),
         levels: &sweep.levels,
         series: &sweep.series,
     };
+    let svg = chart.render().finish(&title, &description);
     let withheld = sweep.withheld.iter().map(|reason| format!(" {}.", capital(reason)));
     Figure {
         id: sweep.id.clone(),
         kind: Kind::ParameterSweep,
         wide: false,
         title,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "Median of n = {} repetitions with 95 % confidence band; lines connect tested levels \
              only.{}{}{}",

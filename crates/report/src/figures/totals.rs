@@ -19,19 +19,17 @@ pub(super) fn figure(totals: &Totals) -> Figure {
         false => format!("Totals: {}.", each.join(", ")),
     };
     let chart = TotalsChart {
-        id: format!("{}-chart", totals.id),
-        title: title.clone(),
-        description,
         axis: "elapsed, s — lower is better ↓".into(),
         rows: &totals.rows,
         tasks: &totals.tasks,
     };
+    let svg = chart.render().finish(&title, &description);
     Figure {
         id: totals.id.clone(),
         kind: Kind::Totals,
         wide: false,
         title,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "Bar: median of the sum of all tasks; thin line: 95 % confidence interval; segments: \
              median per task, scaled to the total, in this order: {}. {}.{}",

@@ -21,7 +21,11 @@ mod tests;
 use model::RunRecord;
 use rust_xlsxwriter::XlsxError as Refused;
 
-use crate::view::{Table, View};
+use crate::{
+    document::Section,
+    run::{self, budget::Budget},
+    view::{Table, View},
+};
 use book::Book;
 
 /// Maximum number of sheets, so that tables can be found; further tables are listed on the first
@@ -44,33 +48,24 @@ pub struct XlsxError {
 pub fn xlsx(view: &View, record: &RunRecord) -> Result<Vec<u8>, XlsxError> {
     let mut book = Book::new(view);
     results::results(&mut book, view)?;
-    for table in overview(view) {
+    let document = run::document(view, &mut Budget::text());
+    // Sheets of single tests come last, because there may be too many.
+    let (tests, others): (Vec<&Section>, Vec<&Section>) =
+        document.sections.iter().partition(|section| section.id.starts_with("tests-"));
+    let own_sheet = |table: &&Table| !table.title.is_empty();
+    let others = others.into_iter().filter(|section| section.id != "activity");
+    for table in others.flat_map(Section::tables).filter(own_sheet) {
         table::sheet(&mut book, table)?;
     }
     matrix::sheets(&mut book, view)?;
     lines::sheets(&mut book, view)?;
-    for table in further(view) {
+    for table in tests.into_iter().flat_map(Section::tables) {
         table::sheet(&mut book, table)?;
     }
     for suite in 0..view.suites.len() {
         table::activity(&mut book, view, suite)?;
     }
     results::samples(&mut book, record)?;
-    let front = front::sheet(&book, view)?;
+    let front = front::sheet(&book, &document)?;
     book.finish(front, record)
-}
-
-/// Tables at the beginning of a report.
-fn overview(view: &View) -> impl Iterator<Item = &Table> {
-    let overviews = view.overviews.iter().flat_map(|overview| overview.all());
-    let scaling = view.scaling.iter().flat_map(|scaled| &scaled.tables);
-    let conditions = view.interactions.iter().flat_map(|interaction| &interaction.tables);
-    overviews.chain(scaling).chain(conditions)
-}
-
-/// Tables that follow: test by test, and related ones.
-fn further(view: &View) -> impl Iterator<Item = &Table> {
-    let around = view.latency.iter().chain(&view.lifecycle).chain(&view.quality.tables);
-    let operations = view.operations.iter().flatten().flatten();
-    around.chain(operations).chain(view.ranked.iter().flatten())
 }

@@ -1,14 +1,18 @@
-//! Embedded data of the page: comparisons as JSON for the script, samples as a download link.
+//! Data of the script: workload points, and comparisons of filesystems.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use analysis::{Side, Size, Verdict, ranks::Pair};
 use serde_json::{Value, json};
 
-use crate::view::{Test, View, disagreement};
+use crate::{
+    units::one_line,
+    view::{Test, View, WorkPoint, disagreement},
+};
 
-/// Comparisons of every test, as JSON that is safe inside a `script` element:
+/// Points, and comparisons of every test, as JSON that is safe inside a `script` element:
 ///
+/// * `points`: label, and values of all parameters as texts;
 /// * `filesystems`: their names, to which indexes refer;
 /// * `delta` and `margin`: the equivalence margin as a fraction, and as text;
 /// * `tests`: in the order of [`Test::number`], each an array of its id, the compared
@@ -18,12 +22,14 @@ use crate::view::{Test, View, disagreement};
 ///
 /// The ratios are those of the rankings (`analysis::ranks`): the script shows them, and inverts
 /// them if the better one is the baseline, but does not divide medians.
-pub(super) fn ratios(view: &View) -> String {
+pub(super) fn script(view: &View) -> String {
     let names: Vec<&str> =
         view.filesystems.iter().map(|filesystem| filesystem.name.as_str()).collect();
     let points = view.suites.iter().flat_map(|suite| &suite.points);
-    let tests: Vec<Value> = points.flat_map(|point| &point.tests).map(of_test).collect();
+    let tests = points.clone().flat_map(|point| &point.tests);
+    let tests: Vec<Value> = tests.map(of_test).collect();
     let data = json!({
+        "points": points.map(of_point).collect::<Vec<_>>(),
         "filesystems": names,
         "delta": view.facts.margin.ratio().0,
         "margin": view.facts.margin.label(),
@@ -31,6 +37,12 @@ pub(super) fn ratios(view: &View) -> String {
         "tests": tests,
     });
     in_script(&data.to_string())
+}
+
+fn of_point(point: &WorkPoint) -> Value {
+    let values = point.parameters.iter();
+    let values = values.map(|(name, value)| (name, one_line(&value.to_string())));
+    json!([point.label, values.collect::<BTreeMap<_, _>>()])
 }
 
 fn of_test(test: &Test) -> Value {
@@ -95,23 +107,6 @@ fn in_script(json: &str) -> String {
     text
 }
 
-/// CSV as a `data:` URL (RFC 2397): all octets but letters, digits, and some marks escaped as RFC
-/// 3986 has it.
-pub(super) fn url(csv: &str) -> String {
-    let mut url = String::from("data:text/csv;charset=utf-8,");
-    for byte in csv.bytes() {
-        match byte {
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' | b',' | b'=' => {
-                url.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(url, "%{byte:02X}");
-            }
-        }
-    }
-    url
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,11 +120,6 @@ mod tests {
             serde_json::from_str::<Value>(&text).unwrap(),
             serde_json::from_str::<Value>(&json).unwrap()
         );
-    }
-
-    #[test]
-    fn urls_hold_no_character_that_ends_an_attribute() {
-        assert_eq!(url("a,\"b\"\r\n#é"), "data:text/csv;charset=utf-8,a,%22b%22%0D%0A%23%C3%A9");
     }
 
     #[test]

@@ -36,10 +36,12 @@ fn page_has_the_data_for_the_script() {
         assert!(text.contains(&format!("id: \"{id}\"")), "the script makes {id}");
         assert!(!text.contains(&format!(" id=\"{id}\"")), "without script there is no {id}");
     }
-    assert!(text.contains("<section class=\"point\" data-workload=\"iozone block_size=1MiB\""));
-    let parameters = between(&text, "data-parameters=\"", "\"").replace("&#34;", "\"");
-    let parameters: Value = serde_json::from_str(&parameters).unwrap();
-    assert_eq!(parameters["block_size"], "1MiB");
+    assert!(text.contains(" class=\"point\" data-point=\"0\""));
+    let point = &ratios(&text)["points"][0];
+    assert_eq!(
+        (&point[0], &point[1]["block_size"]),
+        (&"iozone block_size=1MiB".into(), &"1MiB".into())
+    );
     for name in ["ext4", "jfs"] {
         assert!(text.contains(&format!("<tr data-filesystem=\"{name}\">")), "{name}");
     }
@@ -99,7 +101,7 @@ fn untrusted_text_is_escaped() {
     assert!(!text.contains("<img") && !text.contains("onerror=\""));
     let name = ratios(&text)["filesystems"][0].as_str().unwrap().to_owned();
     assert_eq!(name, HOSTILE);
-    for place in ["data-workload=\"", "data-parameters=\"", "<g data-filesystem=\"&lt;"] {
+    for place in ["<tr data-filesystem=\"", "data-name=\"", "<g data-filesystem=\"&lt;"] {
         let value = between(&text, place, "\"");
         assert!(!value.contains(['<', '>']), "{value}");
     }
@@ -142,21 +144,35 @@ fn omitted_charts_are_listed_in_place() {
     let charts = |text: &str| text.matches("<svg class=\"chart\"").count();
     let missing = charts(&all) - charts(&few);
     assert!(missing > 0 && charts(&few) > 0);
-    assert!(few.contains(&format!("<p id=\"omitted\">{missing} charts and 0 tables omitted")));
+    assert!(few.contains(&format!("<p>{missing} charts and 0 tables omitted")));
     assert!(few.contains(".fslab --charts DIR"));
-    assert_eq!(few.matches("1 chart <a href=\"#omitted\">omitted</a>").count(), missing);
+    let note = "1 chart omitted to limit the file size: <a href=\"#data\">Raw data</a>.";
+    assert!(few.contains(note));
     // Their data stay.
     assert_eq!(few.matches("<table").count(), all.matches("<table").count());
-    assert!(!all.contains("id=\"omitted\""));
+    assert!(!all.contains(" omitted "));
 }
 
 #[test]
 fn question_names_filesystems_tests_and_parameters() {
     let text = html(&View::new(&fixture::record()), &[]);
-    let question = between(&text, "<p class=\"question\">", "</p>");
+    let question = format!("How {}", between(&text, "<p>How ", "</p>"));
     assert_eq!(
         question,
         "How do ext4, xfs, btrfs, f2fs, jfs, and bcachefs compare in 13 tests of iozone \
          (block_size 1MiB, 4MiB)?"
     );
+}
+
+/// Bounds the size of a page like that of the demo, without its samples.
+#[test]
+fn a_page_like_that_of_the_demo_is_small() {
+    let mut view = View::new(&fixture::demo::record());
+    view.samples.csv = None;
+    let text = html(&view, &[]);
+    let charts: Vec<&str> = text.split("<svg class=\"chart\"").skip(1).collect();
+    let bytes = |svg: &&str| svg.find("</svg>").unwrap();
+    let drawn: usize = charts.iter().map(bytes).sum();
+    assert!(drawn < 6_000 * charts.len(), "{drawn} bytes of {} charts", charts.len());
+    assert!(text.len() < 600_000, "{} bytes", text.len());
 }

@@ -85,24 +85,23 @@ fn sweep(study: &Study, test: &str) -> Figure {
     };
     let series: Vec<Series> = study.filesystems().into_iter().enumerate().map(line).collect();
     let title = format!("{} over the record length, {MARK}", capital(&test_name(test)));
+    let description = format!(
+        "Throughput of {} filesystems at {} record lengths. The data are in tables 1 to 8.",
+        series.len(),
+        levels.len()
+    );
     let chart = SweepChart {
-        id: format!("{id}-chart"),
-        title: title.clone(),
-        description: format!(
-            "Throughput of {} filesystems at {} record lengths. The data are in tables 1 to 8.",
-            series.len(),
-            levels.len()
-        ),
         y_axis: format!("throughput, MiB/s — higher is better ↑ · {MARK}"),
         x_axis: "record length (tested lengths, logarithmic)".into(),
         levels: &levels,
         series: &series,
     };
+    let svg = chart.render().finish(&title, &description);
     let own = study.originals().filter(|number| number.test == test);
     Figure {
         kind: Kind::ParameterSweep,
         wide: false,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "{}. Line and band: {MEANS}; lines connect tested lengths only.{}",
             capital(MARK),
@@ -135,18 +134,15 @@ fn ranking(study: &Study, test: &str, record: u32) -> Figure {
         study.filesystems().into_iter().enumerate().filter_map(row).collect();
     rows.sort_by(|one, other| other.median.unwrap_or(0.0).total_cmp(&one.median.unwrap_or(0.0)));
     let title = format!("{}, records of {}, {MARK}", capital(&test_name(test)), length(record));
-    let chart = Intervals {
-        id: format!("{id}-chart"),
-        title: title.clone(),
-        description: "Means with intervals, best first; not tested for significance.".into(),
-        axis: format!("throughput, MiB/s — higher is better ↑ · {MARK}"),
-        rows,
-    };
+    let description = "Means with intervals, best first; not tested for significance.";
+    let chart =
+        Intervals { axis: format!("throughput, MiB/s — higher is better ↑ · {MARK}"), rows };
+    let svg = chart.render().finish(&title, description);
     let own = study.originals().filter(|own| own.test == test && own.record == record);
     Figure {
         kind: Kind::Ranking,
         wide: false,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "{}. Marker and line: {MEANS}; best mean first.{}",
             capital(MARK),
@@ -197,10 +193,8 @@ pub(crate) fn editions(old: &Published, new: &Published) -> Figure {
     };
     let (first, second) = (old.name, new.name);
     let title = format!("{first} and {second} side by side, {MARK}");
+    let description = format!("Seconds of {} tasks in two editions, without intervals.", ids.len());
     let chart = Panels {
-        id: format!("{first}-{second}-chart"),
-        title: title.clone(),
-        description: format!("Seconds of {} tasks in two editions, without intervals.", ids.len()),
         axis: format!("seconds — lower is better ↓ · ring: {first}, marker: {second} · {MARK}"),
         logarithmic: true,
         apart: false,
@@ -208,12 +202,13 @@ pub(crate) fn editions(old: &Published, new: &Published) -> Figure {
         rows: ids.iter().map(|(id, task)| format!("{id} {task}")).collect(),
         panels: names.iter().enumerate().map(panel).collect(),
     };
+    let svg = chart.render().finish(&title, &description);
     Figure {
         kind: Kind::Settings,
         wide: true,
         id: format!("{first}-{second}"),
         title,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "{LABEL}. Ring: {first}; marker: {second}; each a mean of 3 runs, without intervals \
              and not tested for significance. {UNLIKE}. A filesystem of one edition only has one \
@@ -243,21 +238,20 @@ pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Figure {
         Some(new) => (old.name, new.name),
         None => ("", ""),
     };
+    let description = "Sums of the printed seconds, smallest first.";
     let chart = Totals {
-        id: format!("{}-total-chart", last.name),
-        title: title.clone(),
-        description: "Sums of the printed seconds, smallest first.".into(),
         axis: format!("sum of seconds — lower is better ↓ · {MARK}"),
         rows,
         names: (first.into(), second.into()),
     };
+    let svg = chart.render().finish(&title, description);
     let unlike = if new.is_some() { format!(" {UNLIKE}.") } else { String::new() };
     Figure {
         kind: Kind::Totals,
         wide: false,
         id: format!("{}-total-bars", last.name),
         title,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "{LABEL}. Sums of means of 3 runs, without intervals and not tested for significance; \
              long tasks dominate a sum of seconds.{unlike}"
@@ -357,10 +351,8 @@ fn by_configuration(set: &Published, shown: &Shown, measured: &[Measured]) -> Fi
     };
     let title = format!("{} by configuration, {MARK}", shown.title);
     let id = format!("{}-{}-dots", set.name, shown.id);
+    let description = format!("{} configurations, one record each, no intervals.", measured.len());
     let chart = Panels {
-        id: format!("{id}-chart"),
-        title: title.clone(),
-        description: format!("{} configurations, one record each, no intervals.", measured.len()),
         axis: format!("{} · {MARK}", shown.axis),
         logarithmic: shown.logarithmic,
         apart: true,
@@ -368,10 +360,11 @@ fn by_configuration(set: &Published, shown: &Shown, measured: &[Measured]) -> Fi
         rows: measured.iter().map(|own| own.configuration.clone()).collect(),
         panels: shown.phases.iter().map(panel).collect(),
     };
+    let svg = chart.render().finish(&title, &description);
     Figure {
         kind: Kind::Settings,
         wide: true,
-        svg: chart.render(),
+        svg,
         caption: format!(
             "{LABEL}. Dots: one run per configuration (n = 1), without intervals; differences of a \
              few percent may be noise. The value is next to the dot; each phase has a separate \

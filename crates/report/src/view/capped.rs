@@ -15,7 +15,7 @@ use super::{
     sweeps,
 };
 use crate::charts::data::{CappedBar, CappedGroup, CappedPanel};
-use crate::units::{Scale, one_line};
+use crate::units::{Scale, grouped, one_line};
 
 /// Parameter whose values are shown side by side.
 const SIDE_BY_SIDE: &str = "cache";
@@ -55,14 +55,7 @@ pub(crate) fn capped(suite: &Suite, filesystems: &[Filesystem]) -> Vec<Capped> {
         let own = point.parameters.iter().filter(|(name, _)| *name != SIDE_BY_SIDE);
         own.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    let mut groups: Vec<(BTreeMap<String, Value>, Vec<&WorkPoint>)> = Vec::new();
-    for point in &suite.points {
-        let own = fixed_parameters(point);
-        match groups.iter_mut().find(|(known, _)| *known == own) {
-            Some((_, points)) => points.push(point),
-            None => groups.push((own, vec![point])),
-        }
-    }
+    let groups = grouped(suite.points.iter().map(|point| (fixed_parameters(point), point)));
     groups.iter().filter_map(|(_, points)| chart(points, filesystems)).collect()
 }
 

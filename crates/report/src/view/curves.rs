@@ -98,7 +98,14 @@ fn of_test(test: &Test, sample_index: &SampleIndex) -> Vec<Curves> {
         if apart { &[HistogramKind::Read, HistogramKind::Write] } else { &[HistogramKind::All] };
     let scheduled = has(HistogramKind::ServiceTime);
     let each = kinds.iter().filter_map(|of| of_kind(*of, &timed, scheduled));
-    each.map(|own| Curves { absent: absent(test, &own), ..own }).collect()
+    each.map(|own| {
+        let drawn = |filesystem| {
+            let mut lines = own.lines.iter().filter(|line| !line.percentiles.is_empty());
+            lines.any(|line| line.filesystem == filesystem)
+        };
+        Curves { absent: test.absent(drawn, "too few operations were timed"), ..own }
+    })
+    .collect()
 }
 
 fn of_kind<'a>(of: HistogramKind, timed: &[Timed<'a>], scheduled: bool) -> Option<Curves> {
@@ -201,24 +208,6 @@ fn cumulated(histogram: &Histogram, (low, high): (f32, f32)) -> Vec<(f32, f32)> 
         add(nanos.0 + (nanos.0 >> 7), seen);
     }
     curve
-}
-
-/// Filesystems of the test without a curve.
-fn absent(test: &Test, curves: &Curves) -> Vec<(usize, String)> {
-    let drawn = |entry: &Entry| {
-        let line = curves.lines.iter().find(|line| line.filesystem == entry.filesystem);
-        line.is_some_and(|line| !line.percentiles.is_empty())
-    };
-    let mut absent: Vec<(usize, String)> = Vec::new();
-    for entry in test.entries.iter().filter(|entry| !drawn(entry)) {
-        let reason = match &entry.status {
-            Status::Nothing(reason) => reason.clone(),
-            Status::Measured => "too few operations were timed".into(),
-        };
-        absent.push((entry.filesystem, reason));
-    }
-    absent.sort_by_key(|(filesystem, _)| *filesystem);
-    absent
 }
 
 #[cfg(test)]

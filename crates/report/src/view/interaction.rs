@@ -18,7 +18,7 @@ use model::{Metric, RunRecord, Value, metric::Better};
 
 use crate::charts::data::Panel;
 use crate::{
-    units::{Scale, capital, one_line, slug},
+    units::{Scale, capital, grouped, one_line, slug},
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
@@ -130,15 +130,11 @@ fn groups(suite: &Suite) -> Vec<Vec<&WorkPoint>> {
         let names: Vec<&String> = point.conditions.keys().collect();
         format!("{own:?} {names:?}")
     };
-    let mut groups: Vec<(String, Vec<&WorkPoint>)> = Vec::new();
-    for point in suite.points.iter().filter(|point| !point.conditions.is_empty()) {
-        let own = work(point);
-        match groups.iter_mut().find(|(known, _)| *known == own) {
-            Some((_, points)) => points.push(point),
-            None => groups.push((own, vec![point])),
-        }
-    }
-    groups.into_iter().map(|(_, points)| points).collect()
+    let points = suite.points.iter().filter(|point| !point.conditions.is_empty());
+    grouped(points.map(|point| (work(point), point)))
+        .into_iter()
+        .map(|(_, points)| points)
+        .collect()
 }
 
 /// A condition and its levels, in the order of the plan.
@@ -235,8 +231,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn of_test(&mut self, suite: &Suite, name: &str, points: &[&WorkPoint]) -> Option<Interaction> {
         let axes = axes(points);
-        let tests: Vec<Option<&Test>> =
-            points.iter().map(|point| point.tests.iter().find(|test| test.name == name)).collect();
+        let tests: Vec<Option<&Test>> = points.iter().map(|point| point.test(name)).collect();
         let metric = tests.iter().flatten().next()?.metric;
         let entries = || tests.iter().flatten().flat_map(|test| &test.entries);
         let has = |index: &usize| {
@@ -331,14 +326,9 @@ impl Builder<'_> {
 
     fn across(&mut self, input: &Input, across: &Axis) -> Across {
         let others = || input.axes.iter().filter(|axis| axis.name != across.name);
-        let mut panels: Vec<(String, Vec<usize>)> = Vec::new();
-        for (index, point) in input.points.iter().enumerate() {
-            let title = at(point, others().map(|axis| axis.name.as_str()));
-            match panels.iter_mut().find(|(known, _)| *known == title) {
-                Some((_, points)) => points.push(index),
-                None => panels.push((title, vec![index])),
-            }
-        }
+        let title = |point| at(point, others().map(|axis| axis.name.as_str()));
+        let points = input.points.iter().enumerate();
+        let panels = grouped(points.map(|(index, point)| (title(point), index)));
         let panel = |(title, points): (String, Vec<usize>)| {
             let of_level = |level: usize| {
                 points.iter().copied().find(|at| across.level(input.points[*at]) == Some(level))

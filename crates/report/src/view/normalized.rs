@@ -20,7 +20,7 @@ use super::{
     tables::{Body, Column, Row, Table, TableCell, metric_label},
 };
 use crate::charts::data::Multiple;
-use crate::units::{capital, one_line, ratio, slug};
+use crate::units::{capital, grouped, one_line, ratio, slug};
 
 /// Condition whose levels are compared.
 const CONDITION: &str = "scheduler";
@@ -62,14 +62,8 @@ pub(crate) fn normalized(
         let own = point.parameters.iter().filter(|(name, _)| *name != CONDITION);
         own.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    let mut groups: Vec<(BTreeMap<String, Value>, Vec<&WorkPoint>)> = Vec::new();
-    for point in suite.points.iter().filter(|point| point.conditions.contains_key(CONDITION)) {
-        let own = fixed_parameters(point);
-        match groups.iter_mut().find(|(known, _)| *known == own) {
-            Some((_, points)) => points.push(point),
-            None => groups.push((own, vec![point])),
-        }
-    }
+    let points = suite.points.iter().filter(|point| point.conditions.contains_key(CONDITION));
+    let groups = grouped(points.map(|point| (fixed_parameters(point), point)));
     let mut comparer = Comparer::new();
     let mut all = Vec::new();
     for (_, points) in groups.iter().filter(|(_, points)| points.len() > 1) {
@@ -99,15 +93,10 @@ fn what(name: &str, points: &[&WorkPoint]) -> String {
 
 /// Reasons why no filesystem has a value under any scheduler.
 fn reasons_of(points: &[&WorkPoint], filesystems: &[Filesystem]) -> String {
-    // Grouped by reason.
-    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for (index, own) in filesystems.iter().enumerate() {
-        let reason = sweeps::reason(points, index);
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(&own.name),
-            None => reasons.push((reason, vec![&own.name])),
-        }
-    }
+    let filesystems = filesystems.iter().enumerate();
+    let reasons =
+        filesystems.map(|(index, own)| (sweeps::reason(points, index), own.name.as_str()));
+    let reasons = grouped(reasons);
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
     format!("no filesystem has a value under any scheduler ({})", reasons.join("; "))
@@ -137,8 +126,7 @@ fn chart(
     quality: &RunQuality,
     comparer: &mut Comparer,
 ) -> Option<Normalized> {
-    let tests: Vec<Option<&Test>> =
-        points.iter().map(|point| point.tests.iter().find(|test| test.name == name)).collect();
+    let tests: Vec<Option<&Test>> = points.iter().map(|point| point.test(name)).collect();
     let entries = || tests.iter().flatten().flat_map(|test| &test.entries);
     let has =
         |index: usize| entries().any(|entry| entry.filesystem == index && entry.summary.is_some());

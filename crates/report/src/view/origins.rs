@@ -121,7 +121,10 @@ fn of_test(test: &Test, sample_index: &SampleIndex) -> Option<Origins> {
     (!lines.is_empty()).then(|| Origins {
         unit: if counted { sample_index.clock.unit() } else { Unit::Fraction },
         unattributed,
-        absent: absent(test, &lines),
+        absent: test.absent(
+            |filesystem| lines.iter().any(|line| line.filesystem == filesystem),
+            "CPU time is not available",
+        ),
         lines,
     })
 }
@@ -164,20 +167,4 @@ impl CpuBreakdown<'_> {
         ];
         parts.map(|nanos| nanos / whole)
     }
-}
-
-/// Filesystems of the test without a bar.
-fn absent(test: &Test, lines: &[OriginLine]) -> Vec<(usize, String)> {
-    let mut absent: Vec<(usize, String)> = Vec::new();
-    for entry in &test.entries {
-        if lines.iter().all(|line| line.filesystem != entry.filesystem) {
-            let reason = match &entry.status {
-                Status::Nothing(reason) => reason.clone(),
-                Status::Measured => "CPU time is not available".into(),
-            };
-            absent.push((entry.filesystem, reason));
-        }
-    }
-    absent.sort_by_key(|(filesystem, _)| *filesystem);
-    absent
 }

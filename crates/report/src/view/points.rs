@@ -174,6 +174,29 @@ impl Test {
     pub(crate) fn entry(&self, filesystem: usize) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.filesystem == filesystem)
     }
+
+    /// Filesystems that a chart does not show, with their reasons; `otherwise` for measured ones.
+    pub(crate) fn absent(
+        &self,
+        drawn: impl Fn(usize) -> bool,
+        otherwise: &str,
+    ) -> Vec<(usize, String)> {
+        let missing = self.entries.iter().filter(|entry| !drawn(entry.filesystem));
+        let reason = |entry: &Entry| match &entry.status {
+            Status::Nothing(reason) => (entry.filesystem, reason.clone()),
+            Status::Measured => (entry.filesystem, otherwise.to_owned()),
+        };
+        let mut absent: Vec<(usize, String)> = missing.map(reason).collect();
+        absent.sort_by_key(|(filesystem, _)| *filesystem);
+        absent
+    }
+}
+
+impl WorkPoint {
+    /// Test of this name.
+    pub(crate) fn test(&self, name: &str) -> Option<&Test> {
+        self.tests.iter().find(|test| test.name == name)
+    }
 }
 
 /// Groups and summarizes all cells, and collects their warnings.

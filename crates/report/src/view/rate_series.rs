@@ -100,7 +100,10 @@ fn of_test(test: &Test, sample_index: &SampleIndex) -> Option<RateSeries> {
     lines.iter().any(|line| line.rates.len() >= LEAST).then(|| RateSeries {
         interval,
         unit: if moves { Unit::BytesPerSecond } else { Unit::OpsPerSecond },
-        absent: absent(test, &lines),
+        absent: test.absent(
+            |filesystem| lines.iter().any(|line| line.filesystem == filesystem),
+            "shorter than two intervals",
+        ),
         lines,
     })
 }
@@ -149,19 +152,6 @@ fn rates(repetitions: &[Vec<f64>]) -> Vec<[f64; 3]> {
         }
     }
     rates
-}
-
-/// Filesystems of the test without a line.
-fn absent(test: &Test, lines: &[RateLine]) -> Vec<(usize, String)> {
-    let drawn = |entry: &&Entry| lines.iter().any(|line| line.filesystem == entry.filesystem);
-    let reason = |entry: &Entry| match &entry.status {
-        Status::Nothing(reason) => (entry.filesystem, reason.clone()),
-        Status::Measured => (entry.filesystem, "shorter than two intervals".into()),
-    };
-    let mut absent: Vec<_> =
-        test.entries.iter().filter(|entry| !drawn(entry)).map(reason).collect();
-    absent.sort_by_key(|(filesystem, _)| *filesystem);
-    absent
 }
 
 #[cfg(test)]

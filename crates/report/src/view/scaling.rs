@@ -176,8 +176,7 @@ impl Builder<'_> {
         clients: Clients,
         points: &[&WorkPoint],
     ) -> Option<Scaled> {
-        let tests: Vec<Option<&Test>> =
-            points.iter().map(|point| point.tests.iter().find(|test| test.name == name)).collect();
+        let tests: Vec<Option<&Test>> = points.iter().map(|point| point.test(name)).collect();
         let metric = tests.iter().flatten().next()?.metric;
         if metric.spec().better == Better::Neither {
             return None;

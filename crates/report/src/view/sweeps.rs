@@ -133,8 +133,7 @@ impl Builder<'_> {
         points: &[&WorkPoint],
         levels: &[Level],
     ) -> Option<Sweep> {
-        let tests: Vec<_> =
-            points.iter().map(|point| point.tests.iter().find(|test| test.name == name)).collect();
+        let tests: Vec<_> = points.iter().map(|point| point.test(name)).collect();
         let metric = tests.iter().flatten().next()?.metric;
         let summaries = || {
             let entries = tests.iter().flatten().flat_map(|test| &test.entries);

@@ -18,7 +18,10 @@ pub(crate) use ranked::{pair_result, ranked};
 pub(crate) use tasks::timed;
 
 pub(crate) use crate::document::{Body, Column, Of, Row, Table, TableCell, ValueCell};
-use crate::{units::Scale, view::points::Test};
+use crate::{
+    units::{Scale, grouped},
+    view::points::Test,
+};
 
 /// Label of a metric: `durable throughput`.
 pub(crate) fn metric_label(metric: Metric) -> String {
@@ -56,14 +59,8 @@ pub(crate) fn scale_of<'a>(unit: Unit, summaries: impl Iterator<Item = &'a Summa
 ///
 /// The most frequent state comes first, the others with their tests.
 pub(crate) fn caches(tests: &[&Test]) -> Option<String> {
-    let mut kinds: Vec<(Cache, Vec<&str>)> = Vec::new();
-    for test in tests {
-        let Some(cache) = test.cache else { continue };
-        match kinds.iter_mut().find(|(known, _)| *known == cache) {
-            Some((_, names)) => names.push(&test.name),
-            None => kinds.push((cache, vec![&test.name])),
-        }
-    }
+    let named = tests.iter().filter_map(|test| Some((test.cache?, test.name.as_str())));
+    let mut kinds = grouped(named);
     // Stable: equally frequent states keep their order.
     kinds.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
     let ((usual, _), others) = kinds.split_first()?;

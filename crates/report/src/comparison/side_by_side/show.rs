@@ -284,10 +284,8 @@ impl SideBySide {
         let what = self.quantity_label(metric);
         let title = format!("{what}{at}: {}", self.title());
         let id = format!("side-by-side-{}-{}", slug(metric.name()), block_size.unwrap_or(0));
+        let description = "Both values of each test; the numbers are in the tables.";
         let chart = Panels {
-            id: format!("{id}-chart"),
-            title: title.clone(),
-            description: "Both values of each test; the numbers are in the tables.".into(),
             axis: format!(
                 "{what}, {} — {} · marker: A, ring: B",
                 scale.name,
@@ -299,14 +297,8 @@ impl SideBySide {
             rows: tests.iter().map(|test| (*test).to_owned()).collect(),
             panels: names.iter().enumerate().map(panel).collect(),
         };
-        Figure {
-            kind: Kind::Settings,
-            wide: true,
-            svg: chart.render(),
-            caption: self.chart_caption(),
-            id,
-            title,
-        }
+        let svg = chart.render().finish(&title, description);
+        Figure { kind: Kind::Settings, wide: true, svg, caption: self.chart_caption(), id, title }
     }
 
     fn chart_caption(&self) -> String {

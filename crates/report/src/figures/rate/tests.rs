@@ -67,7 +67,7 @@ fn one_filesystem_is_one_panel_and_the_others_have_their_reasons() {
         trial.outcome = Outcome::Failed { reason: "mount: <wrong> type".into() };
     }
     let figure = made(&record).unwrap();
-    assert_eq!(figure.svg.matches("<polyline").count(), 1);
+    assert_eq!(figure.svg.matches("<path class=\"l ").count(), 1);
     assert!(
         figure.title.ends_with("changes by more than 20 % from start to end"),
         "{}",

@@ -7,116 +7,81 @@ use super::{
     XlsxError,
     book::{Book, FRONT, Look, Sheet, plain},
 };
-use crate::view::{Facts, Finding, View};
+use crate::document::{Block, Document, Section};
 
 /// The first sheet of a book whose other sheets are all there.
 ///
 /// # Errors
 /// As the writer.
-pub(super) fn sheet(book: &Book, view: &View) -> Result<Sheet, XlsxError> {
+pub(super) fn sheet(book: &Book, document: &Document) -> Result<Sheet, XlsxError> {
     let mut sheet = Sheet::new(FRONT)?;
-    let facts = &view.facts;
-    sheet.line(Look::Title, &facts.title)?;
+    sheet.line(Look::Title, &document.title)?;
     // The row of the list of sheets is known at the end.
     let pointer = sheet.row;
     sheet.row += 1;
-    about(&mut sheet, facts)?;
-    findings(&mut sheet, view)?;
-    warnings(&mut sheet, view)?;
-    missing(&mut sheet, view)?;
+    pair(&mut sheet, &document.kicker, &document.headline)?;
+    for own in &document.sections {
+        if has_texts(own) {
+            heading(&mut sheet, &own.title)?;
+            section(&mut sheet, own, "")?;
+        }
+    }
     let list = sheet.row + 2;
     sheets(&mut sheet, book)?;
     link(&mut sheet, pointer, &format!("'{FRONT}'!A{list}"), "to the list of sheets")?;
-    sheet.widths([(0, 30.0), (1, 100.0), (2, 10.0), (3, 70.0)])?;
+    sheet.widths([(0, 30.0), (1, 100.0), (2, 70.0)])?;
     Ok(sheet)
 }
 
-fn about(sheet: &mut Sheet, facts: &Facts) -> Result<(), XlsxError> {
-    let imported = facts.imported.as_ref();
-    let imported =
-        imported.map(|program| ("imported", format!("from {program}, not measured by fslab")));
-    let ended = (!facts.ended).then(|| ("state", "the run has not ended".to_owned()));
-    let lines = [
-        ("run", facts.run.clone()),
-        ("plan", facts.plan_name.clone()),
-        ("profile", facts.profile.name().to_owned()),
-        ("measured", facts.when.clone()),
-        ("program", facts.program.clone()),
-        ("conditions", facts.conditions.clone()),
-    ];
-    for (name, text) in imported.into_iter().chain(ended).chain(lines) {
-        pair(sheet, name, &text)?;
-    }
-    for line in &facts.run_conditions {
-        pair(sheet, "", line)?;
-    }
-    for (key, value) in &facts.overrides {
-        pair(sheet, "override", &format!("{key} = {value}"))?;
-    }
-    pair(sheet, "not tested", facts.untested)
+/// True if a section has more than notes and tables with their own sheets.
+fn has_texts(section: &Section) -> bool {
+    let text = |block: &Block| match block {
+        Block::Paragraph(_) | Block::List(_) | Block::Code(..) => true,
+        Block::Table(table, _) => table.title.is_empty(),
+        Block::Note(_)
+        | Block::Figure(_)
+        | Block::Spark(_)
+        | Block::Fold(..)
+        | Block::Links(..)
+        | Block::Download(..) => false,
+    };
+    section.blocks.iter().any(text) || section.sections.iter().any(has_texts)
 }
 
-fn findings(sheet: &mut Sheet, view: &View) -> Result<(), XlsxError> {
-    let points = || view.findings.by_point.iter();
-    section(sheet, view.findings.heading())?;
-    let said =
-        points().flat_map(|point| point.findings.iter().map(move |finding| (point, finding)));
-    let mut any = false;
-    for (point, Finding { text, .. }) in said {
-        any = true;
-        pair(sheet, &point.label, text)?;
-    }
-    if !any {
-        pair(sheet, "", "The data support no findings.")?;
-    }
-    section(sheet, "Inconclusive")?;
-    for point in points() {
-        for open in &point.open {
-            pair(sheet, &point.label, &open.text())?;
+/// Lists, texts, and facts of a section, with the title of the subsection in the first column.
+fn section(sheet: &mut Sheet, own: &Section, label: &str) -> Result<(), XlsxError> {
+    for block in &own.blocks {
+        match block {
+            Block::Paragraph(text) => pair(sheet, label, text)?,
+            Block::Code(_, text) => text.lines().try_for_each(|line| pair(sheet, label, line))?,
+            Block::List(list) => {
+                for item in &list.items {
+                    let name = if item.term.is_empty() { label } else { &item.term };
+                    if !item.hint.is_empty() {
+                        sheet.text(sheet.row, 2, Look::Wrapped, &item.hint)?;
+                    }
+                    pair(sheet, name, &item.text)?;
+                }
+            }
+            Block::Table(table, _) if table.title.is_empty() => {
+                for row in &table.rows {
+                    pair(sheet, &row.title, &table.texts(row).join(", "))?;
+                }
+            }
+            Block::Note(_)
+            | Block::Table(..)
+            | Block::Figure(_)
+            | Block::Spark(_)
+            | Block::Fold(..)
+            | Block::Links(..)
+            | Block::Download(..) => {}
         }
     }
-    section(sheet, "Run quality")?;
-    for line in &view.quality.lines {
-        pair(sheet, "", line)?;
-    }
-    Ok(())
-}
-
-fn warnings(sheet: &mut Sheet, view: &View) -> Result<(), XlsxError> {
-    if view.warnings.is_empty() {
-        return Ok(());
-    }
-    section(sheet, "Warnings")?;
-    for (column, title) in ["code", "message", "count", "hint"].into_iter().enumerate() {
-        sheet.text(sheet.row, column, Look::Header, title)?;
-    }
-    sheet.row += 1;
-    for warning in &view.warnings {
-        let row = sheet.row;
-        let code = format!("{} ({})", warning.code, warning.severity.name());
-        sheet.text(row, 0, Look::Wrapped, &code)?;
-        sheet.text(row, 1, Look::Wrapped, &warning.message)?;
-        sheet.number(row, 2, f64::from(warning.count), super::book::Digits::Places(0, false))?;
-        sheet.text(row, 3, Look::Wrapped, warning.hint)?;
-        sheet.row += 1;
-    }
-    Ok(())
-}
-
-fn missing(sheet: &mut Sheet, view: &View) -> Result<(), XlsxError> {
-    if view.missing.is_empty() {
-        return Ok(());
-    }
-    section(sheet, "Missing results")?;
-    for hole in &view.missing {
-        let text = format!("{}: {} ({})", hole.what, hole.reason, hole.workloads.join("; "));
-        pair(sheet, &hole.filesystem, &text)?;
-    }
-    Ok(())
+    own.sections.iter().try_for_each(|below| section(sheet, below, &below.title))
 }
 
 fn sheets(sheet: &mut Sheet, book: &Book) -> Result<(), XlsxError> {
-    section(sheet, "Sheets")?;
+    heading(sheet, "Sheets")?;
     for (name, title) in &book.listed {
         let row = sheet.row;
         link(sheet, row, &format!("'{}'!A1", name.replace('\'', "''")), name)?;
@@ -144,7 +109,7 @@ fn link(sheet: &mut Sheet, row: u32, to: &str, text: &str) -> Result<(), XlsxErr
 }
 
 /// A heading with an empty row above.
-fn section(sheet: &mut Sheet, title: &str) -> Result<(), XlsxError> {
+fn heading(sheet: &mut Sheet, title: &str) -> Result<(), XlsxError> {
     sheet.row += 1;
     sheet.line(Look::Title, title)
 }

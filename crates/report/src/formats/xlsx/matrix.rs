@@ -96,7 +96,7 @@ impl Plane<'_> {
                 && point.parameters.get(self.columns.0) == Some(column)
         };
         let point = self.points.iter().find(here)?;
-        point.tests.iter().find(|test| test.name == name)?.entry(filesystem)
+        point.test(name)?.entry(filesystem)
     }
 
     /// Parameters common to all of its points: the rest of the label.

@@ -112,8 +112,8 @@ fn the_unit_of_every_number_of_every_table_is_known() {
     ];
     for record in records {
         let view = View::new(&record);
-        let activity = view.activity.iter().flatten().flatten();
-        for table in overview(&view).chain(further(&view)).chain(activity) {
+        let document = run::document(&view, &mut Budget::text());
+        for table in document.sections.iter().flat_map(Section::tables) {
             for row in &table.rows {
                 let Body::Cells(cells) = &row.body else { continue };
                 for (cell, column) in cells.iter().zip(&table.columns) {

@@ -10,7 +10,7 @@ use model::{
 };
 
 use crate::{
-    units::one_line,
+    units::{grouped, one_line},
     view::{
         facts::Filesystem,
         points::{Entry, Suite, Test, WorkPoint},
@@ -26,13 +26,10 @@ const REASONS: usize = 3;
 pub(super) fn invalid(record: &RunRecord, sample_index: &SampleIndex) -> Option<Table> {
     let mut rows = Vec::new();
     for (index, cell) in record.cells.iter().enumerate() {
-        let mut reasons: Vec<(String, u32)> = Vec::new();
-        for reason in sample_index.invalid(index).filter_map(reason).map(one_line) {
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, times)) => *times += 1,
-                None => reasons.push((reason, 1)),
-            }
-        }
+        let reasons = sample_index.invalid(index).filter_map(reason).map(one_line);
+        let reasons = grouped(reasons.map(|reason| (reason, 1_u32)));
+        let reasons = reasons.into_iter().map(|(reason, each)| (reason, each.into_iter().sum()));
+        let reasons: Vec<(String, u32)> = reasons.collect();
         if reasons.is_empty() {
             continue;
         }

@@ -12,7 +12,7 @@ use analysis::{
 use model::{Metric, Ratio, metric::Better};
 
 use crate::{
-    units::{Scale, capital, fixed, percents, ratio},
+    units::{Scale, capital, fixed, grouped, percents, ratio},
     view::{
         equivalence_margin::EquivalenceMargin,
         findings::{Answer, Finding, PointFindings, WithheldFinding, disagreement},
@@ -79,7 +79,7 @@ pub(super) fn findings(view: &Input, comparer: &mut Comparer) -> (PointFindings,
     let ps: Vec<f64> = found.iter().flatten().map(|found| found.trend.p).collect();
     let mut corrected = holm(&ps).into_iter();
     let mut findings = PointFindings { label: view.label.to_owned(), ..PointFindings::default() };
-    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut reasons: Vec<(String, &str)> = Vec::new();
     for (line, found) in view.lines.iter().zip(found) {
         let answer = match found {
             Ok(found) => {
@@ -89,17 +89,14 @@ pub(super) fn findings(view: &Input, comparer: &mut Comparer) -> (PointFindings,
             Err(withheld) => Answer::Withheld(withheld),
         };
         if let Answer::Withheld(withheld) = &answer {
-            match reasons.iter_mut().find(|(reason, _)| *reason == withheld.reason) {
-                Some((_, names)) => names.push(&line.name),
-                None => reasons.push((withheld.reason.clone(), vec![&line.name])),
-            }
+            reasons.push((withheld.reason.clone(), &line.name));
         }
         findings.extend_on_request([answer]);
     }
     let caption = |(reason, names): (String, Vec<&str>)| {
         format!("no finding for {}: {reason}", names.join(", "))
     };
-    (findings, reasons.into_iter().map(caption).collect())
+    (findings, grouped(reasons).into_iter().map(caption).collect())
 }
 
 /// Withheld finding about one filesystem.
