@@ -43,7 +43,7 @@ fn options_of_fio_are_answered_with_those_of_fslab() {
         ],
         expect![[r#"
             $ fslab bench randread-4k data --bs 4k
-            error: fslab bench has no option --bs; use --set block_size=4k
+            error: fslab bench has no option --bs; use --set block_size=4KiB
             $ fslab bench randread-4k data --size=1G
             error: fslab bench has no option --size; use --file-size 1G
             $ fslab bench randread-4k data --numjobs 4
@@ -63,7 +63,7 @@ fn options_of_fio_are_answered_with_those_of_fslab() {
             $ fslab bench randread-4k data --time 5s
             error: fslab bench has no option --time; use --runtime 5s
             $ fslab run demo --bs 4k
-            error: fslab run has no option --bs; use --set block_size=4k
+            error: fslab run has no option --bs; use --set block_size=4KiB
             $ fslab compare a.fslab b.fslab --metric iops
             error: --metric iops: unknown metric `iops`; did you mean `ops_rate`? `fslab list metrics` lists all metrics
         "#]],

@@ -261,12 +261,17 @@ fn preset(key: &str, value: &str) -> Option<&'static str> {
 }
 
 /// Value of a parameter that is equivalent to a value of fio, such as an I/O engine.
-fn renamed<'a>(parameter: &str, value: &'a str) -> &'a str {
+fn renamed(parameter: &str, value: &str) -> String {
+    let number = value.trim_end_matches(['k', 'm', 'g', 'K', 'M', 'G']);
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number && value.len() == number.len() + 1 {
+        return format!("{}iB", value.to_ascii_uppercase());
+    }
     let specs = suites::specs();
     let mut own =
         specs.iter().flat_map(|suite| suite.parameters).filter_map(|spec| match spec.kind {
             Kind::Word(words) if spec.name == parameter => familiar(value, words),
             _ => None,
         });
-    own.next().unwrap_or(value)
+    own.next().unwrap_or(value).to_owned()
 }
