@@ -88,8 +88,8 @@ enum ParentState {
 fn machine(spec: &SupervisorSpec) -> io::Result<ParentState> {
     limits()?;
     let namespaces = spec.containment == Containment::Any && {
-        // Only root changes the identity, and root does not need a user namespace. In a user
-        // namespace, the machine's user would not be mapped.
+        // The machine runs as another user (`identity`) only if fslab runs as root. Root can create
+        // the other namespaces without a user namespace, in which that user would not be mapped.
         match enter(spec.memory.is_some(), spec.identity.is_none()) {
             Err(error) if spec.memory.is_some() => {
                 let what = "cannot create namespaces for the guest memory";
@@ -195,8 +195,8 @@ fn enter(mounts: bool, user: bool) -> io::Result<Network> {
         }
     };
     if !user {
-        // Mounts here must not appear in the namespace of the host. Unmounts there must take effect
-        // here, because a filesystem would otherwise stay in use.
+        // Mounts in this namespace must not appear in the namespace of the host. If the host
+        // unmounts a filesystem, it is also unmounted here, because it would otherwise stay in use.
         if mounts {
             mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         }
@@ -256,7 +256,8 @@ fn watch(child: &mut Child) -> io::Result<ParentState> {
         if running && let Some(status) = child.try_wait()? {
             running = false;
             end = None;
-            // The watchdog then has no descriptor of the console left, so the console ends.
+            // Standard error is the console. The reader of the console sees its end when no process
+            // has it open anymore.
             dup2_stderr(File::options().write(true).open("/dev/null")?)?;
             // A failed write means that fslab has exited, which the next `ready` reports.
             let _ = writeln!(io::stdout(), "{}", end_status(status))
@@ -265,8 +266,8 @@ fn watch(child: &mut Child) -> io::Result<ParentState> {
     }
 }
 
-/// Waits for fslab or the machine, without a pidfd for at most one polling interval. True if fslab
-/// sent a command or closed the pipe.
+/// Waits for fslab or the machine; if there is no pidfd, for at most one polling interval. True if
+/// fslab sent a command or closed the pipe.
 fn ready(end: Option<&OwnedFd>, running: bool) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut files = vec![PollFd::new(&stdin, PollFlags::IN)];
@@ -315,9 +316,9 @@ pub(super) fn clean(spec: &SupervisorSpec, orphaned: bool) {
     let _ = fs::remove_dir(&spec.directory);
 }
 
-/// The machine's directory, if it is a directory and belongs to fslab's user. The directory may not
-/// have been created, and in a parent that all users can write to, another user may have created
-/// it.
+/// The machine's directory, if it is a directory and belongs to fslab's user. It is missing if
+/// fslab exited before it was created, and in a parent that all users can write to, it may belong
+/// to another user.
 fn own_directory(path: &Path) -> Option<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = open(path, flags, Mode::empty()).ok()?;

@@ -9,9 +9,11 @@ use model::{Environment, RunRecord, metric::Unit};
 use super::plain;
 use crate::{
     View, bench, comparison,
-    document::{Block, Section},
-    explain, fixture, markdown, run, terminal,
-    view::{Body, Table, TableCell},
+    document::Section,
+    explain, fixture, markdown,
+    run::{self, budget::Budget},
+    terminal,
+    view::{Body, TableCell},
 };
 
 /// Units that are chosen so that a value has few digits.
@@ -171,22 +173,6 @@ fn numbers_have_few_digits_and_nouns_agree() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-fn tables<'a>(sections: &'a [Section], all: &mut Vec<&'a Table>) {
-    fn of<'a>(blocks: &'a [Block], all: &mut Vec<&'a Table>) {
-        for block in blocks {
-            match block {
-                Block::Table(table, _) => all.push(table),
-                Block::Fold(_, own) => of(own, all),
-                _ => {}
-            }
-        }
-    }
-    for section in sections {
-        of(&section.blocks, all);
-        tables(&section.sections, all);
-    }
-}
-
 /// Unit of a cell that is a number and a unit.
 fn unit(text: &str) -> Option<&str> {
     let (number, unit) = text.lines().next()?.split_once(' ')?;
@@ -199,10 +185,8 @@ fn a_column_has_one_unit() {
     let mut wrong = BTreeSet::new();
     for (at, record) in records().iter().enumerate() {
         let view = View::new(record);
-        let document = run::document(&view);
-        let mut all = Vec::new();
-        tables(&document.sections, &mut all);
-        for table in all {
+        let document = run::document(&view, &mut Budget::text());
+        for table in document.sections.iter().flat_map(Section::tables) {
             for (index, column) in table.columns.iter().enumerate() {
                 let texts = table.rows.iter().filter_map(|row| match &row.body {
                     Body::Cells(cells) => match cells.get(index)? {
