@@ -10,7 +10,9 @@ use super::plain;
 use crate::{
     View, bench, comparison,
     document::{Block, Section},
-    explain, fixture, markdown, run, terminal,
+    explain, fixture, markdown,
+    run::{self, budget::Budget},
+    terminal,
     view::{Body, Table, TableCell},
 };
 
@@ -199,7 +201,7 @@ fn a_column_has_one_unit() {
     let mut wrong = BTreeSet::new();
     for (at, record) in records().iter().enumerate() {
         let view = View::new(record);
-        let document = run::document(&view);
+        let document = run::document(&view, &mut Budget::text());
         let mut all = Vec::new();
         tables(&document.sections, &mut all);
         for table in all {
