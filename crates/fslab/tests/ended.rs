@@ -85,7 +85,7 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests 
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{messages:?}");
     let page = String::from_utf8(ended.stdout).unwrap();
-    assert!(page.contains("1 test") && page.contains("Trust: "), "{page}");
+    assert!(page.contains(" · 2 tests · ") && page.contains("Trust: "), "{page}");
     assert!(page.contains("report run.html, run file run.fslab"), "{page}");
     let last = messages.last().unwrap();
     assert!(last.ends_with("Continue with: fslab run --resume run.fslab"), "{messages:?}");

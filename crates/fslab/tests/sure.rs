@@ -72,8 +72,8 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
         let kernel = more.last().unwrap_or(&"the newest one available");
         assert!(shown.contains(&format!("kernel      {kernel}\n")), "{shown}");
         if !shown.contains("REJECTED") {
-            assert!(shown.contains("storage     a 320 MiB disk (null_blk, "), "{shown}");
-            assert!(shown.contains("320 MiB in the memory of each guest"), "{shown}");
+            assert!(shown.contains("storage     a 320MiB disk (null_blk, "), "{shown}");
+            assert!(shown.contains("320MiB in the memory of each guest"), "{shown}");
             assert!(shown.contains(" /dev/nullb0"), "{shown}");
         }
     }

@@ -62,7 +62,8 @@ impl Phase {
     /// - deliveries per second for trees whose files are written, synced, and renamed
     ///   ([`Tree::delivers`]);
     /// - durable throughput for another stream of one pass of writes that ends with a sync and
-    ///   overwrites no block ([`Stream::writes_once`]), unless a clock tick is subtracted as in IOzone;
+    ///   overwrites no block ([`Stream::writes_once`]), unless a clock tick is subtracted as in
+    ///   IOzone;
     /// - operations per second for other streams that transfer no data or use
     ///   [`AccessPattern::Tickets`], for other trees, and for mixes;
     /// - throughput of the timed region for all other streams, and for replays;
