@@ -162,7 +162,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "ID")]
     pub(crate) overwrite_device: Vec<String>,
     /// Reboot the machine after each repetition of each cell, and continue the run by a systemd
-    /// unit. Without this option, a run with isolation = "reboot" stops for a manual reboot.
+    /// unit. Only for plans with the key isolation = "reboot". Without --reboot, such a run stops
+    /// so that you can reboot.
     #[arg(long, conflicts_with = "no_reboot")]
     pub(crate) reboot: bool,
     /// Do not reboot, although the plan has isolation = "reboot". The results get the warning
@@ -173,8 +174,8 @@ pub(crate) struct Run {
     /// settings.
     #[arg(long)]
     pub(crate) fail_fast: bool,
-    /// Stop after two trials of every cell, and print the estimated duration of the whole run and
-    /// the smallest difference that the whole run can detect. --resume continues the run.
+    /// Stop after two repetitions of every cell, and print the estimated duration of the whole run
+    /// and the smallest difference that the whole run can detect. --resume continues the run.
     #[arg(long)]
     pub(crate) pilot: bool,
     #[command(flatten)]
@@ -248,12 +249,12 @@ pub(crate) struct View {
 pub(crate) struct Changes {
     #[command(flatten)]
     pub(crate) axes: Axes,
-    /// Multiply the file sizes and memory sizes of the plan by a number such as 2 or 1/64, or apply
-    /// the section `[scales.NAME]` of the plan.
+    /// Multiply the file sizes and the memory limit of the plan by a number, such as 2 or 1/64. A
+    /// NAME applies the section `[scales.NAME]` of the plan instead.
     #[arg(long, value_name = "N|N/D|NAME", default_value = "1", allow_hyphen_values = true)]
     pub(crate) scale: String,
-    /// Smallest difference between filesystems that is of interest. A smaller difference requires
-    /// more repetitions [default: set by the plan].
+    /// Precision: the difference between filesystems that the run aims to detect [default: set by
+    /// the plan].
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileName>,
     /// Set a plan key or a workload parameter, such as block_size=64KiB.
@@ -276,11 +277,11 @@ pub(crate) struct Changes {
 /// Profiles on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ProfileName {
-    /// 10 %, with 6 to 10 repetitions.
+    /// 10 %; 6 repetitions, and up to 10 if necessary.
     Quick,
-    /// 5 %, with 8 to 30 repetitions.
+    /// 5 %; 8 repetitions, and up to 30 if necessary.
     Standard,
-    /// 2 %, with 10 to 50 repetitions.
+    /// 2 %; 10 repetitions, and up to 50 if necessary.
     Rigorous,
 }
 

@@ -59,7 +59,7 @@ fn options_of_fio_are_answered_with_those_of_fslab() {
             $ fslab bench --name=job --rw=randwrite
             error: fslab bench has no option --name; the job is the workload, and its files are created in DIRECTORY; `fslab list workloads` lists all workloads
             $ fslab bench --rw=randwrite
-            error: fslab bench has no option --rw; read or write, sequential or random, is part of the workload; use for example randwrite-4k (`fslab list workloads`)
+            error: fslab bench has no option --rw; the workload determines the access pattern; use for example randwrite-4k (`fslab list workloads`)
             $ fslab bench randread-4k data --time 5s
             error: fslab bench has no option --time; use --runtime 5s
             $ fslab run demo --bs 4k

@@ -209,8 +209,8 @@ fn hint(root: &Command, command: &Command, name: &str, option: &str, value: &str
     }
     if let Some(preset) = preset(&key, value).filter(|_| name == "fslab bench") {
         return format!(
-            "read or write, sequential or random, is part of the workload; use for example \
-             {preset} (`fslab list workloads`)"
+            "the workload determines the access pattern; use for example {preset} (`fslab list \
+             workloads`)"
         );
     }
     let settable = command.get_arguments().any(|known| known.get_long() == Some("set"));
