@@ -5,7 +5,7 @@ use analysis::{
     conditions::Difference,
     runs::{Chain, GateVerdict, TestPair, Unpaired, UnpairedReason},
 };
-use model::{Metric, RunRecord};
+use model::{Metric, RunRecord, units::plural};
 
 use super::{
     ComparisonFinding, Mark, NOT_RECORDED, RenderedComparison, headline, histories, name, named,
@@ -255,8 +255,8 @@ impl Step<'_> {
             let also =
                 if rows.iter().any(|row| !row.note.is_empty()) { " unless stated" } else { "" };
             match one == other {
-                true => format!(" of {one} repetitions each{also}"),
-                false => format!(" of {one} and {other} repetitions{also}"),
+                true => format!(" of {} each{also}", plural(one, "repetition")),
+                false => format!(" of {one} and {}{also}", plural(other, "repetition")),
             }
         });
         // The estimate is not the ratio of the two medians (analysis: Hodges and Lehmann 1963).
