@@ -12,6 +12,7 @@
   };
   const data = JSON.parse(document.getElementById("ratios").textContent);
   const names = data.filesystems;
+  const isMeasured = (_, index) => data.measured.includes(index);
   const about = (element) => {
     const [label, parameters] = data.points[element.dataset.point];
     return { label, parameters };
@@ -38,7 +39,8 @@
   const option = (value, text = value) => make("option", { value }, text);
   const labelled = (text, control) => make("label", {}, make("span", {}, text), control);
   const workload = make("input", { type: "search", id: "filter-workload", autocomplete: "off" });
-  const baseline = make("select", { id: "baseline" }, option("", "none"), ...names.map((name) => option(name)));
+  const baseline = make("select", { id: "baseline" }, option("", "none"),
+    ...names.filter(isMeasured).map((name) => option(name)));
   const boxes = names.map((name) => {
     const box = make("input", { type: "checkbox", name: "filesystem", value: name });
     box.checked = true;
@@ -58,7 +60,7 @@
   };
   const named = (box, index) => make("label", {}, box, glyph(index), names[index]);
   const form = make("form", { id: "controls", "aria-label": "Filter and compare" },
-    make("fieldset", { id: "filter-filesystems" }, make("legend", {}, "Filesystems"), ...boxes.map(named)),
+    make("fieldset", { id: "filter-filesystems" }, make("legend", {}, "Filesystems"), ...boxes.map(named).filter(isMeasured)),
     make("div", { class: "row" },
       labelled("Workload or test", workload),
       ...selects.map((select) => labelled(select.dataset.parameter, select)),
@@ -377,7 +379,7 @@
   function apply() {
     // The default baseline is the first visible filesystem.
     if (radios[1].checked && !baseline.value && names.length) {
-      const first = boxes.findIndex((box) => box.checked);
+      const first = boxes.findIndex((box, index) => box.checked && isMeasured(box, index));
       baseline.value = names[Math.max(0, first)];
     }
     const now = state();
@@ -387,7 +389,7 @@
     if (changed("drawn", [now.ratio, now.ratio && [now.baseline, now.hidden]])) drawAll(now);
     const of = `${count} of ${tests.length} tests shown`;
     shown.textContent = now.hidden.length
-      ? `${of}, ${names.length - now.hidden.length} of ${names.length} filesystems; letters, places, and verdicts are of all`
+      ? `${of}, ${data.measured.length - now.hidden.length} of ${data.measured.length} filesystems; letters, places, and verdicts are of all`
       : of;
     const text = query(now);
     if (changed("query", text) && text !== location.search.slice(1)) {

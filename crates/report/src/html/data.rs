@@ -13,7 +13,8 @@ use crate::{
 /// Points, and comparisons of every test, as JSON that is safe inside a `script` element:
 ///
 /// * `points`: label, and values of all parameters as texts;
-/// * `filesystems`: their names, to which indexes refer;
+/// * `filesystems`: their names, to which indexes refer, and `measured`: indexes of those with
+///   results;
 /// * `delta` and `margin`: the equivalence margin as a fraction, and as text;
 /// * `tests`: in the order of [`Test::number`], each an array of its id, the compared
 ///   filesystems, and the pairs; a pair is an array of the better by median, the other, the ratio
@@ -27,10 +28,16 @@ pub(super) fn script(view: &View) -> String {
         view.filesystems.iter().map(|filesystem| filesystem.name.as_str()).collect();
     let points = view.suites.iter().flat_map(|suite| &suite.points);
     let tests = points.clone().flat_map(|point| &point.tests);
-    let tests: Vec<Value> = tests.map(of_test).collect();
+    let is_measured = |filesystem: &usize| {
+        let mut entries = tests.clone().filter_map(|test| test.entry(*filesystem));
+        entries.any(|entry| entry.summary.is_some())
+    };
+    let measured: Vec<usize> = (0..names.len()).filter(is_measured).collect();
+    let tests: Vec<Value> = tests.clone().map(of_test).collect();
     let data = json!({
         "points": points.map(of_point).collect::<Vec<_>>(),
         "filesystems": names,
+        "measured": measured,
         "delta": view.facts.margin.ratio().0,
         "margin": view.facts.margin.label(),
         "within": view.facts.margin.percent(),

@@ -1,26 +1,20 @@
 //! The first page of a report: the result in one sentence, one table, and a few findings.
 //!
 //! All content is selected from a [`View`], which has the statistics. The findings are based on the
-//! rankings of the tests ([`Family`]), Holm-adjusted over all pairs of a test.
+//! rankings of the tests ([`super::Family`]), Holm-adjusted over all pairs of a test.
 
 mod accounts;
 mod missing;
+mod standings;
 mod trust;
 
 use std::collections::BTreeMap;
 
-use analysis::ranks::Pair;
-use model::{
-    Metric,
-    metric::{Better, Unit},
-};
+use model::metric::{Better, Unit};
 
-use super::{
-    View,
-    findings::{disagreement, list},
-    points::{Family, Test},
-};
-use crate::units::{Scale, count, one_line, ratio_of};
+use super::{View, points::Test};
+use crate::units::{Scale, count, one_line};
+use standings::{Standing, findings, standings, superlatives};
 
 pub(crate) use accounts::Accounts;
 pub(crate) use missing::{Hole, failures, not_measured};
@@ -100,14 +94,6 @@ pub(crate) struct Finding {
 struct Named<'a> {
     title: String,
     test: &'a Test,
-}
-
-/// A filesystem that is first or last in a test.
-struct Standing<'a> {
-    filesystem: usize,
-    test: &'a Named<'a>,
-    /// Effect size, and text with the other filesystem: `1.38 × ext4 [1.21, 1.52]`.
-    against: Option<(f64, String)>,
 }
 
 impl Answer {
@@ -276,62 +262,6 @@ fn distance(better: Better, best: f64, median: f64) -> f64 {
     }
 }
 
-/// Filesystems that are the only first or the only last one, by test.
-fn standings<'a>(view: &View, tests: &'a [Named<'a>]) -> (Vec<Standing<'a>>, Vec<Standing<'a>>) {
-    let (mut first, mut last) = (Vec::new(), Vec::new());
-    for named in tests {
-        let Some(family) = &named.test.family else { continue };
-        let ranking = &family.ranking;
-        let sound = |among: &[usize]| {
-            let within = |pair: &&Pair| among.contains(&pair.better) && among.contains(&pair.other);
-            !ranking.pairs.iter().filter(within).any(Pair::is_contradictory)
-        };
-        let filesystem = |member: usize| named.test.entries[family.members[member]].filesystem;
-        let standing = |member: usize, other: usize, of_last: bool| Standing {
-            filesystem: filesystem(member),
-            test: named,
-            against: against(view, named, family, (member, other), of_last),
-        };
-        if let (&[best], Some(&next), true) =
-            (&ranking.top[..], ranking.order.get(1), sound(&ranking.top))
-        {
-            first.push(standing(best, next, false));
-        }
-        let enough = ranking.order.len() >= FOR_SLOWEST;
-        if let (&[worst], Some(&best), true) =
-            (&ranking.bottom[..], ranking.order.first(), enough && sound(&ranking.bottom))
-        {
-            last.push(standing(worst, best, true));
-        }
-    }
-    (first, last)
-}
-
-/// Ratio of a filesystem to another one in a test: of rates, instructions, or (for times) speeds.
-/// `None` if estimates of the effect size disagree.
-fn against(
-    view: &View,
-    named: &Named<'_>,
-    family: &Family,
-    (member, other): (usize, usize),
-    of_last: bool,
-) -> Option<(f64, String)> {
-    let pair = match of_last {
-        true => family.ranking.pair(other, member)?,
-        false => family.ranking.pair(member, other)?,
-    };
-    let comparison = &pair.comparison;
-    if disagreement(comparison).is_some() {
-        return None;
-    }
-    // Ratios are above 1 for the better one. Fewer instructions are better.
-    let fewer = named.test.metric.spec().unit == Unit::Instructions;
-    let turned = of_last != fewer;
-    let name = &view.filesystems[named.test.entries[family.members[other]].filesystem].name;
-    let text = ratio_of(comparison.ratio.0, comparison.interval, turned, name);
-    Some((comparison.ratio.0.ln().abs(), text))
-}
-
 fn is_contest(named: &Named<'_>) -> bool {
     named.test.metric.spec().better != Better::Neither && named.test.family.is_some()
 }
@@ -382,115 +312,4 @@ fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
         text.push_str(&format!("; {name} {least} in {count}"));
     }
     text
-}
-
-/// `is fastest` and `is slowest`, or the equivalents for instructions and space.
-fn superlatives(metric: Metric, first: &str, last: &str) -> (String, String) {
-    match metric.spec().unit {
-        Unit::Instructions => {
-            ("executes the fewest instructions".into(), "executes the most".into())
-        }
-        Unit::Bytes => ("has the most space".into(), "has the least".into()),
-        Unit::BytesPerSecond
-        | Unit::OpsPerSecond
-        | Unit::CommitsPerSecond
-        | Unit::DeliveriesPerSecond
-        | Unit::Nanoseconds
-        | Unit::Count
-        | Unit::Fraction
-        | Unit::Ratio
-        | Unit::Hertz => (format!("is {first}"), format!("is {last}")),
-    }
-}
-
-/// Finding for a test whose top group has several filesystems: the others are worse than the best.
-/// `None` if there are no others, or only one, which is the slowest.
-fn outside_top(view: &View, named: &Named<'_>) -> Option<Finding> {
-    let family = named.test.family.as_ref()?;
-    let ranking = &family.ranking;
-    let best = *ranking.order.first()?;
-    let others: Vec<usize> =
-        ranking.order.iter().copied().filter(|member| !ranking.top.contains(member)).collect();
-    let slowest = ranking.order.len() >= FOR_SLOWEST && others == ranking.bottom;
-    if ranking.top.len() < 2 || slowest && others.len() == 1 {
-        return None;
-    }
-    let name = |member: &usize| {
-        view.filesystems[named.test.entries[family.members[*member]].filesystem].name.clone()
-    };
-    let (effect, against) = against(view, named, family, (*others.first()?, best), true)?;
-    let (are, closest) = match &others[..] {
-        [_] => ("is", String::new()),
-        [first, ..] => ("are", format!("closest: {}, ", name(first))),
-        [] => return None,
-    };
-    let worse = match named.test.metric.spec().unit {
-        Unit::Instructions if others.len() == 1 => "executes more instructions".into(),
-        Unit::Instructions => "execute more instructions".into(),
-        Unit::Bytes if others.len() == 1 => "has less space".into(),
-        Unit::Bytes => "have less space".into(),
-        Unit::BytesPerSecond
-        | Unit::OpsPerSecond
-        | Unit::CommitsPerSecond
-        | Unit::DeliveriesPerSecond
-        | Unit::Nanoseconds
-        | Unit::Count
-        | Unit::Fraction
-        | Unit::Ratio
-        | Unit::Hertz => format!("{are} slower"),
-    };
-    let names: Vec<String> = others.iter().map(name).collect();
-    let (best, title) = (name(&best), &named.title);
-    let text = format!("{} {worse} than {best} in {title} ({closest}{against}).", list(&names));
-    Some(Finding { effect, text })
-}
-
-fn findings(
-    view: &View,
-    tests: &[Named<'_>],
-    first: &[Standing<'_>],
-    last: &[Standing<'_>],
-) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for filesystem in 0..view.filesystems.len() {
-        for (standings, is_first) in [(first, true), (last, false)] {
-            let mut own: Vec<&Standing<'_>> =
-                standings.iter().filter(|it| it.filesystem == filesystem).collect();
-            let effect = |it: &Standing<'_>| it.against.as_ref().map_or(0.0, |(effect, _)| *effect);
-            own.sort_by(|one, other| effect(other).total_cmp(&effect(one)));
-            let Some(largest) = own.first() else { continue };
-            let (best, least) =
-                superlatives(largest.test.test.metric, "the fastest", "the slowest");
-            let name = &view.filesystems[filesystem].name;
-            let verb =
-                if is_first { best } else { least.replace("the most", "the most instructions") };
-            let each = own.iter().take(TESTS_MAX).map(|it| match &it.against {
-                Some((_, against)) => format!("{} ({against})", it.test.title),
-                None => it.test.title.clone(),
-            });
-            let mut each: Vec<String> = each.collect();
-            if own.len() > TESTS_MAX {
-                each.push(count(own.len() - TESTS_MAX, "more test"));
-            }
-            let text = format!("{name} {verb} in {}.", list(&each));
-            findings.push(Finding { effect: effect(largest), text });
-        }
-    }
-    findings.extend(tests.iter().filter_map(|named| outside_top(view, named)));
-    let tied = |named: &&Named<'_>| {
-        let family = named.test.family.as_ref();
-        is_contest(named)
-            && family.is_some_and(|family| family.ranking.top.len() == family.members.len())
-    };
-    let ties: Vec<String> = tests.iter().filter(tied).map(|named| named.title.clone()).collect();
-    if !ties.is_empty() {
-        let text = format!(
-            "No filesystem differs significantly from the best by more than {} in {}.",
-            view.facts.margin.percent(),
-            list(&ties)
-        );
-        findings.push(Finding { effect: 0.0, text });
-    }
-    findings.sort_by(|one, other| other.effect.total_cmp(&one.effect));
-    findings
 }
