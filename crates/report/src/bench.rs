@@ -144,7 +144,7 @@ impl<'a> BenchReport<'a> {
     }
 
     fn rates(&mut self, cell: usize, phase: &'a PhaseInfo) {
-        let operations = operations(phase);
+        let operations = nouns(phase).1;
         // Of a mixed workload, only the writes are synced.
         let mixed = self.summary(cell, phase, Metric::ReadThroughput).is_some();
         let synced = self.summary(cell, phase, Metric::DurableThroughput).is_some();
@@ -196,7 +196,7 @@ impl<'a> BenchReport<'a> {
         let either = filled(HistogramKind::Read) || filled(HistogramKind::Write);
         let of_replay = ReplayOp::ALL.iter().any(|op| filled(HistogramKind::Op(*op)));
         let kinds = [
-            (HistogramKind::All, operations(phase)),
+            (HistogramKind::All, nouns(phase).1),
             (HistogramKind::Read, "· reads"),
             (HistogramKind::Write, "· writes"),
             (HistogramKind::ServiceTime, "service time"),
@@ -243,12 +243,7 @@ impl<'a> BenchReport<'a> {
     }
 
     fn costs(&mut self, cell: usize, phase: &'a PhaseInfo) {
-        let each = match phase.primary {
-            Metric::OpsRate => "file",
-            Metric::CommitRate => "commit",
-            Metric::DeliveryRate => "delivery",
-            _ => "operation",
-        };
+        let (each, _) = nouns(phase);
         let median = |metric| self.median(cell, phase, metric);
         let value = |metric| self.summary(cell, phase, metric).map(|summary| summary.median);
         let cpu = median(Metric::UserTimePerOp).zip(median(Metric::SystemTimePerOp));
@@ -413,14 +408,15 @@ fn percentile_row(name: &str, percentiles: &[Option<Summary>]) -> Row {
     Row::texts(name, percentiles.iter().zip(PERCENTILES).map(step))
 }
 
-/// Operations of a phase by name. Trees count files instead of bytes.
-fn operations(phase: &PhaseInfo) -> &'static str {
-    match phase.primary {
-        Metric::OpsRate => "files",
-        Metric::CommitRate => "commits",
-        Metric::DeliveryRate => "deliveries",
-        _ => "operations",
-    }
+/// Name of one operation of a phase and of several. Trees count files instead of bytes.
+fn nouns(phase: &PhaseInfo) -> (&'static str, &'static str) {
+    let named = [
+        (Metric::OpsRate, "file", "files"),
+        (Metric::CommitRate, "commit", "commits"),
+        (Metric::DeliveryRate, "delivery", "deliveries"),
+    ];
+    let own = named.into_iter().find(|(metric, ..)| *metric == phase.primary);
+    own.map_or(("operation", "operations"), |(_, one, several)| (one, several))
 }
 
 fn with_interval(unit: Unit, summary: &Summary) -> String {

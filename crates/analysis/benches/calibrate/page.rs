@@ -62,8 +62,8 @@ pub(crate) fn page(runs: u32, sections: &[Section]) -> String {
          fslab are wrong. Cells with known rates and distributions are simulated, and go through \
          the same rounds, stopping rule, intervals, and tests as measured cells. All seeds are \
          fixed, so every machine reproduces the page exactly. Each rate comes from {runs} \
-         simulated runs unless stated otherwise. The standard error of a rate is {:.1} points at 5 % and at \
-         95 %, and {:.1} points at 50 %.\n\n\
+         simulated runs unless stated otherwise. The standard error of a rate is {:.1} points at \
+         5 % and at 95 %, and {:.1} points at 50 %.\n\n\
          The simulated values have one of these distributions: normal or log-normal, with the \
          stated standard deviation; *bimodal*, where one trial in five is 15 % below the others; \
          *left tail*, where an exponential variable of mean 4 % is subtracted; *heavy tail*, \

@@ -86,7 +86,13 @@ impl Stream {
         let flags = match self.io_engine {
             IoEngineKind::Vector(flags) => flags.dsync,
             IoEngineKind::Ring(ring) => ring.linked_fdatasync,
-            _ => false,
+            IoEngineKind::Offset
+            | IoEngineKind::Position
+            | IoEngineKind::Bytewise
+            | IoEngineKind::Stdio
+            | IoEngineKind::Mmap(_)
+            | IoEngineKind::Copy(_)
+            | IoEngineKind::Null => false,
         };
         self.direction == Direction::Write
             && self.moves()

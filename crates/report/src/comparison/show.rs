@@ -3,7 +3,7 @@
 use analysis::{
     Summary,
     conditions::Difference,
-    runs::{Chain, GateVerdict, TestPair, Unpaired, UnpairedReason},
+    runs::{Chain, GateVerdict, Paired, TestPair, Unpaired, UnpairedReason},
 };
 use model::{Metric, RunRecord, units::plural};
 
@@ -267,9 +267,7 @@ impl Step<'_> {
             ),
             format!(
                 "change: Hodges–Lehmann estimate from {first} to {second} [{} % confidence interval]",
-                crate::units::fixed(step.family.level.max(0.95) * 100.0, 2)
-                    .trim_end_matches('0')
-                    .trim_end_matches('.'),
+                level(step)
             ),
         ];
         (!rows.is_empty()).then(|| Table {
@@ -343,6 +341,12 @@ impl Step<'_> {
             .into_iter()
             .collect()
     }
+}
+
+/// Confidence level of the intervals of a comparison in percent. Tables state at least 95 %.
+fn level(step: &Paired) -> String {
+    let percent = crate::units::fixed(step.family.level.max(0.95) * 100.0, 2);
+    percent.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Cells of one run only, with a hint. A/A duplicates have no counterpart and are not listed.

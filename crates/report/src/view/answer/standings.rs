@@ -217,6 +217,8 @@ pub(super) fn findings(
 
 #[cfg(test)]
 mod tests {
+    use model::metric::Better;
+
     use crate::{
         fixture,
         view::{View, answer::Answer},
@@ -245,8 +247,8 @@ mod tests {
                 let entry = &mut test.entries[family.members[worst]];
                 entry.ranked = false;
                 entry.summary.as_mut().unwrap().median = match test.metric.spec().better {
-                    model::metric::Better::Lower => median / 2.0,
-                    _ => median * 2.0,
+                    Better::Lower => median / 2.0,
+                    Better::Higher | Better::Neither => median * 2.0,
                 };
             }
         }
