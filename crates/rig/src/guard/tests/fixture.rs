@@ -113,11 +113,15 @@ impl LoopDevice {
 }
 
 impl Drop for LoopDevice {
-    /// Detaches, unless the number refers to another file by now.
+    /// Detaches, unless the number refers to another file by now. If another program has the device
+    /// open, the kernel detaches it at its last close.
     fn drop(&mut self) {
         let backing = format!("/sys/block/{}/loop/backing_file", self.name());
-        let backing = fs::read_to_string(backing).unwrap_or_default();
-        if Path::new(backing.trim_end()) != self.file {
+        let is_attached = || {
+            let file = fs::read_to_string(&backing).unwrap_or_default();
+            Path::new(file.trim_end()) == self.file
+        };
+        if !is_attached() {
             return;
         }
         for number in 1..=self.partitions {
@@ -125,6 +129,12 @@ impl Drop for LoopDevice {
             let _ = Command::new("delpart").args(words).output();
         }
         let _ = Command::new("losetup").arg("-d").arg(&self.path).output();
+        for _ in 0..100 {
+            if !is_attached() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 }
 
