@@ -1,4 +1,4 @@
-//! Findings of the first page: filesystems that are first, last, or outside the top group of a test.
+//! Findings of the first page: filesystems that are first, last, or outside the top group.
 
 use analysis::ranks::Pair;
 use model::{
