@@ -14,7 +14,7 @@ use model::metric::{Better, Unit};
 
 use super::{View, points::Test};
 use crate::units::{Scale, count, one_line};
-use standings::{Standing, findings, standings, superlatives};
+use standings::{Standing, comparative, findings, standings, superlatives};
 
 pub(crate) use accounts::Accounts;
 pub(crate) use missing::{Hole, failures, not_measured};
@@ -108,7 +108,7 @@ impl Answer {
         Self {
             title: title(view, &tests),
             conditions: view.facts.conditions.clone(),
-            headline: headline(view, &tests, &last),
+            headline: headline(view, &tests, &first, &last),
             board: board(view, &tests),
             further: said.saturating_sub(shown),
             open: points.iter().map(|point| point.open.len()).sum(),
@@ -266,7 +266,12 @@ fn is_contest(named: &Named<'_>) -> bool {
     named.test.metric.spec().better != Better::Neither && named.test.family.is_some()
 }
 
-fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
+fn headline(
+    view: &View,
+    tests: &[Named<'_>],
+    first: &[Standing<'_>],
+    last: &[Standing<'_>],
+) -> String {
     let contests: Vec<&Named<'_>> = tests.iter().filter(|named| is_contest(named)).collect();
     let prefix = if view.facts.ended { "" } else { "provisional: " };
     let m = contests.len();
@@ -296,20 +301,25 @@ fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
              filesystems in {m} tests"
         );
     }
-    let best = (0..view.filesystems.len()).max_by_key(|it| (times(*it), usize::MAX - it));
+    let count = |standings: &[Standing<'_>], filesystem: usize| {
+        standings.iter().filter(|it| it.filesystem == filesystem).count()
+    };
+    let filesystems = || 0..view.filesystems.len();
+    let best = filesystems().max_by_key(|it| (times(*it), count(first, *it), usize::MAX - it));
     let best = best.unwrap_or_default();
-    let count = |filesystem: usize| last.iter().filter(|it| it.filesystem == filesystem).count();
-    let worst = (0..view.filesystems.len()).max_by_key(|it| (count(*it), usize::MAX - it));
-    let worst = worst.filter(|worst| count(*worst) > 1 && *worst != best);
-    let (first, least) = superlatives(contests[0].test.metric, "fastest", "slowest");
+    let worst = filesystems().max_by_key(|it| (count(last, *it), usize::MAX - it));
+    let worst = worst.filter(|worst| count(last, *worst) > 1 && *worst != best);
+    let metric = contests[0].test.metric;
+    let (fastest, slowest) = superlatives(metric, "fastest", "slowest");
     let mut text = format!(
-        "{prefix}{} {first} or tied in {} of {m} tests",
+        "{prefix}{} {fastest}, or not significantly {}, in {} of {m} tests",
         view.filesystems[best].name,
+        comparative(metric),
         times(best),
     );
     if let Some(worst) = worst {
-        let (name, count) = (&view.filesystems[worst].name, count(worst));
-        text.push_str(&format!("; {name} {least} in {count}"));
+        let (name, count) = (&view.filesystems[worst].name, count(last, worst));
+        text.push_str(&format!("; {name} {slowest} in {count}"));
     }
     text
 }

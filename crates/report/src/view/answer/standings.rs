@@ -119,6 +119,23 @@ pub(super) fn superlatives(metric: Metric, first: &str, last: &str) -> (String, 
     }
 }
 
+/// `slower`, or the equivalents for instructions and space.
+pub(super) fn comparative(metric: Metric) -> &'static str {
+    match metric.spec().unit {
+        Unit::Instructions => "more",
+        Unit::Bytes => "less",
+        Unit::BytesPerSecond
+        | Unit::OpsPerSecond
+        | Unit::CommitsPerSecond
+        | Unit::DeliveriesPerSecond
+        | Unit::Nanoseconds
+        | Unit::Count
+        | Unit::Fraction
+        | Unit::Ratio
+        | Unit::Hertz => "slower",
+    }
+}
+
 /// Finding for a test in which no single filesystem can be called the fastest: filesystems outside
 /// the top group are worse than the best. `None` if there are none, or only the slowest.
 fn outside_top(view: &View, named: &Named<'_>) -> Option<Finding> {
