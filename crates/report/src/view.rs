@@ -305,9 +305,9 @@ impl View {
         before.sum::<usize>() + test
     }
 
-    /// True if a table of scaling or of system settings contains the point, so that its own table
-    /// would repeat it. False if the suite has several tests or more than [`FEW`] such tables of
-    /// one kind.
+    /// True if a table of scaling or of system settings contains the point, so that a separate
+    /// table would repeat it. False if the suite has several tests or more than [`FEW`] such tables
+    /// of one kind.
     pub(crate) fn shown_in_wide_table(&self, suite: &Suite, point: &str) -> bool {
         let scaling = || self.scaling.iter().filter(|scaled| scaled.suite == suite.name);
         let conditions = || self.interactions.iter().filter(|other| other.suite == suite.name);

@@ -124,8 +124,8 @@ impl Answer {
 }
 
 /// Findings of the parts of one result, such as host and guest, and the number of findings that are
-/// not shown. Each part has its largest effects first and gets an equal share of [`FINDINGS_MAX`],
-/// rounded up.
+/// not shown. The largest effects of each part come first. The parts have equal shares of
+/// [`FINDINGS_MAX`], rounded up.
 pub(crate) fn shown_findings(answers: &[Answer]) -> (Vec<&str>, usize) {
     let most = FINDINGS_MAX.div_ceil(answers.len().max(1));
     let shown = answers.iter().flat_map(|answer| answer.findings.iter().take(most));

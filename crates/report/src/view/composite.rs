@@ -1,9 +1,10 @@
 //! Total of all tasks under three weightings.
 //!
 //! Each repetition with all tasks has three aggregates: the sum of the times, the sum without the
-//! longest task, and the geometric mean of the times relative to the best median of each task. The
-//! longest task is the one with the largest share of the sum over all filesystems. An aggregate has
-//! one value per repetition and is summarized and compared like a metric.
+//! longest task, and the mean of ratios. The mean of ratios is the geometric mean of the times
+//! relative to the best median of each task. The longest task is the one with the largest share of
+//! the sum over all filesystems. An aggregate has one value per repetition and is summarized and
+//! compared like a metric.
 //!
 //! Long tasks dominate a sum of seconds, so the other two aggregates have different weights. See
 //! Fleming and Wallace, "How not to lie with statistics: the correct way to summarize benchmark

@@ -136,8 +136,8 @@ impl WarningCollector {
         let mut rows: Vec<WarningRow> = self.rows.into_iter().map(row).collect();
         let limit = rows.iter().find(|row| row.code == Warning::TimeLimitReached.code());
         let places = limit.map_or(Vec::new(), |row| row.places.clone());
-        // The usual hint, to remove `repetitions`, does not help if the time limit closed the
-        // cells.
+        // The default hint, to remove `repetitions` from the plan, does not help if the time limit
+        // closed the cells.
         for row in rows.iter_mut().filter(|row| row.code == FEW) {
             if row.places.iter().all(|place| places.contains(place)) {
                 row.hint = Warning::TimeLimitReached.hint();

@@ -125,8 +125,8 @@ pub(super) fn superlatives(metric: Metric, first: &str, last: &str) -> (String, 
 }
 
 /// Finding for a test without a fastest filesystem: filesystems outside the top group are worse
-/// than the best. `None` if a fastest filesystem is reported, if no filesystem is outside the top
-/// group, or if the only one outside is reported as the slowest.
+/// than the best. `None` if a fastest filesystem is reported, or if no filesystem is outside the
+/// top group. Also `None` if the only one outside is reported as the slowest.
 fn outside_top(view: &View, named: &Named<'_>) -> Option<Finding> {
     let family = named.test.family.as_ref()?;
     let ranking = &family.ranking;
