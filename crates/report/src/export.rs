@@ -4,7 +4,7 @@
 //! is complete without a style sheet: white background, inlined colors, finding or title above the
 //! chart, caption, conditions, and source below it. [`Chart::png`] renders it with embedded fonts.
 //! The same view gives the same bytes. The module writes no files. [`Chart::name`] is a valid file
-//! name on every filesystemeven if names in the plan are not.
+//! name on every filesystem, even if it comes from an untrusted name.
 
 mod measure;
 mod names;
