@@ -91,7 +91,7 @@ fn the_study_of_2009_finds_its_tables_under_their_numbers() {
     assert_eq!(titles[7], "Table 8. Reading: iozone block_size=16MiB");
     let by_filesystem: Vec<&str> =
         view.overviews[0].by_filesystem.iter().map(|table| table.title.as_str()).collect();
-    // The run has neither reiserfs nor xfs after the scale; see below.
+    // The run has no reiser4, so tables 9 and 11 are missing. The other tables keep their numbers.
     assert_eq!(by_filesystem[0], "Table 10. Writing: btrfs, by block_size");
     assert_eq!(by_filesystem[1], "Table 12. Reading: btrfs, by block_size");
     assert_eq!(by_filesystem[2], "Writing: ext4, by block_size");

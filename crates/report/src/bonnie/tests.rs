@@ -127,8 +127,8 @@ fn any_record() -> impl Strategy<Value = Record> {
     let file = (proptest::option::of(file), proptest::option::of(512..1_048_576_u64));
     let seeks = (some(9_999), some(64));
     let files = (some(9_999), proptest::option::of(largest), some(9_999));
-    // A record with an I/O size of small files but without directories would be misread, so it also
-    // gets directories.
+    // An I/O size of small files without a number of directories would be read as that number, so
+    // it is not generated.
     let spread = (some(99_999), some(1_048_576));
     let phases = proptest::collection::vec((phase(false), phase(true)), 12);
     (head, file, seeks, files, spread, phases).prop_map(
