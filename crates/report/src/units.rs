@@ -67,8 +67,8 @@ impl Scale {
     pub(crate) const SECONDS: Self = Self { divisor: 1e9, name: "s", unit: Unit::Nanoseconds };
 
     /// Common unit of these values: the largest unit in which the largest value is at least 1. A
-    /// smaller unit is used if the smallest value would be below 0.1 and the largest stays below 10
-    /// 000.
+    /// smaller unit is used if the smallest value would be below 0.1 and the largest stays below
+    /// 10,000.
     pub(crate) fn of(unit: Unit, values: impl Iterator<Item = f64> + Clone) -> Self {
         let scales = scales(unit);
         let positive = values.filter(|value| *value > 0.0);
