@@ -1,8 +1,6 @@
-//! Expected findings of the published data.
-//!
-//! The expected values come from a list of inconsistencies that other programs found when the data
-//! were prepared. Counts of equal means, last digits, and the p-value below were checked with
-//! Python and SciPy 1.17.1.
+//! Expected findings for the published data, from a list of inconsistencies that other programs
+//! found when the data were prepared. Counts of equal means, last digits, and the p-value below
+//! were checked with Python and SciPy 1.17.1.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test picks one kind of finding")]
 
@@ -161,7 +159,7 @@ fn last_digits_show_the_number_of_runs_of_a_mean() {
     assert_eq!(granular("iozone-2009"), [("throughput_mean".to_owned(), tenths)]);
 }
 
-/// IDs of all statements by their ruling.
+/// Short names of all statements by what they come to.
 fn rulings(name: &str) -> BTreeMap<&'static str, Vec<String>> {
     let mut all: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for judgment in set(name).judgments {
@@ -174,8 +172,8 @@ fn listed(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A statement that does not hold for all filesystems holds in part, even if it holds for most
-/// (trend-5: 7 of 8) or few of them (rank-6a: ext2 and ext4).
+/// Some results are debatable: trend-5 holds for 7 of 8 filesystems, rank-6a for ext2 and ext4. A
+/// statement that does not hold everywhere holds in part.
 #[test]
 fn statements_of_iozone_come_to_what_is_listed() {
     let rulings = rulings("iozone-2009");
@@ -192,8 +190,8 @@ fn statements_of_iozone_come_to_what_is_listed() {
     assert_eq!(rulings.len(), 3);
 }
 
-/// The comment on task 005 describes task 006. It holds in part, because two of its four parts also
-/// hold for task 005: reiser4 is slowest, followed by reiserfs, and ext3 is like ext2.
+/// The comment on 005 was considered contradicted because it describes 006. Two of its four parts,
+/// that reiser4 is slowest with reiserfs next and that ext3 is like ext2, also hold for 005.
 #[test]
 fn statements_of_tasks_and_bonnie_come_to_what_is_listed() {
     let tasks = rulings("tasks-2006");
@@ -207,7 +205,7 @@ fn statements_of_tasks_and_bonnie_come_to_what_is_listed() {
     assert_eq!(bonnie["contradicted"], listed("slower-ext4 slower-xfs"));
 }
 
-/// Result and deciding numbers of a part of a statement at one place.
+/// Deciding numbers at one location of a part.
 fn fact(audit: &Audit, id: &str, part: usize, place: usize) -> (Option<bool>, Fact) {
     let judgment = audit.judgments.iter().find(|judgment| judgment.id == id).unwrap();
     let at = &judgment.parts[part].places[place];
@@ -217,7 +215,7 @@ fn fact(audit: &Audit, id: &str, part: usize, place: usize) -> (Option<bool>, Fa
 #[test]
 fn judgments_carry_the_numbers_that_decide() {
     let audit = set("iozone-2009");
-    // The statement on random write is contradicted by random read.
+    // The example of random write is random read.
     let (holds, Fact::Number(value, Some(cell))) = fact(&audit, "trend-6", 0, 0) else { panic!() };
     assert_eq!((holds, value), (Some(false), 76_246.7));
     assert_eq!(place(&audit, cell), "T2 jfs 1 random_read mean");
@@ -227,12 +225,12 @@ fn judgments_carry_the_numbers_that_decide() {
     });
     let expected = ["xfs/jfs 2.88", "xfs/jfs 2.75", "xfs/jfs 2.76", "xfs/jfs 2.79"];
     assert_eq!(ratios.collect::<Vec<_>>(), expected);
-    // The cells of xfs at 16 MB are copies, so they neither support nor contradict the statement.
+    // The cells of xfs at 16 MB are copies, so they speak neither for nor against it.
     let rank = audit.judgments.iter().find(|judgment| judgment.id == "rank-5c").unwrap();
     let untested = rank.parts[0].places.iter().filter(|at| at.holds.is_none());
     let records = untested.map(|at| at.at["record_size_kib"].as_str());
     assert_eq!(records.collect::<Vec<_>>(), ["16384", "16384"]);
-    // At 16 MB, ext2 and btrfs differ by 0.4 %, with deviations of about 1 %: p = 0.367.
+    // ext2 and btrfs are 0.4 % apart at 16 MB, with deviations of about 1 %: p = 0.367.
     let judgment = audit.judgments.iter().find(|judgment| judgment.id == "rank-8a").unwrap();
     let at = judgment.parts[0].places.iter().find(|at| at.at["record_size_kib"] == "16384");
     assert!((at.unwrap().p.unwrap() - 0.366_870_045).abs() < 1e-8, "{at:?}");
@@ -354,7 +352,7 @@ fn hostile_tables_are_refused_with_their_line_or_do_no_harm() {
     let many = format!("fs,value\n{}", "a,1\n".repeat(csv::LIMITS.rows + 1));
     assert!(refused(many.as_bytes()).contains("more than 20000 rows"));
     assert!(refused(&vec![b'a'; csv::LIMITS.bytes + 1]).contains("exceeds"));
-    // A formula is not a number, and markup is text.
+    // A formula is text that is not a number, and markup is text.
     let text = b"\xef\xbb\xbffs,value\r\n=cmd|x,=1+1\r\n<b>,\"1,5\"\r\n";
     let statements = Statements::read("").unwrap();
     let audit = Audit::new(Table::read(text, &statements.columns).unwrap(), statements).unwrap();
@@ -393,7 +391,7 @@ fn mistakes_in_statements_have_their_line() {
     }
 }
 
-/// Audit of a small table with the statements in `file`.
+/// An audit of a small table by a file of statements.
 fn small(file: &str) -> Result<Audit, FileError> {
     let table = b"table,filesystem,test,remark,value\n1,ext4,write,a,10.5\n1,xfs,write,b,12.25\n";
     let statements = Statements::read(file).unwrap();

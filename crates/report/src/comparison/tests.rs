@@ -4,7 +4,7 @@ use model::{Ratio, Warning, record::Outcome};
 use super::*;
 use crate::{TerminalOptions, fixture};
 
-/// The artificial run, and a run on another kernel in which random writes on xfs are 12 % slower.
+/// The fixture, and a run on another kernel in which random writes on xfs are 12 % slower.
 fn two() -> [RunRecord; 2] {
     let first = fixture::record();
     let mut second = fixture::record();
@@ -26,7 +26,7 @@ fn gated(how: CompareOptions) -> CompareOptions {
     CompareOptions { gate: Some(rule), ..how }
 }
 
-/// The comparison in its three formats.
+/// All three formats.
 fn forms(runs: &[RunRecord], how: &CompareOptions) -> [String; 3] {
     let runs: Vec<&RunRecord> = runs.iter().collect();
     let chain = runs::chain(&runs, how).unwrap();
@@ -80,7 +80,7 @@ fn a_regression_is_reported_with_effect_size_n_and_adjustment() {
     assert_eq!(tests[0]["unit"], "bytes_per_second");
 }
 
-/// Two runs with twenty tests each.
+/// Two runs of twenty tests.
 fn twenty() -> [RunRecord; 2] {
     two().map(|mut run| {
         let xfs = |cell: &model::record::CellRecord| cell.cell.filesystem.name == "xfs";
@@ -104,7 +104,7 @@ fn a_mail_about_twenty_tests_has_forty_lines() {
     let table = mail.lines().position(|line| line.starts_with("| test |")).unwrap();
     let condition = mail.lines().position(|line| line.starts_with("- kernel.release")).unwrap();
     assert!(verdict < table && table < condition, "{mail}");
-    // The table is not split, although a row has more than 80 columns.
+    // One table, although a row of it has more than 80 columns.
     assert_eq!(text.matches("\n test ").count(), 1, "{text}");
 }
 

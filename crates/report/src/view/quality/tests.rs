@@ -9,7 +9,7 @@ use crate::{
     view::{Body, Table, TableCell, View},
 };
 
-/// The artificial run with the trials of each round in random order, as in a measured run.
+/// The fixture with the trials of each round in random order, as in a real run.
 fn shuffled() -> RunRecord {
     let mut record = fixture::record();
     let mut rng = fastrand::Rng::with_seed(9);
@@ -20,8 +20,7 @@ fn shuffled() -> RunRecord {
     record
 }
 
-/// The shuffled run with an A/A duplicate of the first cell, whose values are multiplied by
-/// `times`.
+/// The same with an A/A duplicate of the first cell, whose values are multiplied by `times`.
 fn with_aa_duplicate(times: f64) -> RunRecord {
     let mut record = shuffled();
     let mut aa_duplicate = record.cells[0].clone();
@@ -138,7 +137,7 @@ fn carry_over_from_a_filesystem_is_reported() {
     assert!(btrfs.contains("carry-over") && btrfs.contains("| -"), "{btrfs}");
 }
 
-/// Multiplies the values of test `write` of one trial.
+/// Changes the samples of one test of one trial.
 fn change(record: &mut RunRecord, cell: usize, repetition: u32, by: f64) {
     let trials = record.trials.iter_mut();
     let own = trials.filter(|trial| trial.cell == cell && trial.repetition == repetition);
@@ -173,7 +172,7 @@ fn bimodal_results_have_a_warning() {
     assert!(row.message.contains("4 "), "{}", row.message);
 }
 
-/// Shuffled run with this many additional invalid trials of xfs, which were rerun.
+/// Adds invalid trials of xfs at the first point, which were rerun.
 fn invalid(times: u32) -> RunRecord {
     let mut record = shuffled();
     let xfs: Vec<TrialRecord> =
