@@ -1,5 +1,4 @@
-//! Invalid input: one clear message with location and hint, the right exit status, no partial
-//! change.
+//! Invalid input: one message with location and hint, the correct exit status, and no changes.
 
 use std::fs;
 

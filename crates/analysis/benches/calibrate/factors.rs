@@ -9,7 +9,8 @@ use crate::{
     shapes::normal,
 };
 
-/// Crossed run; effects are the sizes of the first factor, the second, and their interaction.
+/// Simulated run with crossed factors. `first`, `second`, and `both` are the sizes of the effects
+/// of the first factor, the second factor, and their interaction.
 pub(crate) fn crossed(
     rng: &mut Rng,
     levels: &[usize],
@@ -44,7 +45,7 @@ pub(crate) fn crossed(
     (levels.iter().map(factor).collect(), observations)
 }
 
-/// True fractions of the variance, for a drift of 6 % over many blocks.
+/// True fractions of the variance, with a drift of 6 % over many rounds.
 fn truth(levels: &[usize; 2], [first, second, both]: [f64; 3], sd: f64) -> [f64; 3] {
     let variance = |levels: usize| {
         let places = (0..levels).map(|at| at as f64 / (levels - 1) as f64 - 0.5);

@@ -1,6 +1,7 @@
 //! First page on a terminal: tables of one or more runs, then the findings.
 //!
-//! At most 40 lines of 80 columns for a run of five filesystems and a guest of nine.
+//! A run of five filesystems together with a guest run of nine takes at most 40 lines of 80
+//! columns.
 
 use crate::{
     document::terminal::{
@@ -20,8 +21,8 @@ const TOP: &str = "●";
 const TITLE_MAX: usize = 26;
 const NAME_MAX: usize = 20;
 
-/// First page of one or more views. Several views are parts of one result, such as times of this
-/// machine and instructions of a guest.
+/// First page of one or more views. Several views are parts of one result, such as times on the
+/// host and instruction counts of a guest.
 pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
     let answers: Vec<Answer> = views.iter().map(|view| Answer::new(view)).collect();
     let mut page = Page::new(options);
@@ -77,7 +78,7 @@ impl Page {
         self.board(&answer.board);
     }
 
-    /// Table of medians, tests as rows. Filesystems that do not fit continue below.
+    /// Table of medians, tests as rows. Filesystems that exceed the width continue below.
     pub(super) fn board(&mut self, board: &Board) {
         if board.rows.is_empty() {
             return;
@@ -157,7 +158,7 @@ impl Page {
         }
     }
 
-    /// Failed filesystems, and those that no part measured.
+    /// Failed filesystems, and filesystems that no part measured.
     fn holes(&mut self, answers: &[Answer]) {
         for text in answer::failures(answers) {
             self.wrapped("", "  ", &format!("Failed: {text}"));
@@ -169,7 +170,7 @@ impl Page {
     }
 }
 
-/// The cells of a row as text.
+/// Cells of a row as text.
 fn texts(row: &BoardRow) -> Vec<String> {
     let text = |cell: &Option<crate::view::answer::BoardCell>| match cell {
         None => "-".to_owned(),
