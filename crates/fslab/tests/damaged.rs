@@ -26,13 +26,13 @@ use crate::{
 /// for an intact run.
 const ADDRESS_SPACE: &str = "1500000";
 
-/// Files of a directory: name, size, modification time, and content.
-type Seen = BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)>;
+/// Files of a directory: name, size, modification time, and content; `None` if not readable.
+type Seen = BTreeMap<PathBuf, (u64, i64, i64, Option<Vec<u8>>)>;
 
 fn seen(directory: &Path) -> Seen {
     let entry = |path: PathBuf| {
         let metadata = fs::symlink_metadata(&path).unwrap();
-        let bytes = if metadata.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        let bytes = metadata.is_file().then(|| fs::read(&path).ok()).flatten();
         let times = (metadata.mtime(), metadata.mtime_nsec());
         (path, (metadata.len(), times.0, times.1, bytes))
     };
