@@ -201,8 +201,8 @@ fn conclusion(n: u32, found: Outcome, standard: Outcome) -> String {
              within ±3 % as profile standard does."
         ),
         false => format!(
-            "Even {n} repetitions of each cell, the maximum, bring fewer cells within ±3 % than \
-             profile standard does."
+            "Even with {n} repetitions of each cell, fewer cells are within ±3 % than with \
+             profile standard."
         ),
     };
     format!(
@@ -274,8 +274,8 @@ pub(crate) fn section(runs: u32) -> Section {
              repetitions of each cell. *Cells within ±3 %*: cells with a confidence interval of at \
              most this half-width. *Fastest*: number of the {} families (8 filesystems in one test \
              at one record size) in which one filesystem is called the fastest. *Ordered pairs*: \
-             pairs of filesystems of which one is called better. *Wrong*: fraction of the number \
-             in the column before that contradicts the printed means.",
+             pairs of filesystems of which one is called better. *Wrong*: fraction of the results \
+             in the preceding column that contradict the printed means.",
             cells.len(),
             families(&cells).len()
         ),

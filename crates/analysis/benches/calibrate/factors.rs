@@ -88,11 +88,11 @@ pub(crate) fn section(runs: u32) -> Section {
     Section {
         title: "Variance explained by factors",
         intro: format!(
-            "Runs with two factors of 5 and 3 values, an error of 4 %, and a drift of 6 % over the \
-             run are simulated, {runs} of each kind. *Effects* are those of the first factor, the \
-             second factor, and their interaction. ω² is the true fraction of the variance that a \
-             term explains. *Coverage* is the fraction of runs whose 95 % interval contains ω². \
-             The last column is the fraction of p-values of at most 5 %."
+            "The simulated runs have two factors of 5 and 3 values, an error of 4 %, and a drift \
+             of 6 % over the run. There are {runs} runs of each kind. *Effects* are those of the \
+             first factor, the second factor, and their interaction. ω² is the true fraction of \
+             the variance that a term explains. *Coverage* is the fraction of runs whose 95 % \
+             interval contains ω². The last column is the fraction of p-values of at most 5 %."
         ),
         tables: vec![table],
     }

@@ -335,12 +335,12 @@ fn processes(extent: &Extent, cpus: u32) -> String {
         format!("{:.3}{}", summary.median, interval.unwrap_or_default())
     };
     format!(
-        "## Many processes\n\nThis section compares {} worker processes with {cpus}, on \
-         {cpus} CPUs and the null engine. The CPU time per operation of the few, divided by that \
-         of the many, is {} (required: at least 0.90). The operations per second of the many, \
-         divided by those of the few, are {}. Their time lasts from the first start to the last \
-         end. The last of the many processes starts {:.0} ms after the first (median), because it \
-         waits for a CPU.",
+        "## Many processes\n\nThis section compares many worker processes ({}) with few \
+         ({cpus}) on {cpus} CPUs and the null engine. The CPU time per operation of the few \
+         processes, divided by that of the many processes, is {} (required: at least 0.90). The \
+         operations per second of the many processes, divided by those of the few processes, are \
+         {}. Both rates cover the time from the first start to the last end. The last of the many \
+         processes starts {:.0} ms after the first (median), because it waits for a CPU.",
         extent.processes,
         text(&costs),
         text(&rates),

@@ -115,8 +115,9 @@ fn conditions(programs: &[&str], cpus: u32) -> String {
          **Bare loop.** Like fslab, it keeps the directory open and does not share its descriptor \
          table. Its names are in a table that is created before the measurement, and it counts \
          nothing; fslab generates each name in its loop. The bare loop with clock reads also calls \
-         clock_gettime(2) once per call, because a latency requires a clock. fslab reads the tick \
-         counter of the CPU instead if the kernel does so, too, which costs less.\n\n\
+         clock_gettime(2) once per call, because a latency requires a clock. If the kernel \
+         uses the tick counter of the CPU as its clock, fslab reads the counter instead, which \
+         costs less.\n\n\
          **fs_mark** calls mkdir for every file. It uses names of 40 bytes, and so does fslab in \
          this comparison. Its rate does not include removals.\n\n\
          **bonnie++** works in one directory. In its sequential phases it uses the order of \

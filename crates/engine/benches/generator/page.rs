@@ -149,7 +149,7 @@ const RATIOS: &str = "
 The ratio is the operations per second of fslab divided by those of the other program. Above 1,
 fslab is faster. The table shows the median of the rounds with its 95 % confidence interval
 (Hettmansperger and Sheather). \"yes\" means that the whole interval is at or above the required
-ratio. \"yes, within the noise\" means that the median is, but not the whole interval.
+ratio. \"yes, within the noise\" means that only the median is at or above this ratio.
 
 ";
 

@@ -103,10 +103,9 @@ fn conditions(installed: bool, extent: &Extent) -> String {
          **dbench** parses the text of the loadfile while it measures, and makes a system call per \
          line to check its parent. Its result is the value of the last full second; fslab counts \
          exactly.\n\n\
-         **Bare loop.** One client makes the calls, with a descriptor table of which it is the \
-         only user. The operations are parsed in advance. It reads the clock once per 64 \
-         operations, and counts nothing. It is compared by CPU time, including the creation of \
-         the files.",
+         **Bare loop.** One client makes the calls. No other thread uses its descriptor table. \
+         The operations are parsed in advance. The loop reads the clock once per 64 operations, \
+         and counts nothing. It is compared by CPU time, including the creation of the files.",
         extent.run.as_secs(),
         extent.ramp.as_secs()
     )

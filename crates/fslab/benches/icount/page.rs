@@ -217,8 +217,8 @@ status 1). The requirement, no failure in 20 comparisons, is {}. The last compar
             "\
 ## Additional work
 
-One run measured ext4 without metadata checksums and two variants of it that execute more
-instructions: one with checksums, one with data journaling. The gate has to fail for both.
+One run measured ext4 without metadata checksums, and two variants that execute more instructions:
+ext4 with checksums, and ext4 with data journaling. The gate has to fail for both variants.
 
 | variant | gate of 1 % | significantly higher costs |
 |---|---|---|

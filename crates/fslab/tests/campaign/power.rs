@@ -172,8 +172,8 @@ fn section() -> Section {
 fslab runs as root in a virtual machine, and all writes to the disk are recorded. One run measures
 four trials on an image file. Another measures four trials on a directory, with an interruption and
 `--resume`. From the recorded writes, the test builds the states in which a power loss could leave
-the disk. Each state must contain every trial that fslab had reported as stored (otherwise the trial
-is *lost*), and an undo journal must name each file of fslab (otherwise the file is an *orphan*).",
+the disk. Each state must contain every trial that fslab had reported as stored; a missing trial is
+*lost*. An undo journal must name each file of fslab; a file without an entry is an *orphan*.",
         &["writes and flushes", "flushes", "states", "lost", "orphans", "seed"],
     )
 }

@@ -72,8 +72,8 @@ pub(crate) fn memory((few, many, needed): (u64, u64, Bytes), room: &Room) -> Str
     eprintln!(" memory: {few} files {small} KiB, {many} files {large} KiB");
     format!(
         "A process that creates {few} files, calls stat for each in random order, and removes \
-         them has a peak memory of {small} KiB. With {many} files it has {large} KiB; less than 16 \
-         MiB more are required."
+         them has a peak memory of {small} KiB. With {many} files it has {large} KiB. The \
+         difference must be less than 16 MiB."
     )
 }
 
