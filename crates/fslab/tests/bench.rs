@@ -255,7 +255,7 @@ fn wrong_settings() {
 fn a_file_that_does_not_fit_is_refused() {
     let bench = bench();
     let output = bench.ends(2, &["bench", "iozone", "data", "--file-size", "8PiB"]);
-    assert!(output.stderr.contains("an eighth in reserve"), "{}", output.stderr);
+    assert!(output.stderr.contains("plus 12.5 % for metadata"), "{}", output.stderr);
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
 }
 
