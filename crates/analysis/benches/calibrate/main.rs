@@ -4,9 +4,9 @@
 //! rule, intervals, and verdicts as measured runs. If `cargo bench` passes the name of a page as
 //! the last argument, the program runs the full simulation (a few minutes) and writes the page.
 //! With the name of a part (`coverage`, `verdicts`, `families`, `answer`, `scaling`, `factors`) it
-//! prints only that part, and with `costs` the duration of the larger analyses. Started by `cargo
-//! test`, it runs everything once in a small size as a smoke test. `tests/calibration.rs` checks a
-//! small version against bounds.
+//! prints only that part, and with `costs` it prints the duration of the larger analyses. Started
+//! by `cargo test`, it runs everything once in a small size as a smoke test. `tests/calibration.rs`
+//! checks a small version against bounds.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a separate program")]
 #![expect(clippy::disallowed_methods, reason = "it measures what an analysis costs")]
 #![expect(clippy::unwrap_used, reason = "a simulation that fails may stop")]

@@ -167,7 +167,8 @@ pub(crate) fn family(cells: usize, runs: u32) -> (f64, f64) {
     (part(|run| run.0), part(|run| run.1))
 }
 
-/// Fractions of false differences, if all repetitions of A precede those of B, and in rounds.
+/// Fractions of false differences: if all repetitions of A precede those of B, and if both are
+/// measured in rounds.
 fn order(shape: Shape, machine: Machine, n: u32, runs: u32) -> (f64, f64) {
     let differs = |verdict: Verdict| matches!(verdict, Verdict::Differs { .. });
     let compare = |a: &[f64], b: &[f64]| {

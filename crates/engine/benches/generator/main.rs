@@ -1,12 +1,12 @@
 //! Load generator overhead compared with bare loops and other programs: `make bench`.
 //!
 //! Started by `cargo bench` (which passes `--bench`), the program measures everything and writes
-//! the page named by its argument. With `metadata` or `replay` instead of a name it prints only
-//! that section, and with `metadata` and `bare`, `fs_mark`, `bonnie++`, or `fio` only that
-//! comparison. Started by `cargo test`, it runs everything once in a small size as a smoke test.
-//! With `worker` it is a worker process of these phases. With `memory`, a number of files, and a
-//! directory, it prints the peak memory for them, and with `clients` the peak memory of clients of
-//! a replay.
+//! the page named by its argument. With `metadata` or `replay` instead of a name, it prints only
+//! that section. With `metadata`, followed by `bare`, `fs_mark`, `bonnie++`, or `fio`, it prints
+//! only that comparison. Started by `cargo test`, it runs everything once in a small size as a
+//! smoke test. With `worker` it is a worker process of these phases. With `memory`, a number of
+//! files, and a directory, it prints the peak memory for these files. With `clients`, it prints the
+//! peak memory of clients of a replay.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a separate program")]
 
 mod bare;

@@ -349,8 +349,9 @@ impl<'p> IoEngine<'p> for Stall {
     }
 }
 
-/// 3 s at 1000 operations per second with a stall of 500 ms in the middle: 99th percentiles of the
-/// open loop (latency and service time) and of the closed loop in milliseconds.
+/// Runs 3000 operations at 1000 per second, with a stall of 500 ms. Returns 99th percentiles in
+/// milliseconds: the latency and the service time of the open loop, and the latency of the closed
+/// loop.
 fn stalled() -> [f64; 3] {
     let rate = Rate::Ops(1000);
     let result = |pace| {
@@ -405,8 +406,8 @@ fn a_worker_that_finishes_after_a_stop_ends_with_its_runtime() {
     assert_eq!((ops(&result), result.uncounted), (2, Bytes(4 * 4096)));
 }
 
-/// Operations scheduled before the end that had to wait are run and count from their scheduled
-/// start.
+/// Operations that were scheduled before the end and had to wait are still run. Their latency
+/// begins at the scheduled start.
 #[test]
 fn an_open_loop_runs_operations_scheduled_before_its_end() {
     let mut plan = writes(4);
