@@ -66,12 +66,14 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
     // The kernel of the guest, not the running kernel, determines the supported filesystems.
     for more in [&[][..], &["--kernel", "linux-image-6.1.deb"]] {
         let shown = bench.ends(0, &[&["show", &plan], more].concat()).stdout;
-        for wrong in ["loop", "/var/tmp", "on disk", "--guest", "the running kernel"] {
+        for wrong in ["loop", "/var/tmp", "--guest", "the running kernel"] {
             assert!(!shown.contains(wrong), "{wrong}: {shown}");
         }
-        let kernel = more.last().unwrap_or(&"the newest one available");
-        assert!(shown.contains(&format!("kernel      {kernel}\n")), "{shown}");
+        // Without QEMU, the kind of the disks is unknown.
         if !shown.contains("REJECTED") {
+            let kernel = more.last().unwrap_or(&"the newest one available");
+            assert!(shown.contains(&format!("kernel      {kernel}\n")), "{shown}");
+            assert!(!shown.contains("on disk"), "{shown}");
             assert!(shown.contains("storage     a 320MiB disk (null_blk, "), "{shown}");
             assert!(shown.contains("320MiB in the memory of each guest"), "{shown}");
             assert!(shown.contains(" /dev/nullb0"), "{shown}");
