@@ -158,8 +158,8 @@ fn unsettable(cell: &Cell, supports: &[Support]) -> Option<String> {
     })
 }
 
-/// Checks that each workload fits the space above the fill level. An eighth of its size is added
-/// for metadata of the filesystem.
+/// Checks that each workload fits the space above the fill level. 12.5 % of the size of the
+/// workload is added for filesystem metadata.
 ///
 /// # Errors
 /// A usage error if a workload does not fit.
@@ -209,9 +209,9 @@ fn image_sizes(
     Some(layers::capacity(&level.layers, &vec![*size; requirement.devices]))
 }
 
-/// Reason why a workload does not fit the devices of a cell, with an eighth of its size added for
-/// metadata. An entry of `filesystem` may use fewer devices than the plan has, and its layers may
-/// reduce the space.
+/// Reason why a workload does not fit the devices of a cell. 12.5 % of the size of the workload is
+/// added for filesystem metadata. An entry of `filesystem` may use fewer devices than the plan has,
+/// and its layers may reduce the space.
 fn crowded(room: Option<&[Bytes]>, point: &WorkloadParameters) -> Option<String> {
     let has: Bytes = room?.iter().copied().sum();
     let needs = (suites::find(&point.suite)?.footprint)(point);

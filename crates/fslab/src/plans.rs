@@ -259,8 +259,8 @@ fn footprint(point: &model::WorkloadParameters) -> model::Bytes {
     suites::find(&point.suite).map(|suite| (suite.footprint)(point)).unwrap_or_default()
 }
 
-/// Checks that a workload fits the storage. An eighth of its size is added for metadata of the
-/// filesystem.
+/// Checks that a workload fits the storage. 12.5 % of the size of the workload is added for
+/// filesystem metadata.
 fn fits(point: &model::WorkloadParameters, storage: &Storage) -> Result<(), ValueError> {
     let needs = footprint(point);
     match capacity(&storage.kind) {

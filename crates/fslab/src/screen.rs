@@ -365,8 +365,9 @@ impl Drop for Live {
     }
 }
 
-/// Redraws the line of the phase: a bar if the amount of work is known, otherwise the elapsed time,
-/// which starts at the announcement of the phase if its operations are not counted live.
+/// Redraws the line of the phase: a bar if the amount of work is known, otherwise the elapsed time.
+/// If the operations of the phase are not counted live, this time starts at the announcement of the
+/// phase.
 fn redraw(
     stop: &AtomicBool,
     plan: &ProgressBar,

@@ -61,7 +61,7 @@ fn statements_of_a_study_are_checked_on_a_run() {
     let short = ["--file-size", "1MiB", "--runtime", "100ms", "-o", "run.fslab"];
     bench.ends(0, &[&["bench", "fsync-4k", "."], &short[..]].concat());
     let error = bench.ends(2, &["audit", "run.fslab"]).stderr;
-    assert!(error.contains("name one with --statements: tasks-2006"), "{error}");
+    assert!(error.contains("select statements with --statements: tasks-2006"), "{error}");
     let error = bench.ends(2, &["audit", "run.fslab", "--statements", "nothing-2009"]).stderr;
     assert!(error.contains("there are no statements of `nothing-2009`"), "{error}");
     let error = bench.ends(2, &["audit", "run.fslab", "--statements", "iozone-2009"]).stderr;

@@ -46,7 +46,7 @@ fn published_results_are_shown_by_name_and_marked_as_published() {
     let output = bench.ends(0, &editions).stdout;
     assert!(output.contains("(no statistical test): disk, kernel"), "{output}");
     let gated = [&editions[..], &["--gate", "5%"]].concat();
-    assert!(bench.ends(2, &gated).stderr.contains("compared without tests"));
+    assert!(bench.ends(2, &gated).stderr.contains("without significance tests"));
     let output = bench.ends(2, &["report", "tasks-2009@published"]).stderr;
     assert!(output.contains("Did you mean tasks-200"), "{output}");
     let output = bench.ends(2, &["report", "tasks-1999@published"]);

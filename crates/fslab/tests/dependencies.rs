@@ -34,8 +34,8 @@ fn rules() -> (Vec<String>, Vec<String>) {
     (licenses, skipped)
 }
 
-/// True if the licenses of an SPDX expression are allowed. Supported are alternatives of
-/// conjunctions, of which one may be in parentheses.
+/// True if the licenses of an SPDX expression are allowed. Supported are alternatives (`OR`) of
+/// conjunctions (`AND`). The first operand of a conjunction may be in parentheses.
 fn permits(allowed: &[String], expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     if let Some((inner, rest)) = expression.strip_prefix('(').and_then(|it| it.split_once(") AND "))

@@ -46,7 +46,8 @@ fn on_run(arguments: &cli::Audit, run: &Path) -> Result<Exit, Failure> {
     let Some(study) = named.or_else(own) else {
         let known: Vec<&str> = AUDITED.iter().map(|set| set.name).collect();
         return Err(Failure::usage(anyhow::anyhow!(
-            "the run is not of a study with statements; name one with --statements: {}",
+            "the run does not belong to a study with statements; select statements with \
+             --statements: {}",
             known.join(", ")
         )));
     };

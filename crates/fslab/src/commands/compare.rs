@@ -71,7 +71,7 @@ fn beside(compare: &Compare) -> Result<Exit, Failure> {
     let judging = compare.gate.is_some() || compare.margin.is_some() || compare.all;
     if judging || compare.metric.is_some() || !compare.allow_differences.is_empty() {
         return Err(Failure::usage(anyhow::anyhow!(
-            "published results are compared without tests, by the metrics that were printed; \
+            "published results are compared by their printed metrics, without significance tests; \
              remove --gate, --margin, --metric, --all, and --allow-differences"
         )));
     }

@@ -93,8 +93,8 @@ fn name(records: &mut [Record], names: &[String]) -> Result<(), Failure> {
     }
     if names.len() != records.len() {
         return Err(Failure::usage(anyhow::anyhow!(
-            "there are {} records, but {} names; use --names with one name per record, in their \
-             order",
+            "there are {} records, but {} names; use --names with one name per record, in the \
+             order of the records",
             records.len(),
             names.len()
         )));

@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &Run, state: &Path) -> Result<Exit, Failure> {
 
 /// End of a session.
 pub(super) enum Measured {
-    /// No report: nothing was left to do or is measured, or the run has to be resumed.
+    /// No report: there was nothing left to do, nothing was measured, or the run has to be resumed.
     Early(Exit),
     /// Session with a report.
     Run(Box<Finished>),
@@ -68,8 +68,8 @@ impl Finished {
 /// of an interrupted run, otherwise of the first run that was not successful.
 ///
 /// # Errors
-/// If the results cannot be printed, unless the session was interrupted, for which the terminal may
-/// be gone.
+/// If the results cannot be printed. After an interruption this is not an error, because the
+/// terminal may be gone.
 pub(super) fn show(finished: &[&Finished], json: bool) -> Result<Exit, Failure> {
     let printed = print(finished, json);
     finished.iter().filter_map(|run| run.next.as_ref()).for_each(|next| output::message(next));
@@ -340,7 +340,7 @@ pub(super) fn free_name(plan: &str) -> PathBuf {
 fn destroy_again(place: &StorageKind) -> &'static str {
     match place {
         StorageKind::Devices { .. } | StorageKind::Image { file: Some(_), .. } => {
-            " --overwrite-device ID (it carries the run's own filesystem now)"
+            " --overwrite-device ID (the device or image now contains a filesystem of the run)"
         }
         StorageKind::Image { file: None, .. } | StorageKind::Directory { .. } => "",
     }

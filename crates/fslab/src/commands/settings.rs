@@ -55,7 +55,8 @@ pub(super) fn writes(host: &dyn Host, storage: &Storage, cells: &[CellRecord]) -
         return Vec::new();
     }
     let planned = rig::planned_values(host, storage, Path::new(IMAGES), &schedulers, &settings);
-    let mut lines = vec!["for each trial, before mkfs, undone at its end:".to_owned()];
+    let mut lines =
+        vec!["written before mkfs of each trial, undone at the end of the trial:".to_owned()];
     lines.extend(planned.iter().flat_map(describe));
     lines.push(String::new());
     lines

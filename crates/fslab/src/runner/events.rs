@@ -1,4 +1,4 @@
-//! Events of a run: the screen, the JSON lines, and the tests read the same ones.
+//! Events of a run: the screen, the JSON lines, and the tests read the same events.
 
 use std::{path::Path, time::Duration};
 

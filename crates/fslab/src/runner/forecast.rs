@@ -158,8 +158,9 @@ impl<T: Trials> Runner<'_, T> {
         rest.sum()
     }
 
-    /// Repetitions of each of these cells at the time limit. Cells are counted round by round, and
-    /// in the order of the cells within a round, in place of the random order.
+    /// Repetitions of each of these cells at the time limit. The rounds are counted one after
+    /// another. Within a round, the cells are counted in their order in the plan, because the
+    /// random order of the trials is not used here.
     fn fitting(&self, wanted: &BTreeMap<usize, u32>, left: Nanos) -> BTreeMap<usize, u32> {
         let mut made: BTreeMap<usize, u32> =
             wanted.keys().map(|cell| (*cell, self.progress[*cell].repetitions)).collect();

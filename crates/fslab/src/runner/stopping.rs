@@ -67,8 +67,8 @@ impl<T: Trials> Runner<'_, T> {
     }
 
     /// Closes a cell that has enough repetitions and returns 0. Otherwise returns the number of
-    /// repetitions at the next evaluation of the cell. `others` is the last next evaluation of
-    /// other open cells; it keeps the reference cell open.
+    /// repetitions at the next evaluation of the cell. `others` is the latest of the next
+    /// evaluations of the other open cells; it keeps the reference cell open.
     fn decide(&mut self, cell: usize, others: Option<u32>) -> anyhow::Result<u32> {
         if self.cells[cell].state != CellState::Open {
             return Ok(0);

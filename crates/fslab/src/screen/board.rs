@@ -1,5 +1,5 @@
-//! Scoreboard of a run in progress, as text of a terminal: medians so far, and the reason for which
-//! cells are open.
+//! Scoreboard of a run in progress, as text of a terminal: medians so far, and the reason why cells
+//! are open.
 
 use analysis::{
     Summary,
@@ -87,7 +87,7 @@ fn workload(record: &CellRecord) -> String {
     text
 }
 
-/// Line about the open cells: the reason for which they are open.
+/// Line about the open cells: the reason why they are open.
 fn open(run: &RunProgress<'_>, cells: &[(&CellRecord, &CellProgress)]) -> Option<String> {
     let open: Vec<_> = cells.iter().filter(|(record, _)| record.state == CellState::Open).collect();
     let count = format!("~ open: {} of {} cells", open.len(), cells.len());

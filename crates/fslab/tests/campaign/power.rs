@@ -1,4 +1,4 @@
-//! Power loss of the machine that runs fslab, in all states in which its disk may be afterwards.
+//! Power loss of the machine that runs fslab: the states that its disk may have afterwards.
 //!
 //! fslab runs as root in a virtual machine, on an image file and on a directory of the only disk.
 //! The QEMU filter `blklogwrites` records each write and flush of that disk. The host then

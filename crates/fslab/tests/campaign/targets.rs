@@ -50,7 +50,8 @@ const IF_THERE: [&str; 17] = [
     "essiv",
 ];
 const DISKS: [u64; 2] = [24 << 20; 2];
-/// Exit statuses of rejections: 2 if the plan does not fit the device, 3 by the guard.
+/// Exit statuses of rejections: 2 if the plan does not fit the device, 3 if the guard rejects the
+/// device.
 const REFUSED: [&str; 2] = ["2", "3"];
 
 /// Outcome of a case.

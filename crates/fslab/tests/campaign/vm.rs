@@ -117,7 +117,7 @@ impl Vm {
         (!line.is_empty()).then(|| line.trim_end().to_owned())
     }
 
-    /// Sends a line to the script, which waits for it.
+    /// Sends the line that the script waits for.
     pub(crate) fn go_on(&mut self) {
         self.input.write_all(b"\n").unwrap();
     }

@@ -54,7 +54,7 @@ fn settings(arguments: &Bench) -> Vec<(String, String)> {
     options.into_iter().flatten().chain(arguments.set.iter().cloned()).collect()
 }
 
-/// Image size for the files of the workload: a power of two, of which at least a fifth is reserve.
+/// Image size for the files of the workload: a power of two. At least 20 % of the image is reserve.
 ///
 /// # Errors
 /// If a parameter is invalid.

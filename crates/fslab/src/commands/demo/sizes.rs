@@ -14,8 +14,8 @@ use rustix::fs::{Mode, OFlags};
 /// Target duration of each phase, in seconds.
 const PHASE: f64 = 0.5;
 
-/// Minimum and maximum file size in MiB. An image with the maximum fits most machines; half of the
-/// minimum is the smallest memory limit of a run.
+/// Minimum and maximum file size in MiB. An image with the maximum fits most machines. The minimum
+/// is twice the smallest memory limit of a run.
 const FILE_MIB: (u64, u64) = (128, 256);
 
 /// Minimum and maximum number of messages. A message takes about as long as twelve syncs of the
@@ -23,8 +23,8 @@ const FILE_MIB: (u64, u64) = (128, 256);
 const MESSAGES: (u64, u64) = (40, 4000);
 const SYNCS_PER_MESSAGE: f64 = 12.0;
 
-/// Number of bytes written to measure the throughput and size of each write, then size and number
-/// of the small writes.
+/// To measure the throughput, `WRITTEN` bytes are written in calls of `CALL` bytes. Then at most
+/// `SYNCS` writes of `SMALL` bytes are synced.
 const WRITTEN: u64 = 64 << 20;
 const CALL: usize = 1 << 20;
 const SMALL: usize = 16 << 10;

@@ -11,10 +11,10 @@ pub(super) const MEMORY: Bytes = Bytes::gib(1);
 const BASE_MEMORY: Bytes = Bytes::mib(768);
 /// Volatile cache of the disk of an icount guest. Like most disks, it therefore needs flushes.
 const CACHE: Bytes = Bytes::mib(16);
-/// Sector size of the disk of an icount guest. The device works per sector, which counts: with 512
-/// bytes, discarding 320 MiB took 120 M instructions instead of 20 M, and mkfs a third more. With
-/// small sectors mkfs also selects 1 KiB blocks for ext2, ext3, and ext4 on such a small disk,
-/// which are unusual.
+/// Sector size of the disk of an icount guest. The device does work for each sector: with sectors
+/// of 512 bytes, discarding 320 MiB took 120 M instructions instead of 20 M, and mkfs took a third
+/// more instructions. For ext2, ext3, and ext4 on a disk as small as this with such sectors, mkfs
+/// also selects blocks of 1 KiB, which is an unusual size.
 const SECTOR: Bytes = Bytes(4096);
 
 /// Disks of each guest of a run.

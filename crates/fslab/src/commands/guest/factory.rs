@@ -395,8 +395,8 @@ pub(super) fn planned(
     })
 }
 
-/// Virtual machines of a kind of guest, in the order of preference. Of several, those that can boot
-/// all these versions, if there are any.
+/// Virtual machines of a kind of guest, in the order of preference. If only some of them can boot
+/// all these versions, the others are omitted.
 fn engines(
     kind: GuestKind,
     versions: &[Option<String>],
@@ -442,8 +442,8 @@ fn choose(
     Err(Failure::usage(anyhow::anyhow!("{}", reasons.join("\n  "))))
 }
 
-/// Directory of the images: that of the plan, otherwise memory if they fit twice, otherwise the
-/// directory of temporary files.
+/// Directory of the images: that of the plan. Without one, it is a directory in memory if more than
+/// twice the total size is free there, and otherwise the directory of temporary files.
 fn place(named: Option<&str>, total: Bytes) -> PathBuf {
     const IN_MEMORY: &str = "/dev/shm";
     if let Some(named) = named {

@@ -58,8 +58,8 @@ fn caused(named: &mut PhaseSamples<'_>, result: &PhaseResult, cpu: &CpuActivity,
     part(named, Metric::AttributedCpuUtilization, caused, window);
 }
 
-/// Adds counters that the kernel updates in steps, so that the window must be long enough. `all` is
-/// the time of all CPUs.
+/// Adds counters that the kernel updates in steps. The window must therefore be long enough. `all`
+/// is the time of all CPUs.
 fn machine(named: &mut PhaseSamples<'_>, cpu: &CpuActivity, all: f64) {
     part(named, Metric::HostCpuUtilization, nanos(cpu.host.busy), all);
     part(named, Metric::IowaitFraction, nanos(cpu.host.iowait), all);

@@ -26,7 +26,8 @@ fn phase(direction: Direction, timed: Timed) -> Phase {
     }
 }
 
-/// Two workers: 1 s and 2 s of loop, started 0.5 s apart, 1 s of sync and of close each.
+/// Two workers that start 0.5 s apart. Their loops take 1 s and 2 s; each sync and each close takes
+/// 1 s.
 fn result() -> PhaseResult {
     let worker = |worker: u32, started: u64, seconds: u64| WorkerResult {
         worker,
@@ -172,7 +173,7 @@ fn repeated_reads_request_at_most_the_file_size() {
     assert_eq!(codes(&phase, &result, &device(Bytes::mib(1))), ["cache-not-cold"]);
     stream(&mut phase).access_pattern = AccessPattern::Random;
     result.workers.iter_mut().for_each(|worker| worker.read.bytes = Bytes::mib(1));
-    // As many draws as blocks: 1 - 1/e of 2 MiB, 1.26 MiB.
+    // There are as many draws as blocks, so 1 - 1/e of the 2 MiB is expected: 1.26 MiB.
     assert_eq!(codes(&phase, &result, &device(Bytes::kib(1260))), ["partly-cached"]);
     assert_eq!(codes(&phase, &result, &device(Bytes::kib(1200))), ["cache-not-cold"]);
 }
@@ -241,7 +242,7 @@ fn only_histograms_with_values_are_kept_under_their_names() {
 #[test]
 fn costs_cover_the_ramp_up_and_are_spread_over_it() {
     let mut phase = phase(Direction::Read, Timed::default());
-    // 3 s are counted, and each of two workers had a ramp time of 1.5 s: the same again.
+    // 3 s are counted. The ramp times of the two workers, 1.5 s each, are 3 s more.
     stream(&mut phase).bound = Bound::Time { ramp: Nanos(1_500_000_000), run: Nanos(1) };
     let mut result = result();
     for worker in &mut result.workers {

@@ -134,8 +134,8 @@ fn whole() -> bool {
     tries(0, 1) == 1
 }
 
-/// True if the row is selected: `FSLAB_CAMPAIGN_ONLY` is not set, or one of its parts, which `|`
-/// separates, occurs in the name of the row.
+/// True if the row is selected: `FSLAB_CAMPAIGN_ONLY` is not set, or the name of the row contains
+/// one of the words in this variable. `|` separates the words.
 fn wanted(subject: Subject, blow: Blow) -> bool {
     let only = std::env::var("FSLAB_CAMPAIGN_ONLY").unwrap_or_default();
     let row = format!("{}: {}", subject.name(), blow.name());

@@ -130,7 +130,7 @@ fn other_io_load_is_reported() {
             devices.push(DeviceActivity { written, ..disk });
         }
     };
-    // 102 MiB above: 5 % and 1 MiB are allowed, and 32 KiB per flush.
+    // The limit is 102 MiB plus 5 %, 1 MiB, and 32 KiB per flush.
     assert_eq!(judged(&writes(), below(Bytes::mib(106), Some(0))), NONE);
     assert_eq!(judged(&writes(), below(Bytes::mib(107), Some(0))), ["other-io-load"]);
     assert_eq!(judged(&writes(), below(Bytes::mib(107), Some(64))), NONE, "a journal below");

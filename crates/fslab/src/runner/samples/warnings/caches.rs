@@ -1,4 +1,4 @@
-//! Cache warnings: the data of a phase was not on the devices or not in memory, as intended.
+//! Cache warnings: the data of a phase was not where it should be, on the devices or in memory.
 
 use model::{
     Bytes, Metric, Phase, PhaseResult, Ratio, Sample, Warning,
