@@ -32,9 +32,9 @@ pub(super) fn records(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Tabl
     let (one, many): (Vec<&Test>, Vec<&Test>) =
         point.tests.iter().partition(|test| place(test).is_none_or(|place| place < ON_ONE_FILE));
     let halves = [("data", "One large file", one), ("files", "Many files", many)];
-    let halves = halves.into_iter().filter(|(id, _, tests)| {
-        !tests.is_empty() || point.tests.is_empty() && *id == "data"
-    });
+    let halves = halves
+        .into_iter()
+        .filter(|(id, _, tests)| !tests.is_empty() || point.tests.is_empty() && *id == "data");
     halves.map(|(id, title, tests)| table(id, title, &tests, point, filesystems)).collect()
 }
 
