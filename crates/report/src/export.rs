@@ -6,6 +6,7 @@
 //! fonts. The same view gives the same bytes. No file is written here, and untrusted names never
 //! become file names: [`Chart::name`] is safe on every filesystem.
 
+mod absolute;
 mod measure;
 mod names;
 mod page;
@@ -56,7 +57,7 @@ impl Chart {
 
 /// All charts of published results, created lazily; each is labeled as not measured by fslab.
 pub fn published(set: &'static Published) -> impl Iterator<Item = Chart> {
-    let sheet = Sheet::new(include_str!("../templates/style.css"));
+    let sheet = Sheet::new(&[]);
     let mut names = Names::default();
     set.charts().into_iter().map(move |drawn| Chart {
         name: names.take(&drawn.id, drawn.kind),
@@ -68,7 +69,8 @@ pub fn published(set: &'static Published) -> impl Iterator<Item = Chart> {
 
 /// All figures of a report in its order, made one after the other.
 pub fn charts(view: &View) -> impl Iterator<Item = Chart> {
-    let sheet = Sheet::new(include_str!("../templates/style.css"));
+    let systems: Vec<String> = view.filesystems.iter().map(|own| own.name.clone()).collect();
+    let sheet = Sheet::new(&systems);
     let mut names = Names::default();
     figures::all(view).map(move |figure| Chart {
         name: names.take(&figure.id, figure.kind),

@@ -32,8 +32,9 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Fi
         title: table.title.clone(),
         svg,
         caption: format!(
-            "Dots: repetitions. Marker: median. Line: 95 % confidence interval. {}. Bracket: top \
-             group. Filesystems that share a letter do not differ significantly.{}",
+            "Dots: repetitions, the first at the top. Marker: median. Line: 95 % confidence \
+             interval. {}. Bracket: top group. Filesystems that share a letter do not differ \
+             significantly.{}",
             drawn(&table.caption),
             qualified(&test.codes())
         ),
