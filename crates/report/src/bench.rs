@@ -231,7 +231,11 @@ impl<'a> BenchReport<'a> {
                  in a closed loop",
             ),
         ];
-        let table = percentile_table(&rows);
+        let table = Table::of_texts(
+            "",
+            &PERCENTILES.map(|(name, _)| name),
+            rows.iter().map(|(name, percentiles)| percentile_row(name, percentiles)).collect(),
+        );
         let notes = notes.into_iter().flatten().map(|note| Block::Note(note.into()));
         let blocks = std::iter::once(Block::Table(table, Layout::Bare)).chain(notes);
         self.group("latency, lower is better ↓", blocks.collect());
@@ -386,34 +390,23 @@ impl<'a> BenchReport<'a> {
     }
 }
 
-/// Medians with the half-widths of their intervals, if any. Columns have one unit each.
-fn percentile_table(rows: &[(&str, Vec<Option<Summary>>)]) -> Table {
-    let scale = |column: usize| {
-        let medians = rows.iter().filter_map(|(_, own)| Some(own[column].as_ref()?.median));
-        Scale::of(Unit::Nanoseconds, medians)
-    };
-    let scales: Vec<Scale> = (0..PERCENTILES.len()).map(scale).collect();
-    let cell = |(at, summary): (usize, &Option<Summary>)| {
+/// Medians with the half-widths of their intervals, if any, in one unit.
+fn percentile_row(name: &str, percentiles: &[Option<Summary>]) -> Row {
+    let medians = percentiles.iter().flatten().map(|summary| summary.median);
+    let scale = Scale::of(Unit::Nanoseconds, medians);
+    let cell = |(summary, (_, q)): (&Option<Summary>, (_, Option<f64>))| {
         let Some(summary) = summary else { return TableCell::Text("–".into()) };
         // The maximum of a repetition has no confidence interval.
-        let width = PERCENTILES[at].1.and_then(|_| summary.half_width());
-        let value = scales[at].rough(summary.median);
+        let width = q.and_then(|_| summary.half_width());
+        let value = scale.rough(summary.median);
         TableCell::Value(ValueCell {
             shown: Shown { value, interval: None, relative: None },
             note: width.map(|width| format!("±{}", percent(width.0))).unwrap_or_default(),
-            ..ValueCell::plain(summary, scales[at])
+            ..ValueCell::plain(summary, scale)
         })
     };
-    let row = |(name, own): &(&str, Vec<Option<Summary>>)| {
-        let cells = own.iter().enumerate().map(cell).collect();
-        Row::of(*name, None, Body::Cells(cells))
-    };
-    let names = PERCENTILES.map(|(name, _)| name);
-    let mut table = Table::of_texts("", &names, rows.iter().map(row).collect());
-    for (column, scale) in table.columns.iter_mut().zip(&scales) {
-        column.unit = scale.name;
-    }
-    table
+    let cells = percentiles.iter().zip(PERCENTILES).map(cell).collect();
+    Row { unit: scale.name, ..Row::of(name, None, Body::Cells(cells)) }
 }
 
 /// Name of one operation of a phase and of several. Trees count files instead of bytes.

@@ -18,6 +18,9 @@ pub(crate) use looks::color;
 /// Width of most charts in pixels of their layout.
 pub(crate) const WIDTH: f64 = 760.0;
 
+/// Largest deviation of a drawn line from its points, in pixels.
+const TOLERANCE: f64 = 0.25;
+
 /// A chart under construction.
 pub(crate) struct Svg {
     /// Paths, which are stretched.
@@ -64,12 +67,12 @@ impl Svg {
 
     /// A line through points.
     pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
-        self.path(class, &path(points));
+        self.path(class, &path(&thinned(points)));
     }
 
     /// A filled area.
     pub(crate) fn polygon(&mut self, class: &str, points: &[(f64, f64)]) {
-        self.path(class, &format!("{}z", path(points)));
+        self.path(class, &format!("{}z", path(&thinned(points))));
     }
 
     /// A rectangle below all text: its left upper corner, width, and height.
@@ -324,6 +327,37 @@ fn path(points: &[(f64, f64)]) -> String {
     text
 }
 
+/// Points without those that are within [`TOLERANCE`] of the line through the others (Douglas and
+/// Peucker, Algorithms for the reduction of the number of points required to represent a digitized
+/// line or its caricature, 1973).
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut kept = vec![false; points.len()];
+    let mut parts = Vec::new();
+    if let Some(last) = points.len().checked_sub(1) {
+        (kept[0], kept[last]) = (true, true);
+        parts.push((0, last));
+    }
+    while let Some((first, last)) = parts.pop() {
+        let far = (first + 1..last)
+            .map(|at| (at, distance(points[at], points[first], points[last])))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((at, _)) = far.filter(|(_, distance)| *distance > TOLERANCE) {
+            kept[at] = true;
+            parts.extend([(first, at), (at, last)]);
+        }
+    }
+    points.iter().zip(kept).filter_map(|(point, kept)| kept.then_some(*point)).collect()
+}
+
+/// Distance of a point from the segment between two others.
+fn distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let (x, y) = (point.0 - from.0, point.1 - from.1);
+    let length = dx.mul_add(dx, dy * dy);
+    let share = if length > 0.0 { ((x * dx + y * dy) / length).clamp(0.0, 1.0) } else { 0.0 };
+    (x - share * dx).hypot(y - share * dy)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,6 +389,16 @@ mod tests {
         assert_eq!(path(&points), "M1 2h2.5v-1l-.5 .5 1 .5 1-1");
         assert_eq!(path(&[(0.04, 0.0), (0.08, 0.0), (0.12, 0.0)]), "M0 0h.1 0");
         assert_eq!(path(&[]), "");
+    }
+
+    #[test]
+    fn points_on_the_line_are_omitted() {
+        let line = [(0.0, 0.0), (1.0, 0.1), (2.0, 0.0), (2.0, 5.0), (2.1, 9.0), (2.0, 9.0)];
+        assert_eq!(thinned(&line), [(0.0, 0.0), (2.0, 0.0), (2.0, 9.0)]);
+        assert_eq!(thinned(&line[..1]), &line[..1]);
+        assert_eq!(thinned(&[]), []);
+        let back = [(0.0, 0.0), (9.0, 0.0), (4.0, 0.0)];
+        assert_eq!(thinned(&back), back, "a turn is kept");
     }
 
     #[test]

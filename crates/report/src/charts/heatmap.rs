@@ -77,6 +77,18 @@ const HEADING_MAX: usize = 90;
 const SLANTED_MAX: usize = 18;
 
 impl HeatMap {
+    /// Removes the columns of other names.
+    pub(crate) fn retain(&mut self, shown: impl Fn(&str) -> bool) {
+        let kept: Vec<bool> = self.columns.iter().map(|(name, _)| shown(name)).collect();
+        for row in &mut self.rows {
+            if let HeatRow::Cells(_, cells) = row {
+                let mut kept = kept.iter();
+                cells.retain(|_| kept.next().is_none_or(|kept| *kept));
+            }
+        }
+        self.columns.retain(|(name, _)| shown(name));
+    }
+
     /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let columns = self.columns.len().max(1) as f64;

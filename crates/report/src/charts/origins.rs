@@ -57,6 +57,9 @@ const BOTTOM: f64 = 46.0;
 const KEY_ROW: f64 = 23.0;
 const SAMPLE: (f64, f64) = (22.0, 16.0);
 const LETTER: f64 = 6.7;
+/// Minimum widths of a segment, and of one with a texture.
+const VISIBLE: f64 = 0.5;
+const TEXTURED: f64 = 3.0;
 /// Minimum width of a segment with a letter.
 const LETTERED: f64 = 13.0;
 
@@ -109,10 +112,13 @@ impl OriginChart {
             bar.pieces[..self.marked].iter().enumerate().filter(|(_, amount)| **amount > 0.0)
         {
             let (from, to) = (across.x(before), across.x(before + amount));
+            before += amount;
+            if to - from < VISIBLE {
+                continue;
+            }
             svg.titled(&format!("{}, {}", bar.name, self.parts[part]));
             piece(svg, part, (from, middle - BAR / 2.0), (to - from, BAR));
             svg.end();
-            before += amount;
         }
         let (end, reach) = (across.x(bar.pieces[..self.marked].iter().sum()), BAR / 2.0 + 4.0);
         svg.line("ce", (end, middle - reach), (end, middle + reach));
@@ -124,7 +130,9 @@ impl OriginChart {
 fn piece(svg: &mut Svg, part: usize, corner: (f64, f64), size: (f64, f64)) {
     let (letter, texture, distance) = LOOKS[part % LOOKS.len()];
     svg.rect(if part == 0 { "cw" } else { "cp" }, corner, size);
-    svg.strokes("cx", &texture.strokes(corner, size, distance));
+    if size.0 >= TEXTURED {
+        svg.strokes("cx", &texture.strokes(corner, size, distance));
+    }
     if size.0 >= LETTERED {
         let at = (corner.0 + size.0 / 2.0, corner.1 + size.1 / 2.0 + 4.5);
         svg.text(if part == 0 { "cl tm tb" } else { "ct tm tb" }, at, letter);

@@ -47,7 +47,8 @@ pub(crate) fn page(
     screen: &str,
     data: Option<&str>,
 ) -> String {
-    let mut html = Html { document, text: String::new(), point: false, title: "" };
+    let absent = &absent(document);
+    let mut html = Html { document, absent, text: String::new(), point: false, title: "" };
     html.blocks(&document.lead);
     let lead = format!("{screen}{}", html.text);
     let sections = document.sections.par_iter();
@@ -71,6 +72,8 @@ pub(crate) fn page(
 /// Part of a page.
 struct Html<'a> {
     document: &'a Document,
+    /// Indexes of filesystems without numbers, which have no rows and columns.
+    absent: &'a [usize],
     text: String,
     /// True within a section of one workload point.
     point: bool,
@@ -81,7 +84,7 @@ struct Html<'a> {
 impl<'a> Html<'a> {
     /// An empty part of the same page under a title.
     fn below(&self, title: &'a str) -> Self {
-        Self { document: self.document, text: String::new(), point: self.point, title }
+        Self { text: String::new(), title, ..*self }
     }
 
     fn push(&mut self, text: std::fmt::Arguments) {
@@ -240,6 +243,7 @@ impl<'a> Html<'a> {
     fn table(&mut self, table: &Table) {
         let point = self.point_of(&table.id);
         let names = self.document.filesystems.as_slice();
+        let table = table.without(self.absent);
         let (table, shared) = table.with_shared_codes();
         let (table, shared) = (&*table, shared.as_slice());
         let mut units = table.rows.iter().map(|row| row.unit);
@@ -251,6 +255,20 @@ impl<'a> Html<'a> {
         let template = TableTemplate { table, shared, point, names, scaled_by_row };
         self.text.push_str(&rendered(&template));
     }
+}
+
+/// Filesystems that have no number in any table.
+fn absent(document: &Document) -> Vec<usize> {
+    let tables: Vec<&Table> = document.sections.iter().flat_map(Section::tables).collect();
+    let mut present = vec![false; document.filesystems.len()];
+    for table in tables.iter().flat_map(|table| table.measured()) {
+        if let Some(present) = present.get_mut(table) {
+            *present = true;
+        }
+    }
+    // Without any number, the rows have the reasons.
+    let some = present.contains(&true);
+    (0..present.len()).filter(|index| some && !present[*index]).collect()
 }
 
 /// Escaped text that keeps its line breaks.

@@ -11,7 +11,7 @@ use crate::{
     units::count,
     view::{
         View,
-        answer::{self, Answer, Board, BoardCell, Grade},
+        answer::{self, Answer, Board, BoardCell, FINDINGS_MAX, Grade},
     },
 };
 
@@ -73,7 +73,7 @@ pub(super) fn answer(view: &View, parts: &[Part<'_>]) -> String {
     let views = || std::iter::once(view).chain(parts.iter().map(|part| part.view));
     let answers: Vec<Answer> = views().map(Answer::new).collect();
     let pages = std::iter::once("").chain(parts.iter().map(|part| part.page)).collect();
-    let (findings, further) = answer::shown_findings(&answers);
+    let (findings, further) = answer::shown_findings(&answers, FINDINGS_MAX);
     rendered(&Screen {
         names: filesystems(view, parts),
         figure: only_test(view).filter(|_| parts.is_empty()),

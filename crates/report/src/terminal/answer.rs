@@ -1,6 +1,7 @@
 //! First page on a terminal: tables of one or more runs, then the findings.
 //!
-//! At most 40 lines of 80 columns for a run of five filesystems and a guest of nine.
+//! Usually at most [`LINES_MAX`] lines of 80 columns: if it is longer, it has fewer findings and
+//! tests.
 
 use crate::{
     document::terminal::{
@@ -14,6 +15,10 @@ use crate::{
     },
 };
 
+/// Lines that common terminals show at once.
+const LINES_MAX: usize = 40;
+/// Minimum and maximum number of tests per part.
+const ROWS: std::ops::RangeInclusive<usize> = 8..=20;
 /// Mark of the top group.
 const TOP: &str = "●";
 /// Maximum width of the title of a test, and of the name of a filesystem.
@@ -24,12 +29,30 @@ const NAME_MAX: usize = 20;
 /// machine and instructions of a guest.
 pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
     let answers: Vec<Answer> = views.iter().map(|view| Answer::new(view)).collect();
+    let mut text = String::new();
+    let fewer = ROWS.rev().map(|rows| (rows, 3));
+    for size in [(*ROWS.end(), 6), (*ROWS.end(), 4)].into_iter().chain(fewer) {
+        text = sized(views, &answers, size, options);
+        if text.lines().count() <= LINES_MAX {
+            break;
+        }
+    }
+    text
+}
+
+/// First page with at most this many tests per part and findings.
+fn sized(
+    views: &[&View],
+    answers: &[Answer],
+    (rows, findings): (usize, usize),
+    options: &TerminalOptions,
+) -> String {
     let mut page = Page::new(options);
-    for answer in &answers {
+    for answer in answers {
         if !page.text.is_empty() {
             page.line("");
         }
-        page.answer(answer);
+        page.answer(answer, rows);
     }
     let tops = answers.iter().flat_map(|answer| &answer.board.rows).flat_map(|row| &row.cells);
     if tops.flatten().any(|cell| cell.top) {
@@ -45,7 +68,7 @@ pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
     if cells.flatten().any(|cell| cell.blocked) {
         page.wrapped(" ", "   ", "! not compared; see the warnings with --detail");
     }
-    page.found(&answers);
+    page.found(answers, findings);
     page.line("");
     for (answer, view) in answers.iter().zip(views) {
         let trust = &answer.trust;
@@ -62,19 +85,22 @@ pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
         }
         page.wrapped("", "  ", &text);
     }
-    page.holes(&answers);
+    page.holes(answers);
     page.text
 }
 
 impl Page {
     /// Title, conditions, headline, and table of medians.
-    fn answer(&mut self, answer: &Answer) {
+    fn answer(&mut self, answer: &Answer, rows: usize) {
         self.bold(&answer.title);
         self.wrapped("", "  ", &answer.conditions);
         let mut headline = answer.headline.clone();
         headline.push('.');
         self.bold(&headline);
-        self.board(&answer.board);
+        let mut board = answer.board.clone();
+        board.further += board.rows.len().saturating_sub(rows);
+        board.rows.truncate(rows);
+        self.board(&board);
     }
 
     /// Table of medians, tests as rows. Filesystems that do not fit continue below.
@@ -135,8 +161,8 @@ impl Page {
         }
     }
 
-    fn found(&mut self, answers: &[Answer]) {
-        let (findings, further) = answer::shown_findings(answers);
+    fn found(&mut self, answers: &[Answer], most: usize) {
+        let (findings, further) = answer::shown_findings(answers, most);
         if !findings.is_empty() {
             self.heading("Findings");
         }
