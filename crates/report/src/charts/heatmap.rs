@@ -129,13 +129,14 @@ impl HeatMap {
         let mut x = 4.0;
         let words = STEPS.iter().map(|(_, words)| *words).enumerate();
         let words = words.map(|(step, words)| (Some(step), words));
-        for (step, words) in words.chain([(None, "not available")]) {
+        let lacking = self.rows.iter().any(|row| row.any(|cell| cell.step.is_none()));
+        for (step, words) in words.chain(lacking.then_some((None, "not available"))) {
             let words = if step == Some(0) { self.first.as_str() } else { words };
             ground(svg, step, (x, 27.0), (18.0, 14.0));
             svg.text("", (x + 23.0, 38.5), words);
             x += 23.0 + words.chars().count() as f64 * LETTER + 12.0;
         }
-        if self.rows.iter().any(HeatRow::open) {
+        if self.rows.iter().any(|row| row.any(|cell| cell.open)) {
             svg.cell("ho", (x, 27.0), (18.0, 14.0));
             svg.text("", (x + 23.0, 38.5), "not significantly different");
         }
@@ -157,10 +158,11 @@ impl HeatMap {
 }
 
 impl HeatRow {
-    fn open(&self) -> bool {
+    /// True if a condition holds for any cell.
+    fn any(&self, condition: impl Fn(&HeatCell) -> bool) -> bool {
         match self {
             Self::Heading(_) => false,
-            Self::Cells(_, cells) => cells.iter().any(|cell| cell.open),
+            Self::Cells(_, cells) => cells.iter().any(condition),
         }
     }
 
