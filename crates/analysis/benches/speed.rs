@@ -1,8 +1,9 @@
-//! Cost of analyzing a large campaign: `cargo bench -p analysis --bench speed`. 1,000,000 values in
-//! 10,000 cells (1000 tests of 10 filesystems, 100 repetitions each) are summarized, compared in
-//! all 45 pairs of each test, checked, and ranked with Holm's adjustment and resampled ranks, by
-//! two threads. It prints seconds and the peak memory of the process. Target: below 5 s and 300 MB
-//! on two idle cores. Seeds are fixed, so the same work is done each time.
+//! Duration of the analysis of a large run: `cargo bench -p analysis --bench speed`.
+//!
+//! 1,000,000 values in 10,000 cells (1000 tests of 10 filesystems, 100 repetitions each) are
+//! summarized, compared in all 45 pairs of each test, checked, and ranked with Holm's adjustment
+//! and resampled ranks, by two threads. The program prints seconds and its peak memory. Target:
+//! below 5 s and 300 MB on two idle cores. Seeds are fixed, so every run does the same work.
 #![expect(clippy::print_stdout, reason = "its output is for people")]
 #![expect(clippy::disallowed_methods, reason = "it measures what an analysis costs")]
 #![expect(clippy::unwrap_used, reason = "a measurement that fails may stop")]
@@ -40,7 +41,7 @@ fn main() {
     println!("{:6.0} MB of memory at most", status("VmHWM:") / 1024.0);
 }
 
-/// Ten filesystems within a few percent of each other, measured in blocks.
+/// Ten filesystems that differ by a few percent, measured in rounds.
 fn test(rng: &mut Rng) -> Test {
     let blocks: Vec<f64> = (0..REPETITIONS).map(|_| 1.0 + 0.01 * normal(rng)).collect();
     let cell = |rng: &mut Rng| {
@@ -86,8 +87,8 @@ fn status(name: &str) -> f64 {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// CPU time of the process, from fields 14 and 15 of `/proc/self/stat` (proc_pid_stat(5)), in ticks
-/// of which Linux reports 100 per second.
+/// CPU time of the process in seconds, from fields 14 and 15 of `/proc/self/stat`
+/// (proc_pid_stat(5)), which Linux reports in ticks of 10 ms.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let (_, after_name) = text.rsplit_once(')').unwrap();

@@ -14,8 +14,8 @@
 //!
 //! # Raised margin
 //!
-//! N is the 95th percentile of the ratios over all phases (the largest ratio of fewer than 20
-//! phases). N is computed from few medians, so it also varies on a steady machine: with one
+//! N is the 95th percentile of the ratios over all phases. With fewer than 20 phases, N is the
+//! largest ratio. N is computed from few medians, so it also varies on a steady machine: with one
 //! duplicate of 13 phases, 8 repetitions, and 5 % of scatter, N exceeds a margin of 5 % in a third
 //! of undisturbed runs (4000 simulated).
 //!

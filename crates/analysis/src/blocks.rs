@@ -97,9 +97,9 @@ fn without(logs: &BTreeMap<u32, f64>, effects: &[(u32, f64)]) -> Option<Vec<Repe
 }
 
 /// Repetitions of the cells in their common blocks, by block. A drift affects the later blocks
-/// more, which a cell that was closed early does not have. With a drift of 6 % over ten blocks and
-/// a scatter of 4 %, one in six equal pairs whose repetitions ended at different interim analyses
-/// differed significantly. With common blocks only, it was one in twenty
+/// more, and a cell that was closed early does not have these blocks. With a drift of 6 % over ten
+/// blocks and a scatter of 4 %, one in six pairs of equal cells differed significantly if their
+/// repetitions ended at different interim analyses. With common blocks only, it was one in twenty
 /// (`docs/method/calibration.md`).
 ///
 /// `None` if there are fewer common blocks than a confidence interval needs, or if a block is

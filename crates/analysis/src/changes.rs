@@ -70,7 +70,7 @@ pub struct Change {
     pub at: usize,
     /// p-value of Student's t-test between the two levels, each up to the next change.
     pub p: f64,
-    /// Ratio of the metric after the change to before it, 1.1 for 10 % more.
+    /// Ratio of the metric after the change to the metric before the change, 1.1 for 10 % more.
     pub size: Ratio,
     /// Mean of the points of the old level, a logarithm.
     pub before: f64,
@@ -148,7 +148,7 @@ fn of_window(points: &[f64], side: usize, level: f64) -> Vec<usize> {
 
 /// Position and value of the largest Q of a segment. `None` if the segment is too short or does not
 /// vary. If Q still grows within the minimum side at an end, the change is in that side, and any
-/// other position would be wrong; it becomes a candidate once the side is long enough.
+/// other position would be wrong; the change becomes a candidate once the side is long enough.
 fn best(points: &[f64], side: usize) -> Option<(usize, f64)> {
     let n = points.len();
     // Sums of distances within the left side, within the right side, and overall.

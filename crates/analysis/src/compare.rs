@@ -17,7 +17,7 @@
 //! test does not reject one. The interval therefore extends from the smallest to the largest ratio
 //! that is not rejected, and is never narrower than the test allows.
 //!
-//! Gaps that a bound on the statistic rules out (`null::Split`) are skipped, so that 100 against
+//! A bound on the statistic (`null::Split`) rules out many gaps without a test, so that 100 against
 //! 100 values take tens of evaluations instead of thousands. The differences are never listed
 //! (`differences`).
 //!
@@ -334,7 +334,7 @@ fn equivalent(null: &Null, a: &Sample, b: &Sample, estimate: f64, limit: f64) ->
 }
 
 /// p-value at ratio 1. If values of the two samples are equal, ratio 1 is a step of the statistic.
-/// The largest p-value of before, on, and after the step is used, which is conservative.
+/// The largest of the p-values before, on, and after the step is used, which is conservative.
 fn p_of_equality(null: &Null, a: &Sample, b: &Sample) -> f64 {
     let pairs = Differences::new(&a.logs, &b.logs);
     let p = null.p(pairs.after(0.0).statistic());

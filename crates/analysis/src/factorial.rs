@@ -451,9 +451,9 @@ impl Factorial {
         all
     }
 
-    /// Interactions that prevent findings about a factor unless they state a level of the other
-    /// factor. These are all interactions above 10 % of the explained variance, regardless of their
-    /// p-value, which is conservative.
+    /// Interactions that prevent findings about a factor, except findings that state a level of the
+    /// other factor. These are all interactions above 10 % of the explained variance, regardless of
+    /// their p-value, which is conservative.
     pub fn conditional_on(&self, factor: usize) -> Vec<Dependence> {
         let mut all = self.interaction_of(factor);
         all.retain(|dependence| dependence.share.0 > CONDITIONAL);

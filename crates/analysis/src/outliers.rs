@@ -9,7 +9,8 @@
 //! The score is computed from logarithms: u = 0.6745 (ln y - median) / MAD. It uses the median
 //! absolute deviation (MAD) instead of a standard deviation, because an outlier inflates a standard
 //! deviation and thereby hides. Iglewicz and Hoaglin ("How to Detect and Handle Outliers", 1993)
-//! label a value above 3.5 as an outlier. Here such a value is *mild*, and *severe* above 10.
+//! label a value above 3.5 as an outlier. Here, a value above 3.5 is a *mild* outlier, and a value
+//! above 10 is a *severe* outlier.
 //!
 //! The MAD is at least 0.001, or the resolution of the clock relative to the measured time if that
 //! is larger. Otherwise, if most values are equal, any small difference would be an outlier.

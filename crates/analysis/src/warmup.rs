@@ -10,13 +10,14 @@
 //!
 //! 1. The last interval is omitted, because it may be incomplete. Neighboring intervals are merged
 //!    until an interval has 100 operations on average, and there are at most 256 intervals.
-//! 2. The end of the warm-up is found by MSER-5: means of five intervals are computed, and those
-//!    before d are removed, with d in the first half chosen to minimize the squared standard error
-//!    of the mean of the rest (White, "An Effective Truncation Heuristic for Bias Reduction in
-//!    Simulation Output", Simulation 69, 1997; White, Cobb, and Spratt, "A Comparison of Five
-//!    Steady-State Truncation Heuristics for Simulation", Winter Simulation Conference 2000). If d
-//!    is the half itself, the series has not settled. The rule misses some shapes (Wang and Glynn,
-//!    "On the Marginal Standard Error Rule", ACM TOMACS 26, 2016), hence the next step.
+//! 2. The end of the warm-up is found by MSER-5: means of five intervals are computed, and the
+//!    means before a position d are removed. In the first half, d is the position that minimizes
+//!    the squared standard error of the mean of the rest (White, "An Effective Truncation Heuristic
+//!    for Bias Reduction in Simulation Output", Simulation 69, 1997; White, Cobb, and Spratt, "A
+//!    Comparison of Five Steady-State Truncation Heuristics for Simulation", Winter Simulation
+//!    Conference 2000). If d is the half itself, the series has not settled. The rule misses some
+//!    shapes (Wang and Glynn, "On the Marginal Standard Error Rule", ACM TOMACS 26, 2016), hence
+//!    the next step.
 //! 3. The rest is divided into five rounds, which must be within [`steady::limits`].
 //! 4. The shape is a cycle if the autocorrelation has a peak above one half beyond its first zero,
 //!    at a lag of at most a fifth of the rest. Otherwise the shape follows from the changes of

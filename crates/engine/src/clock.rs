@@ -90,8 +90,8 @@ pub(crate) struct Usage {
 impl Usage {
     /// Usage since an earlier reading. The sum of user and system time is taken from the thread's
     /// CPU clock and divided like the times of getrusage(2), which the kernel derives from ticks.
-    /// If the kernel has counted no tick, all time is system time, in which a worker spends most of
-    /// its time.
+    /// If the kernel has counted no tick, all time counts as system time, because a worker spends
+    /// most of its time in the kernel.
     pub(crate) fn since(self, before: Self) -> Self {
         let exact = self.clock - before.clock;
         let (user, system) = (self.user - before.user, self.system - before.system);

@@ -242,8 +242,8 @@ impl<'c> Counter<'c> {
         Ok(kept)
     }
 
-    /// Starts counting if the ramp time has elapsed, with operations that end after this instant.
-    /// Call it when all operations that ended earlier are counted.
+    /// Starts counting if the ramp time has elapsed: operations that end after this instant count.
+    /// Call this when all operations that ended earlier are counted.
     #[inline(always)]
     pub(crate) fn ramp(&mut self) {
         if self.clock >= self.ramp_end {

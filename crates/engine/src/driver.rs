@@ -62,7 +62,7 @@ pub(crate) trait Phase: Sync {
         None
     }
 
-    /// Prepares a worker, which is not timed, and passes its loop to [`Seat::run`].
+    /// Prepares a worker and passes its loop to [`Seat::run`]. The preparation is not timed.
     fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Self::Error>;
 }
 

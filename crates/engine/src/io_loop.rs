@@ -13,8 +13,8 @@
 //!
 //! With a queue, the clock is read twice per batch: when the kernel has accepted the batch, and
 //! when completions are read. The latency of all operations of a batch begins at the start of the
-//! batch. Completions that are available as soon as the kernel has accepted the batch get that
-//! instant without another clock read.
+//! batch. If completions are available as soon as the kernel has accepted the batch, they get the
+//! instant of the acceptance, without another clock read.
 //!
 //! In an open loop ([`crate::pace`]), the latency of an operation begins at its scheduled start.
 //!

@@ -205,8 +205,8 @@ const LN_2: u64 = (std::f64::consts::LN_2 * ONE) as u64;
 /// Means of equally likely parts of the exponential distribution from 0 to ln 2.
 fn exponential() -> Box<[u64]> {
     // Quantile of p between 0 and ln 2: -ln(1 - p/2). Mean over a part: the integral of the
-    // quantile, which is 2 ((1 - u) ln(1 - u) - (1 - u)) between u = p/2 at its ends, over the
-    // width of the part.
+    // quantile, divided by the width of the part. The integral is 2 ((1 - u) ln(1 - u) - (1 - u))
+    // between the values of u = p/2 at the ends of the part.
     let integral = |step: usize| {
         #[expect(clippy::cast_precision_loss, reason = "up to 1024")]
         let rest = 1.0 - step as f64 / STEPS as f64 / 2.0;

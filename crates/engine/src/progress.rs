@@ -29,8 +29,8 @@ pub struct Snapshot {
     pub ops: Ops,
     /// Bytes moved by all workers, counted or not.
     pub done: Bytes,
-    /// Bytes that the phase moves unless it is stopped; zero if only time limits it, before the
-    /// first phase, and while files are removed.
+    /// Bytes that the phase moves unless it is stopped. Zero if only a time limit ends the phase,
+    /// before the first phase, and while files are removed.
     pub total: Bytes,
 }
 

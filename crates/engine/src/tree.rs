@@ -3,9 +3,9 @@
 //! The input is a [`Tree`], the output a [`PhaseResult`]. One operation is all steps of one entry.
 //! Its time is from the end of the previous operation to its own end. The time therefore includes
 //! the short work of fslab between two entries (writing a name) and reading the directory in which
-//! an entry is found. Resources of the steps are prepared before the clock starts (directories if
-//! entries are created in them, data, memory), and missing filesystem features are detected
-//! ([`probe()`]). Between barrier and end, a worker neither allocates nor locks.
+//! an entry is found. Before the clock starts, the resources of the steps are prepared (data,
+//! memory, and directories in which entries are created), and missing filesystem features are
+//! detected ([`probe()`]). Between barrier and end, a worker neither allocates nor locks.
 //!
 //! Names are relative to the directory of the set, which stays open: the kernel then resolves at
 //! most two components per step, regardless of the depth of the directory under test. The
@@ -110,8 +110,7 @@ impl Phase for TreePhase<'_> {
     }
 }
 
-/// Checks that a directory shared by the workers, which the last of them had to remove, does not
-/// exist any more.
+/// Checks that the last worker has removed a directory that the workers share.
 fn check_removed(tree: &Tree, directory: &Path) -> Result<(), EngineError> {
     if !tree.end.remove_directories || tree.set.sharing == Sharing::Private {
         return Ok(());

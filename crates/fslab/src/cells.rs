@@ -173,7 +173,7 @@ pub(crate) fn check_space(chosen: &ResolvedPlan, catalog: &Catalog) -> Result<()
         let free = all / 100 * u64::from(100u8.saturating_sub(full.0));
         if !full.is_empty() && needs.saturating_add(needs / 8) > free {
             return Err(Failure::usage(anyhow::anyhow!(
-                "{}: the workload needs {} and an eighth in reserve, but only {} of {} are \
+                "{}: the workload needs {} plus 12.5 % for metadata, but only {} of {} are \
                  available at fill level {full}; use smaller files, a larger \
                  `storage.image_size`, or a lower `fill_percent`",
                 labelled.label,
@@ -218,7 +218,7 @@ fn crowded(room: Option<&[Bytes]>, point: &WorkloadParameters) -> Option<String>
     (needs.0.saturating_add(needs.0 / 8) > has.0).then(|| {
         let (needs, has) = (report::bytes(needs), report::bytes(has));
         format!(
-            "the workload needs {needs} and an eighth in reserve, but its devices have {has}; use \
+            "the workload needs {needs} plus 12.5 % for metadata, but its devices have {has}; use \
              smaller files or a larger `storage.image_size`"
         )
     })

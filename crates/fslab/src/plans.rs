@@ -265,7 +265,7 @@ fn fits(point: &model::WorkloadParameters, storage: &Storage) -> Result<(), Valu
     let needs = footprint(point);
     match capacity(&storage.kind) {
         Some(has) if needs.0.saturating_add(needs.0 / 8) > has.0 => Err(ValueError::new(format!(
-            "the workload needs {} and an eighth in reserve, but the storage has {}",
+            "the workload needs {} plus 12.5 % for metadata, but the storage has {}",
             needs.rough(),
             has.rough()
         ))

@@ -1,4 +1,4 @@
-//! `fslab bench`: its output, its run file, and its usage errors.
+//! `fslab bench`: output, run file, and usage errors.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ fn a_workload_is_run_and_leaves_nothing_behind() {
         "{}",
         output.stdout
     );
-    // The job, and one line per phase, because stderr is not a terminal.
+    // stderr has one line for the job and one per phase, because it is not a terminal.
     let mut lines = output.stderr.lines();
     let job = lines.next().unwrap_or_default();
     assert!(job.ends_with("; block=64KiB buffered, 1 worker, 1MiB per worker"), "{job}");
@@ -60,7 +60,7 @@ fn the_first_line_states_the_job() {
     let bench = bench();
     let small = ["--file-size", "1MiB", "--runtime", "50ms", "--set", "ramp_time=0s"];
     let output = bench.run(&[&["bench", "randread-4k-qd32", "data"], &small[..]].concat());
-    // Also printed if the machine has no io_uring or no direct I/O.
+    // The line is printed even if the machine has no io_uring or direct I/O.
     let first = output.stderr.lines().next().unwrap_or_default();
     assert_eq!(first, "io_uring depth=32 block=4KiB direct random read, 1 worker, 50ms");
 }
@@ -130,7 +130,7 @@ fn quiet_json_is_alone_on_stdout() {
     assert_eq!(json(&output.stdout)["schema"], schema);
     let output = bench.ends(0, &["run", "--resume", "run.fslab", "-q", "--json"]);
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
-    // Without -q the progress is on stderr.
+    // Without `-q`, stderr contains the progress.
     let output = bench.ends(0, &["run", &plan, "--json", "-o", "loud.fslab"]);
     assert!(output.stderr.lines().count() > 2);
     output.stderr.lines().for_each(|line| drop(json(line)));
@@ -161,7 +161,7 @@ fn several_values_are_all_run() {
     assert!(output.stdout.contains("iozone block_size=256KiB, write "), "{}", output.stdout);
 }
 
-/// Runs a wrong command and compares its message; nothing is changed.
+/// Runs an invalid command and compares its message. Nothing is changed.
 #[track_caller]
 fn refused(arguments: &[&str], expected: Expect) {
     let bench = bench();
@@ -220,7 +220,7 @@ fn a_missing_or_unusable_directory() {
         error: file is not a directory; use the directory to measure in
     "#]],
     );
-    // Not even root can create a directory there.
+    // Even root cannot create a directory in `/proc`.
     refused(
         &["iozone", "/proc"],
         expect![[r#"
@@ -255,11 +255,11 @@ fn wrong_settings() {
 fn a_file_that_does_not_fit_is_refused() {
     let bench = bench();
     let output = bench.ends(2, &["bench", "iozone", "data", "--file-size", "8PiB"]);
-    assert!(output.stderr.contains("an eighth in reserve"), "{}", output.stderr);
+    assert!(output.stderr.contains("plus 12.5 % for metadata"), "{}", output.stderr);
     assert_eq!(names(&bench, "data"), Vec::<String>::new());
 }
 
-/// Kills a run in the middle; its files and the crash state remain.
+/// Kills a run. Its files and the crash state remain.
 #[test]
 fn synced_data_of_a_killed_run_is_verified() {
     use std::{os::unix::fs::MetadataExt, process::Stdio};

@@ -1,4 +1,4 @@
-//! Reports in a browser: `tests/browser/check.mjs` checks the pages in chromium. Screenshots and
+//! Reports in a browser: `tests/browser/check.mjs` checks the pages in Chromium. Screenshots and
 //! PDF files are saved in `target/browser`.
 
 use std::{
@@ -23,7 +23,7 @@ const BROWSERS: [&str; 4] = [
     "/snap/bin/chromium",
 ];
 
-/// The browser, or the missing requirement of the check.
+/// Path of the browser, or the missing requirement of the check.
 fn browser() -> Result<PathBuf, String> {
     let chosen = env::var_os("FSLAB_CHROMIUM").map(PathBuf::from);
     let found =
@@ -43,7 +43,7 @@ fn browser() -> Result<PathBuf, String> {
     Ok(chromium)
 }
 
-/// Checks pages; `controls` means that a page has the controls of a report, and values without a
+/// Checks pages. `controls` means that a page has the controls of a report, and values without a
 /// ratio.
 #[track_caller]
 fn check(name: &str, bench: &Bench, pages: &[(&str, PathBuf, bool)]) {
@@ -74,12 +74,12 @@ fn check(name: &str, bench: &Bench, pages: &[(&str, PathBuf, bool)]) {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
     let looked = |what: &str| output["looked"][what].as_u64().unwrap();
     assert_eq!(looked("pages"), pages.len() as u64);
-    // Two color schemes, three widths.
+    // Each page is checked with two color schemes and three widths.
     assert_eq!(looked("views"), 6 * pages.len() as u64);
     assert!(looked("rules") > 10 && looked("values") > 0, "{output}");
 }
 
-/// Next to the binaries.
+/// Directory for screenshots, next to that of the binaries.
 fn artefacts() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_fslab"));
     binary.parent().and_then(Path::parent).unwrap().join("browser")
@@ -91,7 +91,7 @@ fn reports_of_runs_work_in_a_browser() {
     let record = made::measured(&bench);
     let names = ["ext4", "xfs", "btrfs", "jfs"].map(String::from);
     let mut grown = made::grown(&record, &names, 6);
-    // A cell of btrfs with a failed repetition has values and is not ranked.
+    // A cell with a failed repetition has values but is not ranked.
     let btrfs = |cell: usize| grown.cells[cell].cell.filesystem.name == "btrfs";
     let failing = grown.trials.iter().position(|trial| btrfs(trial.cell)).unwrap();
     grown.trials[failing].outcome = Outcome::Failed { reason: "no space left".into() };

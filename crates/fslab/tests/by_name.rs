@@ -1,4 +1,4 @@
-//! Commands that name a workload instead of a plan.
+//! Commands with the name of a workload instead of a plan.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 
 use crate::support::{Bench, needs_root};
 
-/// Small workload in a directory of the test.
+/// Arguments of a small workload in a directory of the test.
 const SMALL: [&str; 10] = [
     "iozone",
     "--directory",
@@ -59,7 +59,7 @@ fn a_workload_is_a_plan_that_can_be_saved() {
     for line in indented {
         assert!(shown.lines().any(|shown| shown == line), "{line} is missing from\n{shown}");
     }
-    // The saved plan is shown alike, without the plan.
+    // `show` prints the saved plan in the same way, without its text.
     let saved = bench.ends(0, &["show", &bench.plan(&text)]).stdout;
     assert!(shown.ends_with(&saved), "{shown}\n{saved}");
 }
@@ -82,7 +82,7 @@ fn a_plan_file_takes_precedence_over_a_workload() {
     fs::write(bench.path("oltp-8k"), plan).unwrap();
     let shown = bench.ends(0, &["show", "oltp-8k"]).stdout;
     assert!(shown.starts_with("mine\n"), "{shown}");
-    // A directory is not a plan.
+    // A directory with the name of a suite does not replace the suite.
     fs::create_dir(bench.path("files")).unwrap();
     let shown = bench.ends(0, &["show", "files", "--directory", "data"]).stdout;
     assert!(shown.contains("suite = \"files\""), "{shown}");
@@ -161,7 +161,7 @@ fn bench_answers_a_comparison_with_the_command() {
     expect![[r#"
         error: fslab bench measures one directory as it is mounted; to compare filesystems, use: fslab run oltp-8k --filesystem ext2,ext4 --image 2GiB --set runtime=1s --set file_size=1GiB --set rate=0 --repetitions 6 -o 'a run.fslab' -q
     "#]].assert_eq(&output.stderr);
-    // The command is valid: `show` accepts its options.
+    // The suggested command is valid, because `show` accepts its options.
     let command = output.stderr.trim().split("fslab run ").nth(1).unwrap();
     let plan = command.split(" -o ").next().unwrap().split(' ').collect::<Vec<_>>();
     assert!(bench.ends(0, &[&["show"], &plan[..]].concat()).stdout.contains("ext2, ext4"));

@@ -140,7 +140,7 @@ fn every_builtin_plan_can_be_shown() {
     assert!(small.contains("30 cells"), "{small}");
     let metadata = show("metadata-scaling", "1/64");
     assert!(metadata.contains("workers=8") && metadata.contains("32 cells"), "{metadata}");
-    // Also at its own size, and as a text to start from.
+    // Each plan can also be shown at scale 1, and as text for a new plan.
     let plans = bench.ends(0, &["list", "plans"]).stdout;
     for plan in plans.lines().skip(1).filter_map(|line| line.split_whitespace().next()) {
         assert!(show(plan, "1").contains("storage"), "{plan}");

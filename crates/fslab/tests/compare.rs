@@ -16,7 +16,7 @@ directory = "data"
 workload = [{ suite = "iozone", file_size = "1MiB", block_size = ["64KiB", "256KiB"], tests = ["write"] }]
 "#;
 
-/// Two runs of one plan, the second with overrides.
+/// Two runs of a plan, the second one with overrides.
 fn two(settings: &[&str]) -> Bench {
     let bench = Bench::new();
     fs::create_dir(bench.path("data")).unwrap();
@@ -42,7 +42,7 @@ fn two_runs_under_the_same_conditions_are_a_repetition() {
         assert!(joined.contains(words), "{words} is missing from\n{}", output.stdout);
     }
     assert!(!output.stdout.contains("Cells only in"), "{}", output.stdout);
-    // One repetition each is inconclusive.
+    // With one repetition each, the gate is inconclusive.
     let output = bench.ends(6, &[&compare[..], &["--gate", "5%"]].concat());
     let words = "gate 5 %: inconclusive; 0 of 4 tests non-inferior, 4 inconclusive";
     assert!(output.stdout.contains(words), "{}", output.stdout);
@@ -77,8 +77,8 @@ fn differences_are_printed_in_eighty_columns_and_as_json() {
     bench.ends(2, &[&compare[..], &["--html", "a.fslab"]].concat());
 }
 
-/// Writes a copy of a run file with eight repetitions of generated values, independent of this
-/// machine.
+/// Writes a copy of a run file with eight repetitions of generated values, which do not depend on
+/// the machine.
 fn made_up(bench: &Bench, name: &str, factor: f64) {
     let mut record = store::read(&bench.path("a.fslab")).unwrap();
     record.info.id = format!("made-up-{name}");

@@ -1,8 +1,8 @@
-//! Truncated, overwritten, forged, and foreign run files: every command that reads them reports the
+//! Truncated, overwritten, forged, and foreign run files. Every command that reads them reports the
 //! damage and does not change them.
 //!
 //! Damage within a valid value cannot be detected. The tests therefore require a documented exit
-//! status, a message with the file name, and no change.
+//! status, a message with the file name, and an unchanged file.
 
 use std::{
     collections::BTreeMap,
@@ -22,24 +22,24 @@ use crate::{
     support::{Bench, finished},
 };
 
-/// Address space limit in KiB of a command that reads a damaged file: four times what an intact run
-/// needs.
+/// Address space limit in KiB of a command that reads a damaged file, four times the requirement
+/// for an intact run.
 const ADDRESS_SPACE: &str = "1500000";
 
-/// Content of a directory: name to size, modification time, and content.
-type Seen = BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)>;
+/// Files of a directory: name, size, modification time, and content; `None` if not readable.
+type Seen = BTreeMap<PathBuf, (u64, i64, i64, Option<Vec<u8>>)>;
 
 fn seen(directory: &Path) -> Seen {
     let entry = |path: PathBuf| {
         let metadata = fs::symlink_metadata(&path).unwrap();
-        let bytes = if metadata.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        let bytes = metadata.is_file().then(|| fs::read(&path).ok()).flatten();
         let times = (metadata.mtime(), metadata.mtime_nsec());
         (path, (metadata.len(), times.0, times.1, bytes))
     };
     fs::read_dir(directory).unwrap().map(|found| entry(found.unwrap().path())).collect()
 }
 
-/// Directory with a run file, and the bytes of the intact file.
+/// Directory with a run file, and bytes of the intact file.
 struct Patient {
     bench: Bench,
     sound: Vec<u8>,
@@ -67,8 +67,8 @@ impl Patient {
         connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statements}")).unwrap();
     }
 
-    /// Runs a command on the file with a memory limit. Checks its exit status, and that nothing in
-    /// the directory has changed.
+    /// Runs a command on the file with a memory limit. Checks its exit status, and that the
+    /// directory is unchanged.
     #[track_caller]
     fn reads(&self, arguments: &[&str], name: &str, allowed: &[i32]) -> (i32, String) {
         let before = seen(&self.bench.path("runs"));
@@ -155,7 +155,7 @@ fn newer_and_unreadable_runs_have_different_errors() {
         assert!(output.stderr.contains("check the path and its permissions"), "{}", output.stderr);
         fs::set_permissions(patient.file(), fs::Permissions::from_mode(0o600)).unwrap();
     }
-    // A link is followed, and files next to its target count.
+    // A symbolic link is followed, and the files next to its target are used.
     symlink("a.fslab", patient.bench.path("runs/link")).unwrap();
     patient.reads(&["report", "runs/link"], "a link", &[0]);
     fs::set_permissions(patient.file(), fs::Permissions::from_mode(0o400)).unwrap();
@@ -176,8 +176,8 @@ fn a_truncated_run_file_is_rejected_at_every_length() {
     }
 }
 
-/// In this process: the reader neither panics nor changes a file for any damage, and a report can
-/// be rendered from all files that it accepts.
+/// Calls the reader in this process. It must neither panic nor change a file, and each file that it
+/// accepts must give a report.
 #[test]
 fn random_damage_is_rejected_or_harmless() {
     let patient = Patient::new();
@@ -187,7 +187,7 @@ fn random_damage_is_rejected_or_harmless() {
     for seed in 0..200_u64 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = patient.sound.clone();
-        // Each whole page in turn; then a few random bytes, which are detected less often.
+        // Each page once, then a few random bytes, which are detected less often.
         let page = usize::try_from(seed).unwrap() * 4096;
         let (at, length) = match page < whole {
             true => (page, 4096),
@@ -211,7 +211,7 @@ fn random_damage_is_rejected_or_harmless() {
         assert!(seen(&runs) == before, "seed {seed}: something was written");
     }
     assert!(refused > 20, "only {refused} of 200 were detected");
-    // The last one with every command.
+    // The last damaged file is read by every command.
     let statuses = [0, 2, 3];
     patient.reads(&["report", "runs/a.fslab"], "noise", &statuses);
     patient.reads(&["explain", "runs/a.fslab"], "noise", &statuses);
@@ -223,8 +223,8 @@ fn random_damage_is_rejected_or_harmless() {
 #[test]
 fn forged_content_is_rejected_with_the_reason() {
     let patient = Patient::new();
-    // 2^60 as a LEB128 varint, as a count and as a number of intervals; see the stored formats in
-    // `model`.
+    // 2^60 as a LEB128 varint, used as a count and as a number of intervals (stored formats of
+    // `model`).
     let many = "808080808080808010";
     let (lies, long) = (format!("X'01{many}0000000000{many}'"), format!("X'010501{many}0101'"));
     let mut wrong = Vec::new();
@@ -269,7 +269,7 @@ fn forged_content_is_rejected_with_the_reason() {
     patient.refused("runs/a.fslab", 3, "use another copy, or start a new run");
 }
 
-/// Extreme numbers that fit their columns: they may be shown and must not cause an error.
+/// Extreme numbers that fit their columns may be shown and must not cause an error.
 #[test]
 fn extreme_numbers_are_harmless() {
     let patient = Patient::new();
@@ -304,7 +304,7 @@ fn extreme_numbers_are_harmless() {
     }
 }
 
-/// A run with a log: in progress, killed, or copied without the index of the log.
+/// Run file with a write-ahead log: in progress, killed, or copied without the index of the log.
 #[test]
 fn a_run_with_a_log_is_read_without_changes() {
     let patient = Patient::new();
@@ -324,8 +324,8 @@ fn a_run_with_a_log_is_read_without_changes() {
             assert_eq!(output.stdout.lines().count(), samples + 1, "all stored trials are read");
         }
     }
-    // A killed run consists of its three files; they are copied, because the store of this test
-    // continues.
+    // A killed run consists of three files. They are copied, because the store of this test stays
+    // open.
     let beside = |name: &str, suffix: &str| patient.bench.path(&format!("runs/{name}{suffix}"));
     let all = patient.bench.ends(0, &["report", "runs/a.fslab", "--format", "csv"]).stdout;
     for suffixes in [&["", "-wal", "-shm"][..], &["", "-wal"], &[""]] {

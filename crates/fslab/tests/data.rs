@@ -1,4 +1,4 @@
-//! Data formats: files written by fslab, read by other programs.
+//! Files in data formats, read by other programs.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use crate::{
     support::{Bench, root},
 };
 
-/// Two configurations of the study of 2012 as recorded by bonnie++ 1.96, twice each.
+/// Records of two configurations of the study of 2012, twice each.
 const RECORDS: &str = "\
 1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,3515,99,104817,4,306.1,1,512,,,,,35092,55,\
 520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,8997us,50112us,323ms,1232ms,541us,\
@@ -66,7 +66,7 @@ fn one_call_writes_several_files_with_formats_by_extension() {
 #[test]
 fn charts_can_be_combined_with_another_output() {
     let bench = Bench::new();
-    // One metric, so that there are few charts.
+    // Records with one metric give few charts.
     let mut fields = vec![""; 48];
     let known = RECORDS.split(',').take(10).enumerate();
     known.for_each(|(index, field)| fields[index] = field);
@@ -139,7 +139,7 @@ fn blocks(guide: &str, language: &str) -> Vec<String> {
     found.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Reports whether a program succeeds; a missing requirement is printed once.
+/// True if a program succeeds. Otherwise the missing requirement is printed once.
 fn can(program: &Path, arguments: &[&str], what: &str) -> bool {
     let mut asked = Command::new(program);
     asked.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -150,8 +150,8 @@ fn can(program: &Path, arguments: &[&str], what: &str) -> bool {
     can
 }
 
-/// Print functions for the languages of the guide: one row per line, fields separated by `|`, exact
-/// integers.
+/// Functions that print rows in the languages of the guide: one row per line, fields separated by
+/// `|`, exact integers.
 const PRINT_PYTHON: &str = "
 def print(rows):
     import sys
@@ -162,7 +162,7 @@ def print(rows):
 const PRINT_R: &str = "print <- function(rows) write.table(rows, sep = '|', quote = FALSE, \
                        row.names = FALSE, col.names = FALSE)\n";
 
-/// Filesystem, workload, phase, and metric with the median of the report.
+/// Medians of the report, with filesystem, workload, phase, and metric.
 fn medians(bench: &Bench) -> Vec<([String; 4], f64)> {
     let json = bench.ends(0, &["report", "run.fslab", "--format", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -184,7 +184,7 @@ fn medians(bench: &Bench) -> Vec<([String; 4], f64)> {
     medians
 }
 
-/// Checks that the output of a program contains the medians, each in a separate row.
+/// Checks that the output of a program contains each median in a separate row.
 fn has(printed: &str, medians: &[([String; 4], f64)], code: &str) {
     let rows: Vec<Vec<&str>> = printed.lines().map(|line| line.split('|').collect()).collect();
     for ([filesystem, workload, phase, metric], median) in medians {

@@ -1,4 +1,5 @@
-//! Third-party crates: the rules of `deny.toml` without cargo-deny, which has to be installed.
+//! Third-party crates: the rules of `deny.toml`, checked without cargo-deny, which may not be
+//! installed.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -6,8 +7,8 @@ use serde_json::Value;
 
 use crate::support::root;
 
-/// Packages of the lock file for Linux, with the keys of `cargo metadata`. Those of other systems
-/// need not be downloaded.
+/// Packages of the lock file for Linux, with the keys of `cargo metadata`. Packages of other
+/// systems need not be downloaded.
 fn packages() -> Vec<Value> {
     let platform = ["--filter-platform", "x86_64-unknown-linux-gnu"];
     let arguments = ["metadata", "--format-version", "1", "--locked", "--offline"];
@@ -22,7 +23,8 @@ fn text<'a>(package: &'a Value, key: &str) -> &'a str {
     package[key].as_str().unwrap_or_default()
 }
 
-/// `deny.toml`: allowed licenses, and crates with several versions, as `name@version`.
+/// Rules of `deny.toml`: allowed licenses, and crates that may have several versions, as
+/// `name@version`.
 fn rules() -> (Vec<String>, Vec<String>) {
     let rules: toml::Table = fs::read_to_string(root().join("deny.toml")).unwrap().parse().unwrap();
     let word = |value: &toml::Value| value.as_str().unwrap().to_owned();
@@ -32,8 +34,8 @@ fn rules() -> (Vec<String>, Vec<String>) {
     (licenses, skipped)
 }
 
-/// Evaluates an SPDX license expression: alternatives of conjunctions, of which one may be in
-/// parentheses.
+/// True if the licenses of an SPDX expression are allowed. Supported are alternatives of
+/// conjunctions, of which one may be in parentheses.
 fn permits(allowed: &[String], expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     if let Some((inner, rest)) = expression.strip_prefix('(').and_then(|it| it.split_once(") AND "))

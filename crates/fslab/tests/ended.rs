@@ -33,7 +33,7 @@ fn the_log_of_a_run_file_is_written_back() {
     let run = rusqlite::Connection::open(bench.path("run.fslab")).unwrap();
     run.pragma_update(None, "journal_mode", "wal").unwrap();
     run.execute("UPDATE run SET value = '\"killed\"' WHERE key = 'title'", []).unwrap();
-    // State after a kill, before the file is closed.
+    // State of the files after a kill, before the run file is closed.
     for ending in ["", "-wal", "-shm"] {
         let from = bench.path(&format!("run.fslab{ending}"));
         fs::copy(from, bench.path(&format!("killed.fslab{ending}"))).unwrap();
@@ -60,7 +60,7 @@ fn a_run_file_in_memory_is_moved_to_its_final_path() {
     assert_eq!(store::read(&place).unwrap().trials.len(), 1);
 }
 
-/// The first page of an interrupted run is that of the trials so far, and the run can be resumed.
+/// The first page of an interrupted run shows the results so far, and the run can be resumed.
 #[test]
 fn an_interrupted_run_prints_its_results() {
     let bench = Bench::new();

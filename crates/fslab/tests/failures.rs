@@ -1,5 +1,5 @@
-//! A phase that fails: the trial is stored as failed with the operation and the path, the run
-//! continues with the other cells, and no changes remain.
+//! Failing phases: the trial is stored as failed with operation and path, the run continues with
+//! the other cells, and no changes remain.
 
 use model::{
     RunRecord,
@@ -8,7 +8,7 @@ use model::{
 
 use crate::support::{Bench, needs_root};
 
-/// Run of two cells, of which the first fails; returns the stored failure.
+/// Runs a plan with two cells, of which the first fails. Returns the run and the stored reason.
 #[track_caller]
 fn failed(bench: &Bench, plan: &str) -> (RunRecord, String) {
     let plan = bench.plan(plan);
@@ -53,7 +53,7 @@ fn a_filesystem_without_space_left() {
         return;
     }
     let bench = Bench::new();
-    // No reserve for root: the space ends with the filesystem.
+    // No blocks are reserved for root, so the free space ends with the filesystem.
     let levels =
         r#"{ name = "small", type = "ext4", mkfs_options = ["-J", "size=28", "-m", "0"] }, "ext4""#;
     let workload = r#"{ suite = "small-files", operations = ["write"], files = 8, file_size_mean = "4MiB", file_size_distribution = "fixed" }"#;

@@ -1,4 +1,4 @@
-//! Runs in temporary guests on the QEMU emulator, as any user.
+//! Runs in guests on the QEMU emulator, as any user.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -22,10 +22,10 @@ filesystem = ["ext4", "xfs"]
 workload = [{ suite = "small-files", files = 40, file_size_mean = "4KiB" }]
 "#;
 
-/// Maximum difference between two repetitions, as stated in the guide.
+/// Maximum relative difference between two repetitions, as stated in the guide.
 const REPETITIONS_WITHIN: f64 = 0.01;
 
-/// Package of the oldest available kernel, in `$FSLAB_KERNELS` or in the directory of
+/// Package of the oldest available kernel in `$FSLAB_KERNELS`, or in the directory of
 /// `scripts/prepare`.
 pub(crate) fn package() -> Option<PathBuf> {
     let named = std::env::var_os("FSLAB_KERNELS").map(PathBuf::from);
@@ -62,7 +62,7 @@ fn filesystems_are_measured_in_a_guest_without_root() {
     assert_eq!(fact("guest.host_flush"), "yes");
     let release = fact("kernel.release");
     assert!(!release.is_empty() && kernel.contains(&release), "{release}: {kernel}");
-    // A single kernel is a fact of the run, not part of its cells.
+    // A single kernel is an environment fact of the run, not part of its cells.
     assert!(record.cells.iter().all(|cell| cell.cell.settings.is_empty()));
     for folder in ["/dev/shm".into(), std::env::temp_dir()] {
         let mut names = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.file_name());
@@ -72,7 +72,8 @@ fn filesystems_are_measured_in_a_guest_without_root() {
     assert!(report.stdout.contains("measured-in-guest"), "{}", report.stdout);
 }
 
-/// Disks with known delays. Only reads are delayed, so creating and filling the filesystem is fast.
+/// Plan with disks of known delays. Only reads are delayed, so creating and filling the filesystem
+/// is fast.
 const SLOW: &str = r#"
 profile = "quick"
 repetitions = 1
@@ -112,14 +113,14 @@ fn a_disk_with_a_known_delay_is_measured_at_that_delay() {
         sample.value
     };
     let [none, short, long] = ["ext4", "ext4-20ms", "ext4-200ms"].map(mean);
-    // dm-delay counts in ticks of 4 ms (CONFIG_HZ=250) from the current tick, so it can be one tick
-    // early. The lateness depends on the load of the host, which is the same for all.
+    // dm-delay counts ticks of 4 ms (CONFIG_HZ=250) from the current tick, so it can be one tick
+    // early. The load of the host makes it late, equally for all disks.
     assert!(short >= 16e6 && long >= 196e6, "{short} {long}");
     assert!(none < short && long > 4.0 * short, "{none} {short} {long}");
 }
 
-/// Each ext4 is on one disk. The file of the disk that fails completely is only read, because its
-/// directory is in memory after the layout.
+/// Plan with one ext4 per disk. On the disk that fails completely, only the file is read, because
+/// its directory is cached after the layout.
 const FAILING: &str = r#"
 profile = "quick"
 repetitions = 2
@@ -137,7 +138,7 @@ filesystem = [
 workload = [{ suite = "stream", file_size = "16MiB", block_size = "64KiB", direct = true, cache = "unchanged" }]
 "#;
 
-/// Message of a failed read.
+/// Parts of the message of a failed read.
 const READ_FAILED: [&str; 3] =
     ["reading ", "/file.0 at offset ", "Input/output error (os error 5)"];
 
@@ -162,7 +163,7 @@ fn a_failing_disk_fails_its_trials_and_the_run_continues() {
     for trial in trials(&record, "logged") {
         let fact = |name: &str| trial.environment.get(&format!("layers.log-writes.{name}"));
         let number = |name: &str| fact(name).and_then(|text| text.parse::<u64>().ok());
-        // The file, and the metadata that the filesystem has written.
+        // The log contains the file, and the metadata that the filesystem has written.
         let (entries, end) = (number("entries"), number("end_bytes"));
         assert!(end > Some(16 << 20) && entries > Some(16), "{entries:?} {end:?}");
     }
@@ -171,7 +172,8 @@ fn a_failing_disk_fails_its_trials_and_the_run_continues() {
     assert!(words.contains("Failed: flakey") && words.contains("Input/output error"), "{report}");
 }
 
-/// The metadata is on intact blocks: it is at the start, and the file is larger than that.
+/// Plan in which the metadata is on intact blocks at the start of the disk, and the file is larger
+/// than these.
 const DUSTY: &str = r#"
 profile = "quick"
 repetitions = 1
@@ -184,7 +186,7 @@ filesystem = [{ name = "dust", type = "ext4", layers = [{ dust = "2-15", block_s
 workload = [{ suite = "stream", file_size = "64MiB", block_size = "64KiB", direct = true, cache = "unchanged" }]
 "#;
 
-/// Debian kernels for PCs do not have dm-dust; the user-mode Linux kernel has it.
+/// Kernels of Debian packages lack dm-dust; the user-mode Linux kernel has it.
 #[test]
 fn bad_blocks_fail_their_reads() {
     const NAME: &str = "bad_blocks_fail_their_reads";
@@ -197,7 +199,7 @@ fn bad_blocks_fail_their_reads() {
     let [trial] = trials(&record, "dust")[..] else { panic!("{:?}", record.trials) };
     let Outcome::Failed { reason } = &trial.outcome else { panic!("{trial:?}") };
     assert!(READ_FAILED.iter().all(|text| reason.contains(text)), "{reason}");
-    // The first 32 MiB of a 256 MiB disk are intact.
+    // The first 32 MiB of the 256 MiB are intact, the other blocks of 16 MiB are bad.
     assert!(
         trial
             .actions
@@ -206,7 +208,8 @@ fn bad_blocks_fail_their_reads() {
     );
 }
 
-/// Dropped writes are detected when the data is read from the disk, not while it is cached.
+/// Plan with a disk that drops writes. They are detected when the data is read from the disk, not
+/// while it is cached.
 const LYING: &str = r#"
 profile = "quick"
 repetitions = 1
@@ -267,7 +270,7 @@ fn icount_guests_report_instructions_only() {
         assert!(output.stderr.contains(" concurrent"), "{}", output.stderr);
     }
     let record = store::read(&run).unwrap();
-    // Trials are stored in the order of the rounds, regardless of which finished first.
+    // Trials are stored in the order of the rounds, not in the order in which they end.
     assert_eq!(
         record.trials.iter().map(|trial| trial.repetition).collect::<Vec<_>>(),
         [0, 0, 1, 1]
@@ -281,8 +284,7 @@ fn icount_guests_report_instructions_only() {
         assert!(!timed.contains(&metric.spec().unit), "{}", metric.name());
     }
     for cell in 0..2 {
-        // Counts of read-only operations are equal except for the kernel threads that share the
-        // counter.
+        // Counts of read-only operations vary only because kernel threads are included.
         for phase in ["open", "stat"] {
             let per_op = |sample: &&Sample| {
                 sample.phase == phase && sample.metric == Metric::InstructionsPerOp
@@ -292,7 +294,7 @@ fn icount_guests_report_instructions_only() {
             let values: Vec<f64> = values.map(|sample| sample.value).collect();
             let [first, second] = values[..] else { panic!("two repetitions: {values:?}") };
             assert!((first / second - 1.0).abs() < REPETITIONS_WITHIN, "{phase}: {values:?}");
-            // A system call takes hundreds of instructions, and at most some thousands with the
+            // A system call takes hundreds of instructions, and up to several thousand with the
             // time measurement.
             assert!((500.0..50_000.0).contains(&first), "{phase}: {first}");
         }
@@ -317,7 +319,7 @@ fn icount_guests_report_instructions_only() {
     assert!(page.contains("In a guest (icount, guest instructions)"), "below the figures");
 }
 
-/// All commands of the regression guide with fewer trials, for which the gate must be inconclusive.
+/// Runs all commands of the regression guide with fewer trials, so that the gate is inconclusive.
 #[test]
 fn the_commands_of_the_regression_guide_work() {
     const NAME: &str = "the_commands_of_the_regression_guide_work";
@@ -400,7 +402,7 @@ fn a_missing_source_is_reported_with_a_hint() {
     assert!(bench.ends(0, &[&build[..], &["--help"]].concat()).stdout.contains("Exit status"));
 }
 
-/// Kind of guest that runs here, the faster one first, and its kernel arguments.
+/// Kind of guest that runs on this machine, preferably the faster one, and its kernel arguments.
 fn guest_with_dmsetup(test: &str) -> Option<(&'static str, Vec<String>)> {
     let dmsetup = on_path("dmsetup");
     match package().map(|package| package.display().to_string()) {
@@ -415,7 +417,7 @@ fn guest_with_dmsetup(test: &str) -> Option<(&'static str, Vec<String>)> {
     }
 }
 
-/// Reports whether `fslab guest check` finds that a kind of guest runs here without a given kernel.
+/// True if `fslab guest check` reports that a kind of guest runs without a kernel given as a path.
 fn runs_here(kind: &str) -> bool {
     let output = Bench::new().ends(0, &["guest", "check"]).stdout;
     let row = output.lines().find(|line| line.split_whitespace().next() == Some(kind));
@@ -423,7 +425,7 @@ fn runs_here(kind: &str) -> bool {
     row.split_whitespace().nth(1) == Some("yes") && !row.contains("with a kernel given as a path")
 }
 
-/// Arguments, followed by others.
+/// Arguments followed by additional ones.
 fn with<'a>(arguments: &[&'a str], more: &'a [String]) -> Vec<&'a str> {
     arguments.iter().copied().chain(more.iter().map(String::as_str)).collect()
 }

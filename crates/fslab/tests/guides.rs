@@ -1,10 +1,10 @@
-//! Guides whose examples are not executed by other tests.
+//! Examples in guides that no other test executes.
 
 use std::fs;
 
 use crate::support::{Bench, root};
 
-/// Blocks of code of a guide.
+/// Code blocks of a guide in one language.
 fn blocks(guide: &str, language: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join("docs/guides").join(guide)).unwrap();
     let start = format!("```{language}\n");
@@ -30,7 +30,7 @@ fn parameters_in_the_guide_for_users_of_other_benchmarks_exist() {
     let known: Vec<&str> = suites.lines().chain(presets.lines()).collect();
     let known = |name: &str| known.iter().any(|line| line.split_whitespace().next() == Some(name));
     let text = fs::read_to_string(root().join("docs/guides/other-benchmarks.md")).unwrap();
-    // The last column of the tables about fio and Phoronix.
+    // Names in the last column of the tables on fio and Phoronix.
     let rows =
         text.lines().skip_while(|line| *line != "## fio").filter(|line| line.starts_with("| `"));
     let cells: Vec<&str> =

@@ -1,5 +1,5 @@
-//! Hostile text: markup, formulas, terminal commands. It enters as titles, names, host facts,
-//! reasons, and imported records, and passes through every output.
+//! Hostile text: markup, formulas, and terminal commands, in titles, names, environment facts,
+//! reasons, and imported records, in every output.
 
 mod streams;
 
@@ -9,7 +9,7 @@ use model::{RunRecord, Warning, record::Outcome};
 
 use crate::{made, support::Bench};
 
-/// Texts used everywhere.
+/// Hostile texts of all tests.
 pub(crate) const TEXTS: [&str; 14] = [
     "<script>alert(1)</script>",
     "\"onmouseover=\"alert(1)",
@@ -27,12 +27,12 @@ pub(crate) const TEXTS: [&str; 14] = [
     "'; DROP TABLE run; --",
 ];
 
-/// All texts in one.
+/// All hostile texts in one.
 pub(crate) fn all() -> String {
     TEXTS.join(" ")
 }
 
-/// Run in which every text is hostile.
+/// Run in which all texts are hostile.
 pub(crate) fn run(bench: &Bench) -> RunRecord {
     let measured = made::measured(bench);
     let mut names: Vec<String> = TEXTS.map(String::from).into();
@@ -70,9 +70,9 @@ pub(crate) fn run(bench: &Bench) -> RunRecord {
     record
 }
 
-/// Characters that no output may contain unescaped: terminal commands, characters that reorder or
-/// hide text (unicode.org/reports/tr9, explicit formatting; CVE-2021-42574), and those without a
-/// width.
+/// Occurrences of characters that no output may contain unescaped: terminal commands, characters
+/// that reorder or hide text (unicode.org/reports/tr9, explicit formatting; CVE-2021-42574), and
+/// characters without width.
 fn commands(text: &str) -> Vec<String> {
     let bad = |c: char| {
         let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{61c}' | '\u{2028}'..='\u{202e}')
@@ -122,7 +122,7 @@ fn hostile_text_is_escaped_in_all_outputs() {
                 bench.ends(0, &["report", "a.fslab", "--format", &format, "-o", &file]);
                 assert!(fs::metadata(bench.path(&file)).unwrap().len() > 1000, "{file}");
             }
-            // Suite bonnie only; its records are tested below.
+            // Only runs of suite `bonnie` have this format; imported records are tested below.
             "bonnie-1.96" => {}
             _ => say(&["report", "a.fslab", "--format", &format]),
         }
@@ -130,7 +130,7 @@ fn hostile_text_is_escaped_in_all_outputs() {
     for (what, text) in &outputs {
         let plain = match what.rsplit("--format ").next() {
             Some("csv") => text.replace("\r\n", "\n"),
-            // Tabs separate the header of that layout.
+            // The header of that layout contains tabs.
             Some("iozone") => text.replace('\t', " "),
             Some(_) | None => text.clone(),
         };
@@ -148,7 +148,8 @@ fn hostile_text_is_escaped_in_all_outputs() {
     charts(&bench);
 }
 
-/// Checks a table of RFC 4180: every row has the fields of the header, and no field is a formula.
+/// Checks a CSV table (RFC 4180): every row has the fields of the header, and no field is a
+/// formula.
 fn table(text: &str) {
     let mut rows = Vec::new();
     let (mut row, mut field, mut quoted) = (Vec::new(), String::new(), false);
@@ -177,24 +178,24 @@ fn table(text: &str) {
     }
 }
 
-/// Checks a page: it contains known elements only, and no script attributes.
+/// Checks a page: hostile markup is escaped, and there are no event handlers.
 fn page(html: &str) {
     assert_eq!(commands(html), Vec::<String>::new());
     for markup in ["<script>alert", "<img", "<!-- ", "</script></style>", "<style>*"] {
         assert!(!html.contains(markup), "{markup}");
     }
     assert!(html.contains("&lt;script&gt;") || html.contains("&#60;script&#62;"));
-    // The data for download is `data:text/csv`.
+    // `data:text/csv` is allowed for downloads.
     for scheme in ["javascript:", "data:text/html"] {
         for attribute in ["href", "src", "action", "style"] {
             assert!(!html.contains(&format!("{attribute}=\"{scheme}")), "{attribute} {scheme}");
         }
     }
     assert!(html.contains("Content-Security-Policy\" content=\"default-src 'none'"));
-    // No tag has a handler.
+    // Tags have no event handlers.
     let markup = html.split("<script").next().unwrap();
     for tag in markup.split('<').skip(1).filter_map(|rest| rest.split_once('>')) {
-        // Quoted text is a value.
+        // Quoted text is an attribute value.
         let names: String = tag.0.split('"').step_by(2).collect();
         let handler = |word: &str| word.starts_with("on") && word.contains('=');
         assert!(!names.split_whitespace().any(handler), "{}", tag.0);
@@ -230,7 +231,7 @@ fn well_formed(xml: &str) {
     assert_eq!(open, Vec::<String>::new());
 }
 
-/// Chart files: names stay in their directory, and the content is XML.
+/// Checks chart files: they are in their directory, and their content is XML.
 fn charts(bench: &Bench) {
     if !bench.ends(0, &["report", "--help"]).stdout.contains("--charts") {
         return;
@@ -282,7 +283,7 @@ fn imported_records_and_plans_are_escaped() {
     } else {
         assert_eq!(imported.status, Some(2), "{}", imported.stderr);
     }
-    // Invalid file names and plans: the message is escaped.
+    // Messages about invalid file names and plans are escaped.
     for text in TEXTS.iter().filter(|text| !text.contains(['\0', '/'])) {
         for command in ["report", "explain", "audit", "import"] {
             let output = bench.run(&[command, "--", text]);
@@ -296,7 +297,7 @@ fn imported_records_and_plans_are_escaped() {
         assert_eq!(output.status, Some(2), "{text:?}: {}", output.stderr);
         assert_eq!(commands(&output.stderr), Vec::<String>::new(), "{text:?}");
     }
-    // A custom published table.
+    // Table of a user.
     let cells: String =
         TEXTS.iter().map(|text| format!("\"{}\",1.5\n", text.replace('"', "\"\""))).collect();
     fs::write(bench.path("table.csv"), format!("filesystem,value\n{cells}")).unwrap();

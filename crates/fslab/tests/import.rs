@@ -8,7 +8,8 @@ use std::{
 
 use crate::support::Bench;
 
-/// Two configurations of the study of 2012, and a phase that was too short for a result.
+/// Records of two configurations of the study of 2012, with a phase that was too short for a
+/// result.
 const RECORDS: &str = "\
 1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,3515,99,104817,4,306.1,1,512,,,,,35092,55,\
 520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,8997us,50112us,323ms,1232ms,541us,\
@@ -48,8 +49,7 @@ fn imported_records_are_distinguished_from_runs() {
     assert!(html.contains("Imported from bonnie++ 1.96, not measured by fslab"));
 }
 
-/// A file size limit kills the program (SIGXFSZ, setrlimit(2)) after it created the run, while it
-/// stores the records.
+/// A file size limit (SIGXFSZ, setrlimit(2)) kills the program while it stores the records.
 #[test]
 fn a_killed_import_leaves_no_partial_run() {
     let bench = bench();
@@ -76,7 +76,7 @@ fn an_import_is_neither_resumed_nor_overwritten() {
         "{}",
         output.stderr
     );
-    // Imported results support no findings, but differences between two imports are shown.
+    // Imported results give no findings, but differences between two imports are shown.
     bench.ends(0, &["import", "old.csv", "-o", "b.fslab"]);
     let output = bench.ends(0, &["compare", "a.fslab", "b.fslab"]).stdout;
     assert!(!output.contains("regressed") && !output.contains("improved"), "{output}");
@@ -164,7 +164,7 @@ fn a_bonnie_run_is_exported_with_one_record_per_repetition() {
     );
 }
 
-/// Tables that programs of the bonnie++ package make of exported records contain the same numbers.
+/// Tables made from exported records by programs of the bonnie++ package contain the same numbers.
 #[test]
 fn programs_of_bonnie_accept_exported_records() {
     let bench = bench();
@@ -182,7 +182,7 @@ fn programs_of_bonnie_accept_exported_records() {
     }
 }
 
-/// Output of a program for a text; `None` if it is not installed.
+/// Output of a program for this input; `None` if the program is not installed.
 fn fed(program: &str, text: &str) -> Option<String> {
     let mut command = Command::new(program);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;

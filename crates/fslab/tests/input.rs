@@ -1,5 +1,4 @@
-//! Invalid input: one clear message with location and hint, the right exit status, no partial
-//! change.
+//! Invalid input: one message with location and hint, the correct exit status, and no changes.
 
 use std::fs;
 
@@ -96,7 +95,7 @@ fn an_impossible_size() {
     refused(
         &format!("[storage]\nimage_size = \"64MiB\"\n{file}"),
         expect![[r#"
-            error: the workload needs 1GiB and an eighth in reserve, but the storage has 64MiB
+            error: the workload needs 1GiB plus 12.5 % for metadata, but the storage has 64MiB
              --> plan.toml:6:13
               |
             6 | workload = [{ suite = "iozone", file_size = "1GiB", block_size = "64KiB", tests = ["write"] }]
@@ -113,7 +112,7 @@ fn a_workload_that_does_not_fit_above_the_fill_level() {
     for command in ["run", "show"] {
         let output = bench.ends(2, &[command, &plan]);
         expect![[r#"
-            error: iozone fill_percent=80: the workload needs 16.0 MiB and an eighth in reserve, but only 12.8 MiB of 64.0 MiB are available at fill level 80 %; use smaller files, a larger `storage.image_size`, or a lower `fill_percent`
+            error: iozone fill_percent=80: the workload needs 16.0 MiB plus 12.5 % for metadata, but only 12.8 MiB of 64.0 MiB are available at fill level 80 %; use smaller files, a larger `storage.image_size`, or a lower `fill_percent`
         "#]]
         .assert_eq(&output.stderr);
         assert_eq!(output.stdout, "");
@@ -273,7 +272,7 @@ fn a_file_larger_than_the_free_space_of_a_directory() {
          workload = [{ suite = \"iozone\", file_size = \"900TiB\", tests = [\"write\"] }]",
     );
     let output = bench.ends(2, &["run", &plan]);
-    assert!(output.stderr.contains("900TiB and an eighth in reserve"), "{}", output.stderr);
+    assert!(output.stderr.contains("900TiB plus 12.5 % for metadata"), "{}", output.stderr);
 }
 
 #[test]

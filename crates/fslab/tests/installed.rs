@@ -1,10 +1,10 @@
-//! Manual pages, completions, and the properties of the build and the machine as JSON.
+//! Manual pages, completions, and properties of build and machine as JSON.
 
 use std::{fs, process::Command};
 
 use crate::support::{Bench, finished, on_path};
 
-/// Values that `fslab complete` prints for the last word.
+/// Completions that `fslab complete` prints for the last word.
 fn candidates(bench: &Bench, words: &[&str]) -> Vec<String> {
     let printed = bench.ends(0, &[&["complete", "--", "fslab"], words].concat()).stdout;
     let value = |line: &str| line.split_once('\t').expect("value, tab, description").0.to_owned();
@@ -80,7 +80,7 @@ fn names_are_completed_where_they_are_accepted() {
     assert!(!candidates(&bench, &[""]).contains(&"worker".to_owned()), "hidden commands");
 }
 
-/// bash splits words at `=`, and inserts only what follows.
+/// bash splits words at `=`, so only the part after it is inserted.
 #[test]
 fn bash_inserts_the_part_after_the_equals_sign() {
     if !on_path("bash") {

@@ -1,5 +1,5 @@
-//! Run files and other files next to those of the user: fslab never empties, replaces, removes, or
-//! follows files that it did not create.
+//! Run files and other outputs next to files of the user: fslab never truncates, replaces, or
+//! removes files that it did not create, and does not follow links.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ fn bench() -> (Bench, String) {
     (bench, plan)
 }
 
-/// Kills a command when its stderr has this many lines with this word.
+/// Kills a command when this many lines of its stderr contain a word.
 #[track_caller]
 fn killed(bench: &Bench, arguments: &[&str], word: &str, count: usize) {
     let mut command = bench.command(arguments);
@@ -43,7 +43,7 @@ fn killed(bench: &Bench, arguments: &[&str], word: &str, count: usize) {
     child.wait().unwrap();
 }
 
-/// Files of this test in memory, removed at the end of the test.
+/// Run files of this test in memory.
 fn in_memory(name: &str) -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(format!("/dev/shm/fslab-{user}")).into_iter().flatten();
@@ -58,7 +58,7 @@ fn trials(path: &Path) -> usize {
 #[test]
 fn clean_removes_temporary_runs_and_no_requested_run_file() {
     let (bench, plan) = bench();
-    // Not on the filesystem under test: other tests remove temporary runs in memory.
+    // On a separate directory, because other tests remove temporary runs in memory.
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let own = memory.path().join("bench-2024-ext4.fslab");
     fs::write(&own, "the user's").unwrap();
@@ -66,7 +66,7 @@ fn clean_removes_temporary_runs_and_no_requested_run_file() {
     let kept = ["--state-directory", &state];
     let scratch = ["bench", "fsync-4k", "data", "--file-size", "1MiB", "--json"];
     killed(&bench, &[&scratch[..], &kept].concat(), "phase_started", 1);
-    // A name that ends in a number, as in names of temporary runs of older versions.
+    // The name ends in a number, as did names of temporary runs of older versions.
     let run = format!("bench-4000000-{:08x}.fslab", fastrand::u32(..));
     killed(&bench, &["run", &plan, "-o", &run, "--json"], "trial_ended", 1);
     assert!(!bench.path(&run).exists(), "it is in memory");
@@ -96,7 +96,7 @@ fn stored_trials_survive_a_power_loss_during_a_resumed_run() {
     bench.ends(0, &["clean"]);
     let memory = in_memory(run.trim_end_matches(".fslab"));
     assert!(!memory.is_empty());
-    // Content of memory that a power loss destroys.
+    // A power loss removes the files in memory.
     memory.iter().for_each(|file| fs::remove_file(file).unwrap());
     assert_eq!(trials(&bench.path(&run)), 2);
     bench.ends(0, &["run", "--resume", &run, "-q"]);
@@ -184,7 +184,7 @@ fn root_does_not_run_the_plan_of_another_users_run_file() {
     bench.ends(0, &["run", "--resume", "run.fslab", "-q"]);
 }
 
-/// All outputs that are written under a temporary name first, with a file of that name in the way.
+/// Outputs that are first written under a temporary name, while a link with that name exists.
 #[test]
 fn temporary_names_follow_no_link_and_empty_no_file() {
     let (bench, plan) = bench();
@@ -193,7 +193,7 @@ fn temporary_names_follow_no_link_and_empty_no_file() {
     let planted: Vec<PathBuf> =
         names.iter().map(|name| bench.path(&format!("{name}.partial"))).collect();
     planted.iter().for_each(|path| symlink(bench.path("victim"), path).unwrap());
-    // A link at the final path is replaced by the report as a file.
+    // The report replaces a hard link at the final path by a new file.
     fs::hard_link(bench.path("victim"), bench.path("out.csv")).unwrap();
     bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q"]);
     bench.ends(0, &["report", "run.fslab", "-o", "out.csv", "--html", "out.html"]);

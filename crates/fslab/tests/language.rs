@@ -1,7 +1,7 @@
-//! Wording rules: no banned phrases, and doc comments that start with a noun phrase or a verb.
+//! Rules for wording: no banned phrases, and doc comments that start with a noun phrase or a verb.
 //!
-//! `language/phrases.txt` lists the phrases with their replacements, `language/exceptions.txt` the
-//! texts that are allowed nevertheless, with reasons.
+//! `language/phrases.txt` lists the phrases with their replacements. `language/exceptions.txt`
+//! lists texts that are allowed nevertheless, with reasons.
 
 mod old_names;
 mod scan;
@@ -125,7 +125,8 @@ fn covered() -> Vec<(String, String)> {
     paths.collect()
 }
 
-/// Blocks of prose of a file: the comments and string literals of a source, else the whole text.
+/// Blocks of prose of a file: comments and string literals of a source, otherwise the complete
+/// text.
 fn prose(path: &str, text: &str) -> Vec<Block> {
     if path.ends_with(".rs") {
         return blocks(text);
@@ -138,7 +139,7 @@ fn prose(path: &str, text: &str) -> Vec<Block> {
     vec![Block { kind: Kind::Text, line: 1, text }]
 }
 
-/// Tokens of a block. In JavaScript a backtick opens a template string.
+/// Tokens of a block. In JavaScript, a backtick opens a template string.
 fn block_tokens(path: &str, block: &Block) -> Vec<Token> {
     tokens(&block.text, block.line, !path.starts_with("crates/report/templates/"))
 }

@@ -1,4 +1,4 @@
-//! Narrowed listings.
+//! Filtered listings.
 
 use expect_test::{Expect, expect};
 

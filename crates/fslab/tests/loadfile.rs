@@ -1,4 +1,5 @@
-//! `fslab loadfile`: summary of the built-in loadfile, and a written file that reads back equal.
+//! `fslab loadfile`: summary of the built-in loadfile, and a loadfile that is written and read
+//! again.
 
 use crate::support::Bench;
 
@@ -29,7 +30,7 @@ fn a_killed_writer_leaves_no_partial_loadfile() {
     let mut command = bench.command(&["loadfile", "--iterations", "400", "-o", "office.txt"]);
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
     let names = || std::fs::read_dir(bench.path(".")).unwrap().map(|it| it.unwrap().file_name());
-    // The file exists when the program has started to write, which takes seconds.
+    // The temporary file exists when the program starts to write, which takes seconds.
     while !names().any(|name| name.to_string_lossy().contains("office.txt")) {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before it was killed");
     }

@@ -1,5 +1,5 @@
-//! Runs for tests of reports: measured once with small files, then extended with generated values,
-//! independent of this machine.
+//! Runs for tests of reports. They are measured once with small files and extended with generated
+//! values, which do not depend on the machine.
 
 use std::{fs, path::Path};
 
@@ -19,7 +19,7 @@ directory = "data"
 workload = [{ suite = "iozone", file_size = "1MiB", block_size = ["64KiB", "256KiB"], tests = ["write", "read"] }]
 "#;
 
-/// Measured run of one directory with two block sizes.
+/// Measured run in a directory, with two block sizes.
 pub(crate) fn measured(bench: &Bench) -> RunRecord {
     fs::create_dir(bench.path("data")).unwrap();
     let plan = bench.plan(PLAN);
@@ -27,8 +27,8 @@ pub(crate) fn measured(bench: &Bench) -> RunRecord {
     store::read(&bench.path("measured.fslab")).unwrap()
 }
 
-/// Run with one cell per workload and filesystem, the last filesystem skipped, and this many
-/// repetitions; each filesystem is slower than the previous one.
+/// Run with one cell per workload and filesystem, and this many repetitions. Each filesystem is
+/// slower than the previous one; the last one is skipped.
 pub(crate) fn grown(record: &RunRecord, filesystems: &[String], repetitions: u32) -> RunRecord {
     let mut grown = RunRecord { cells: Vec::new(), trials: Vec::new(), ..record.clone() };
     let wide = record.cells.len();
@@ -63,7 +63,7 @@ pub(crate) fn grown(record: &RunRecord, filesystems: &[String], repetitions: u32
     grown
 }
 
-/// Writes a run file with this run.
+/// Stores a run as a run file.
 pub(crate) fn keep(record: &RunRecord, path: &Path) {
     let (cells, environment) = (&record.cells, &record.environment);
     let made = Store::create(path, &record.info, cells, environment, &record.warnings);

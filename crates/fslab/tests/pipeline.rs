@@ -1,4 +1,4 @@
-//! Whole runs from plan to report on real filesystems.
+//! Complete runs from plan to report on real filesystems.
 
 use std::{collections::BTreeMap, fs};
 
@@ -104,7 +104,7 @@ fn system_activity_is_stored_with_the_results() {
             .samples
             .iter()
             .find(|sample| sample.phase == *phase && sample.metric == model::Metric::LoopTime);
-        // The window includes the loop.
+        // The interval of the system activity includes the I/O loop.
         let window = activity.window.seconds() * 1e9;
         assert!(elapsed.is_some_and(|sample| sample.value < window), "{phase}: {activity:?}");
         // Unavailable values are reported once per run.
@@ -201,7 +201,7 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
     );
     let mut command = bench.command(&["run", &plan, "-o", "run.fslab", "--json"]);
     let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    // The end of the first trial triggers the signal.
+    // The signal is sent when the first trial has ended.
     let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut lines = std::io::BufRead::lines(stderr);
     assert!(lines.any(|line| line.unwrap().contains("trial_ended")), "a trial ends");
@@ -217,8 +217,8 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
     assert_eq!(writes, 6, "2 cells, 3 repetitions:\n{csv}");
 }
 
-/// A terminal signals a whole process group, as the program of this trial does; the signal ends
-/// another program of the trial.
+/// A terminal signals a process group. Here a program of the trial signals its process group, which
+/// includes fslab.
 #[test]
 fn a_signal_to_the_process_group_fails_no_trial() {
     use std::os::unix::process::CommandExt as _;
@@ -237,7 +237,7 @@ filesystem = [{ name = "ext2", setup = [{ run_unmounted = ["sh", "-c", "kill -HU
 workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
 "#,
     );
-    // Either of the two may be noticed first.
+    // fslab may notice the signal or the failed program first.
     for round in 0..5 {
         let run = format!("run-{round}.fslab");
         let mut command = bench.command(&["run", &plan, "-o", &run]);
@@ -364,7 +364,7 @@ fn an_ordinary_user_gets_a_result() {
         let mut command = std::process::Command::new(&binary);
         command.args(arguments).current_dir(bench.path("."));
         command.env("HOME", bench.path(".")).env_remove("XDG_STATE_HOME");
-        // Without programs there is no guest, so the demo does not use one.
+        // Without programs in `PATH` there is no guest, so the demo uses none.
         command.env("PATH", "/nonexistent").env_remove("XDG_CACHE_HOME");
         std::os::unix::process::CommandExt::uid(&mut command, 65534);
         std::os::unix::process::CommandExt::gid(&mut command, 65534);
@@ -375,7 +375,7 @@ fn an_ordinary_user_gets_a_result() {
     assert_eq!(output.status, Some(0), "{}\n{}", output.stdout, output.stderr);
     assert!(output.stdout.contains("mail-delivery"), "{}", output.stdout);
     assert!(bench.path("run.fslab").exists() && bench.path("run.html").exists());
-    // The demo takes minutes; its first messages suffice here.
+    // Only the first messages are tested, because the demo takes minutes.
     let output = run(&["demo", "-o", "/proc/nothing/run.fslab"]);
     assert_eq!(output.status, Some(2), "{}", output.stderr);
     assert!(
@@ -408,7 +408,7 @@ fn builtin_plans_run_at_a_small_scale() {
     }
     let page = fs::read_to_string(bench.path("iozone-2009.html")).unwrap();
     for table in 1..=12 {
-        // Tables 10 and 12 are those of btrfs, which is skipped here.
+        // Tables 10 and 12 are those of btrfs, which is skipped.
         let there = page.contains(&format!("Table {table}."));
         assert_eq!(there, ![10, 12].contains(&table), "table {table}");
     }

@@ -1,5 +1,5 @@
-//! Runs with a reboot before each trial: every session starts the program again, and another boot
-//! ID simulates the reboot.
+//! Runs with a reboot before each trial. Each session starts the program again, and another boot ID
+//! simulates the reboot.
 
 use std::{fs, path::Path, process::Command};
 
@@ -17,15 +17,15 @@ directory = "."
 workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests = ["write"] }]
 "#;
 
-/// File with the boot ID.
+/// File with the boot ID of the kernel.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 fn record(bench: &Bench) -> RunRecord {
     store::read(&bench.path("run.fslab")).unwrap()
 }
 
-/// Resumes the run with another boot ID: in a separate mount namespace with a file in place of that
-/// of the kernel.
+/// Resumes the run with another boot ID, in a separate mount namespace with another file in its
+/// place.
 fn resumed_after_boot(bench: &Bench, id: &str) -> Finished {
     let file = bench.path("boot-id");
     fs::write(&file, format!("{id}\n")).unwrap();

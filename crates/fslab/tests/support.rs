@@ -1,4 +1,4 @@
-//! Temporary directories, the built program, and the state of the machine, for all tests.
+//! Temporary directories, the built program, and state of the machine, for all tests.
 
 use std::{
     fs,
@@ -9,8 +9,8 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Directory for a test on a disk (image files with direct I/O need one), with its own state
-/// directory.
+/// Directory of a test, with a separate state directory. It is on a disk, because image files with
+/// direct I/O require one.
 pub(crate) struct Bench {
     directory: TempDir,
 }
@@ -46,7 +46,7 @@ impl Bench {
         Self::new_in(Path::new("/var/tmp"))
     }
 
-    /// Directory for a test within another directory, with its state directory.
+    /// Directory of a test within another directory, with a separate state directory.
     pub(crate) fn new_in(parent: &Path) -> Self {
         let directory = tempfile::Builder::new().prefix("fslab-test-").tempdir_in(parent);
         Self { directory: directory.expect("a temporary directory") }
@@ -67,7 +67,7 @@ impl Bench {
         path.display().to_string()
     }
 
-    /// The program, run in the test directory.
+    /// Command that runs the program in the directory of the test.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fslab"));
         command
@@ -97,7 +97,7 @@ impl Bench {
         output
     }
 
-    /// Runs `fslab clean`, which may list killed runs of other tests in memory.
+    /// Checks that `fslab clean` has nothing to undo, except runs of other tests in memory.
     #[track_caller]
     pub(crate) fn has_nothing_to_undo(&self) {
         let output = self.ends(0, &["clean"]).stdout;
@@ -105,7 +105,7 @@ impl Bench {
         assert!(output.lines().all(other), "{output}");
     }
 
-    /// Loop device on an image file of this test, detached when dropped.
+    /// Attaches a loop device to an image file of this test. It is detached on drop.
     pub(crate) fn disk(&self, name: &str, bytes: u64) -> Disk {
         let image = self.path(name);
         fs::File::create_new(&image).unwrap().set_len(bytes).unwrap();
@@ -143,7 +143,7 @@ pub(crate) fn finished(output: Output) -> Finished {
     }
 }
 
-/// Reports whether a test that requires root can run. Otherwise the test is counted as skipped.
+/// True if the test runs as root. Otherwise the test is counted as skipped.
 pub(crate) fn needs_root(test: &str) -> bool {
     if rustix::process::geteuid().is_root() {
         return true;
@@ -152,7 +152,7 @@ pub(crate) fn needs_root(test: &str) -> bool {
     false
 }
 
-/// Reports a skipped test with the missing requirement, and counts it.
+/// Prints a skipped test with the missing requirement, and counts it.
 pub(crate) fn skipped(test: &str, needs: &str) {
     eprintln!("skipped: needs {needs}: {test}");
     if let Some(log) = std::env::var_os("FSLAB_SKIP_LOG") {
@@ -164,7 +164,7 @@ pub(crate) fn skipped(test: &str, needs: &str) {
     }
 }
 
-/// All files below a directory of the repository, without those that git ignores.
+/// All files below a directory of the repository, except those that git ignores.
 pub(crate) fn files(below: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(below).unwrap() {
@@ -186,10 +186,10 @@ pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Reports whether a program is installed.
+/// True if a program is installed.
 pub(crate) fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // The directories that fslab searches.
+    // Directories that fslab also searches.
     let further = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(further).any(|folder| folder.join(program).exists())
 }

@@ -1,4 +1,4 @@
-//! Command line of precision settings: A/A duplicates, pilot, time limit.
+//! Options for precision: A/A control, pilot run, and time limit.
 
 use crate::support::Bench;
 
@@ -63,7 +63,7 @@ filesystem = ["ext4", "xfs"]
 workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB" }]
 "#,
     );
-    // The running kernel may not support a filesystem; the kernel of the guest determines it.
+    // The kernel of the guest, not the running kernel, determines the supported filesystems.
     for more in [&[][..], &["--kernel", "linux-image-6.1.deb"]] {
         let shown = bench.ends(0, &[&["show", &plan], more].concat()).stdout;
         for wrong in ["loop", "/var/tmp", "on disk", "--guest", "the running kernel"] {

@@ -7,7 +7,7 @@ use crate::support::{files, root};
 mod circles;
 mod scan;
 
-/// Allowed dependencies of each crate within the workspace; ARCHITECTURE.md shows the same.
+/// Allowed dependencies of each crate within the workspace, as in ARCHITECTURE.md.
 const ARROWS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("suites", &["model"]),
@@ -86,7 +86,7 @@ fn files_and_lines_are_short() {
             over.push(format!("{name}: {lines} lines; split it"));
         }
         for (number, line) in text.lines().enumerate() {
-            // Messages and tables are wrapped when they are shown.
+            // Messages are wrapped when they are shown, and tables cannot be wrapped.
             let kept = line.contains('"') || line.contains("//! |") || line.contains("/// |");
             if line.chars().count() > COLUMNS && !kept {
                 over.push(format!("{name}:{}: more than {COLUMNS} columns", number + 1));
@@ -98,7 +98,7 @@ fn files_and_lines_are_short() {
 
 #[test]
 fn all_output_uses_one_module() {
-    // Modules that escape hostile text. A loadfile is data for another program.
+    // Module that escapes hostile text, and module that writes data for another program.
     let doors = ["fslab/src/output.rs", "fslab/src/commands/loadfile.rs"];
     for (name, text) in sources().into_iter().filter(|(name, _)| name.starts_with("fslab/src")) {
         let writes = ["stdout().lock", "stderr().lock", "stdout().write", "stderr().write"];

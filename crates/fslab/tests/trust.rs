@@ -1,4 +1,5 @@
-//! Attacks on root: a state directory of another user, `PATH`, and the environment.
+//! Attacks on fslab running as root: state directory of another user, `PATH`, and environment
+//! variables.
 
 use std::{
     fs,
@@ -18,7 +19,7 @@ filesystem = ["ext2"]
 workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests = ["write"] }]
 "#;
 
-/// Journal of a dead run that requests writing a text to a file.
+/// Undo journal of an ended run that writes a text to a file.
 fn journal(state: &Path, file: &Path) {
     fs::create_dir_all(state.join("journal")).unwrap();
     let change = format!(
@@ -87,7 +88,8 @@ fn programs_come_from_root_directories_and_inherit_nothing() {
     }
     let bench = Bench::new();
     let plan = bench.plan(PLAN);
-    // In the current directory and in one of another user; each would leave a file.
+    // Programs in the current directory and in a directory of another user. Each would create a
+    // file.
     fs::create_dir(bench.path("bin")).unwrap();
     for name in ["mkfs.ext2", "bin/mkfs.ext2", "e2fsck", "dumpe2fs"] {
         let path = bench.path(name);
@@ -95,7 +97,7 @@ fn programs_come_from_root_directories_and_inherit_nothing() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     chown(bench.path("bin"), Some(65534), Some(65534)).unwrap();
-    // A block size that no kernel mounts, if the file is read.
+    // Block size that the kernel cannot mount, if mkfs reads the file.
     let config = "[defaults]\n\tblocksize = 65536\n[fs_types]\n";
     fs::write(bench.path("mke2fs.conf"), config).unwrap();
     let path = format!(":.:bin:{}:/usr/sbin:/usr/bin:/sbin:/bin", bench.path("bin").display());

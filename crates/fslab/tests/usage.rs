@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 
 use crate::support::Bench;
 
-/// Runs wrong command lines and compares each with its message. Nothing is measured.
+/// Runs invalid command lines and compares their messages. Nothing is measured.
 #[track_caller]
 fn messages(commands: &[&str], expected: Expect) {
     let bench = Bench::new();

@@ -33,7 +33,7 @@ fn directory() -> PathBuf {
 /// inside the cache only, as directories and regular files.
 ///
 /// # Panics
-/// If a file was created outside the cache, or a file of another type.
+/// If a file was created outside the cache, or if a file of another type was created.
 pub fn kernel(bytes: &[u8]) {
     let directory = directory();
     let (cache, file) = (directory.join("cache"), directory.join("file"));

@@ -107,8 +107,8 @@ impl Verdict {
     }
 }
 
-/// Group that a guest needs to open `/dev/kvm` if root boots it, because it then runs as another
-/// user. `None` if no group is needed.
+/// Group that a guest of root needs to open `/dev/kvm`, because such a guest runs as another user.
+/// `None` if no group is needed.
 ///
 /// # Errors
 /// [`GuestError::Unusable`] if only root can open `/dev/kvm`.

@@ -97,8 +97,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 60 s without a heartbeat, because emulated guests send heartbeats late on a busy host, and
-    /// 30 minutes per step.
+    /// 60 s without a heartbeat, and 30 minutes per step. The first limit is long, because emulated
+    /// guests send heartbeats late on a busy host.
     fn default() -> Self {
         Self { silence: Duration::from_secs(60), step: Duration::from_secs(30 * 60) }
     }
@@ -299,8 +299,8 @@ impl Machine {
         self.facts.clone()
     }
 
-    /// Sends an empty request, on which the guest powers off, and waits. A guest that is still
-    /// running is then ended.
+    /// Sends an empty request and waits until the guest powers off. If the guest is still running
+    /// after the time limit, it is ended.
     ///
     /// # Errors
     /// [`GuestError::Io`] if the guest cannot be ended.

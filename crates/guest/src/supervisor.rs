@@ -19,8 +19,8 @@
 //! ([`Isolation`]).
 //!
 //! The input is a [`SupervisorSpec`]. The output is the console of the machine
-//! ([`console::Console`]). Files that the machine needs are created after the watchdog has started,
-//! which removes them at the end. This module is independent of the kind of machine.
+//! ([`console::Console`]). The files of the machine are created after the watchdog has started,
+//! because the watchdog removes them at the end. This module is independent of the kind of machine.
 
 pub mod console;
 mod init;

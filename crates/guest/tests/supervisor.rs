@@ -314,8 +314,8 @@ fn only_the_machine_sees_its_memory_filesystem() {
 }
 
 /// Kills a parent at random moments: before the supervisor runs, while it creates files, while the
-/// machine starts, and when it is up. A pipe whose other end all of its processes hold shows when
-/// they have ended.
+/// machine starts, and when it is up. All of its processes hold one end of a pipe, and the other
+/// end shows when they have ended.
 fn nothing_outlives_a_killed_parent(containment: &str) {
     let seed = fastrand::u64(..);
     let mut random = fastrand::Rng::with_seed(seed);
@@ -362,7 +362,7 @@ fn until_up(supervisor: &Supervisor) {
     }
 }
 
-/// A pipe whose write end all processes inherit that are started while it is open.
+/// A pipe. All processes that are started while its write end is open inherit the write end.
 fn inherited() -> (fs::File, OwnedFd) {
     let (read, write) = rustix::pipe::pipe().unwrap();
     rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC).unwrap();

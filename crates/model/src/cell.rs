@@ -59,8 +59,8 @@ pub enum Layer {
         /// Key size in bits.
         key_size: u32,
     },
-    /// dm-thin volume. The data is on the last device. The metadata is on the first device; with a
-    /// single device, at its start.
+    /// dm-thin volume. The data is on the last device. The metadata is on the first device. With a
+    /// single device, the metadata is at the start of the device.
     Thin {
         /// Block size of the pool, a multiple of 64 KiB.
         block: Bytes,

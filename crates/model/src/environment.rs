@@ -26,8 +26,8 @@ impl Environment {
         self.0.extend(other.0);
     }
 
-    /// Facts that `base` does not have or that have another value there, such as those of a trial
-    /// that differ from its run.
+    /// Facts that are missing in `base` or have another value in `base`, such as the facts of a
+    /// trial that differ from those of its run.
     #[must_use]
     pub fn beyond(&self, base: &Self) -> Self {
         let new = self.0.iter().filter(|(name, value)| base.0.get(*name) != Some(value));

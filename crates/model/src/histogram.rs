@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A counter of octave e covers `2^e` values starting at `(128 + m) << e`, so its width is at most
-//! 1/128 = 0.78 % of its values, and its midpoint, which quantiles return, is at most 0.39 % from
-//! the true value. 58 octaves cover the whole `u64` range with 7424 counters (58 KiB).
+//! 1/128 = 0.78 % of its values. Quantiles return the midpoint of a counter, which is at most
+//! 0.39 % from the true value. 58 octaves cover the whole `u64` range with 7424 counters (58 KiB).
 //!
 //! Example: v = 1_000_000. floor(log2 v) = 19, e = 12, v >> 12 = 244 = 128 + 116, so the
 //! index is (13 << 7) | 116 = 1780. The counter covers 244 << 12 = 999_424 up to 1_003_519; its

@@ -63,10 +63,10 @@ impl Plan {
     /// All cells of the plan at a scale. Filesystems vary slowest, then workloads, schedulers, fill
     /// levels, and system settings. Equal cells appear once.
     ///
+    /// # Errors
     /// [`PlanError`] at a workload with an invalid combination of parameters. For more than
-    /// [`CELLS_MAX`] cells, [`PlanError`] at the workload at which the limit is exceeded or that
-    /// has the most cells.
-    /// [`CELLS_MAX`] cells, at the workload with the most cells.
+    /// [`CELLS_MAX`] cells, [`PlanError`] at the workload with the most cells, or at the workload
+    /// whose automatic sweep exceeds the limit.
     pub fn cells(&self, scale: Scale, refine: Refine<'_>) -> Result<Vec<LabeledCell>, PlanError> {
         self.check_cell_count()?;
         let mut named: Vec<Named<'_>> = Vec::new();
@@ -359,9 +359,9 @@ struct Named<'a> {
 }
 
 /// Labels: the name of the preset or suite, and the parameters that differ between workloads of the
-/// same name. A differing number is always part of the label. A keyword, text, or boolean is part
-/// of it only if it differs from the default, which is sufficient and shorter. Parameters that
-/// differ from a preset are always part of the label.
+/// same name. A differing number is always part of the label. A keyword, a text, or a boolean is
+/// part of the label only if its value differs from the default; this is sufficient and makes
+/// labels shorter. Parameters that differ from a preset are always part of the label.
 fn labels(named: &[Named<'_>]) -> Vec<String> {
     let mut seen: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
     for Named { entry, point, .. } in named {

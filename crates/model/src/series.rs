@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(Series::decode(&bytes[..bytes.len() - 1]), Err(DecodeError::Truncated));
         assert_eq!(Series::decode(&[9]), Err(DecodeError::Format(9)));
         assert_eq!(Series::decode(&[bytes, vec![0]].concat()), Err(DecodeError::Damaged));
-        // Two intervals of no length; and sums beyond what is counted in.
+        // Two intervals of length zero, and sums that overflow.
         assert_eq!(Series::decode(&[1, 5, 0, 2, 1, 1, 1, 1]), Err(DecodeError::Damaged));
         let (mut much, most) = (series(5, 10, &[1, 1]), u64::MAX);
         much.bytes = vec![most, 1];

@@ -65,7 +65,8 @@ const FAMILIAR: &[(&str, &[&str])] = &[
 /// name of another program, otherwise a similar name.
 ///
 /// Similarity is the optimal string alignment distance (insert, delete, replace, swap neighboring
-/// letters). At most a third of the letters of the word may differ, but always one.
+/// letters). At most a third of the letters of the word may differ, but one letter may always
+/// differ.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     if let Some(found) = familiar(word, &known) {

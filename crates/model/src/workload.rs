@@ -283,8 +283,8 @@ impl Kind {
         }
     }
 
-    /// Parses a sweep: values separated by commas. If the whole text is a valid value, which may
-    /// contain commas, it is the only one.
+    /// Parses a sweep: values separated by commas. If the whole text is a valid value, it is the
+    /// only value, even if it contains commas.
     ///
     /// # Errors
     /// [`ValueError`] for the first invalid value.

@@ -1,9 +1,11 @@
-//! Cost of the report of a large run: `cargo bench -p report --bench large`. Renders a page of
-//! 10,000 cells (ten filesystems at 1000 workload points: three parameters of ten values each) with
-//! ten repetitions; the parameters are text, because trends over numbers have additional cost
-//! (20,000 permutations per line of a sweep, `analysis::trend`). It prints seconds, bytes, and the
-//! peak memory of the process; a file name as argument keeps the page. Target: below 3 s and 10 MB
-//! on two idle cores. Seeds are fixed, so the same work is done each time.
+//! Duration of the report of a large run: `cargo bench -p report --bench large`.
+//!
+//! The run has 10,000 cells (ten filesystems at 1000 workload points: three parameters of ten
+//! values each) with ten repetitions. The parameters are text, because trends over numbers have
+//! additional cost (20,000 permutations per line of a sweep, `analysis::trend`). The program prints
+//! seconds, the size of the page, and its peak memory, and writes the page to the file named by its
+//! argument. Target: below 3 s and 10 MB on two idle cores. Seeds are fixed, so every run does the
+//! same work.
 #![expect(clippy::print_stdout, reason = "its output is for people")]
 #![expect(clippy::disallowed_methods, reason = "it measures what a report costs")]
 #![expect(clippy::unwrap_used, reason = "a measurement that fails may stop")]
@@ -46,7 +48,7 @@ fn main() {
     }
 }
 
-/// Ten filesystems within some percent of each other, measured in blocks.
+/// Run of ten filesystems that differ by a few percent, in rounds of random order.
 fn record() -> RunRecord {
     let mut rng = Rng::with_seed(1);
     let mut record = RunRecord {
@@ -154,7 +156,7 @@ fn normal(rng: &mut Rng) -> f64 {
     radius * (std::f64::consts::TAU * rng.f64()).cos()
 }
 
-/// The most memory the process ever held, in KiB (`VmHWM` of proc_pid_status(5)).
+/// Peak memory of the process in KiB (`VmHWM` of proc_pid_status(5)).
 fn peak_kib() -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,4 +1,4 @@
-//! Audits of printed tables and statements about them.
+//! Audits of printed tables and of statements about them.
 //!
 //! Input is a table as tidy CSV ([`Table::read`]) and a statements file in TOML
 //! ([`Statements::read`]), or published results by name ([`published`]). [`Audit::new`] checks them
@@ -49,7 +49,7 @@ pub struct Columns {
 pub struct Audit {
     /// Title of the audited table.
     pub title: String,
-    /// Source by keyword; empty for tables without one.
+    /// Source as keywords with texts; empty for tables without a source.
     pub source: Vec<(String, String)>,
     /// Unit of the numbers; empty if not given.
     pub unit: String,
@@ -78,7 +78,8 @@ impl Audit {
         Ok(Self { title, source, unit, skipped, table, layout, statements, findings, judgments })
     }
 
-    /// Judgments about numbers that were not printed; there are no findings about the numbers.
+    /// Audit of measured numbers. It has the judgments of the statements, and no findings about the
+    /// numbers.
     pub(crate) fn of_measured(
         table: Table,
         statements: Statements,
@@ -90,8 +91,8 @@ impl Audit {
         Self { title, source, unit, skipped, table, layout, statements, findings, judgments }
     }
 
-    /// True if a finding is evidence against the numbers, or a statement does not hold. Untestable
-    /// statements do not count.
+    /// True if a finding is evidence against the numbers, or if a statement does not hold or holds
+    /// only in part. Statements that are not testable do not count.
     pub fn found(&self) -> bool {
         let against = |judgment: &Judgment| match judgment.ruling {
             Ruling::InPart | Ruling::Contradicted => true,

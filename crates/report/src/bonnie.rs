@@ -1,12 +1,12 @@
-//! Records of bonnie++: comma-separated lines that many programs and old results are made of.
+//! Records of bonnie++: comma-separated lines that bonnie++ prints and other programs read.
 //!
-//! Text enters through [`read`] and becomes [`Record`]s; [`write`] makes text of them again. A run
-//! of fslab becomes records through [`export`], so that the tools made for them can show it, and
-//! records become a run through [`import`], so that old results can be read with the tables of
-//! today. Nothing here measures or opens a file. What a record does not say stays unknown.
+//! [`read`] parses text to [`Record`]s, and [`write`] formats a record as text. [`export`] converts
+//! a run of fslab to records, so that tools for bonnie++ can show it. [`import`] converts records
+//! to a run, so that reports can show them. The module neither measures nor opens files. Values
+//! that a record does not contain stay unknown.
 //!
-//! The layouts are facts of the programs that print them: bonnie++ 1.03, 1.96, 1.97, and 1.98,
-//! whose records 2.00 and 2.00a print as well (bonnie++(8), and the header lines of its CSV).
+//! The layouts are those of bonnie++ 1.03, 1.96, 1.97, and 1.98; 2.00 and 2.00a also print the
+//! layout of 1.98. Sources: bonnie++(8) and the header lines of its CSV.
 
 mod export;
 mod import;
@@ -23,7 +23,7 @@ pub use import::{Importing, import};
 pub use read::{ReadError, read};
 pub use write::write;
 
-/// The phases in the order of the fields of a record, by the names that suite `bonnie` gives them.
+/// Phases in the order of the fields of a record, with their names in suite `bonnie`.
 pub const PHASES: [&str; 12] = [
     "putc",
     "put-block",
@@ -39,28 +39,28 @@ pub const PHASES: [&str; 12] = [
     "ran-delete",
 ];
 
-/// Number of [`PHASES`] of the large file; the others use many files.
+/// Number of [`PHASES`] on the large file. The other phases use many files.
 const IO_PHASES: usize = 6;
 
-/// Index in [`PHASES`] of the random seeks, the only phase of the large file measured in
+/// Index of the random seeks in [`PHASES`], the only phase of the large file that is measured in
 /// operations.
 const SEEKS: usize = 5;
 
-/// A layout of records.
+/// Layout of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// 27 fields without a version and without latencies.
+    /// 27 fields, without version and latencies.
     V103,
     /// 48 fields.
     V196,
-    /// The same 48 fields; only the number differs, for a mistake of 1.96 that was mended.
+    /// The 48 fields of 1.96 with another version field.
     V197,
-    /// 50 fields: how many seeks by how many processes came in.
+    /// 50 fields: those of 1.97, and the numbers of seeks and of seek processes.
     V198,
 }
 
 impl Format {
-    /// The first field of its records, but for 1.03, whose records have none.
+    /// First field of a record. Records of 1.03 do not contain it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V103 => "1.03",
@@ -71,30 +71,30 @@ impl Format {
     }
 }
 
-/// One number of a record.
+/// Number in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Figure {
-    /// An empty field: the phase did not run, or was not measured.
+    /// Empty field: the phase did not run, or the number was not measured.
     #[default]
     Empty,
-    /// Plus signs: the phase ran and took less than half a second, so its number was withheld.
+    /// Plus signs: the phase took less than 0.5 s, and bonnie++ does not print its number.
     Short,
-    /// The number.
+    /// Printed number.
     Known(f64),
 }
 
 /// Results of one phase in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PhaseFigures {
-    /// KiB/s for phases that move a large file, else seeks or files per second.
+    /// KiB/s for phases that move the large file, otherwise seeks or files per second.
     pub rate: Figure,
     /// CPU time over elapsed time in percent of one CPU.
     pub cpu: Figure,
-    /// The longest operation.
+    /// Longest operation.
     pub latency: Option<Nanos>,
 }
 
-/// Type of the files of the file phases.
+/// Type and maximum size of the files in the file phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Largest {
     /// Regular files of at most this many bytes.
@@ -105,37 +105,37 @@ pub enum Largest {
     Symlink,
 }
 
-/// One record.
+/// Record of bonnie++.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// The layout it was read from, or is written in.
+    /// Layout that the record was read from or is to be written in.
     pub format: Format,
-    /// Version of the program that measured: `2.00a`.
+    /// Version of the program that measured, such as `2.00a`.
     pub version: String,
-    /// Name given to the record, often that of the machine.
+    /// Name of the record, often the host name.
     pub name: String,
-    /// Concurrency as given to the program, which never made use of it.
+    /// Concurrency option of bonnie++, which has no effect there.
     pub concurrency: Option<u64>,
-    /// Random seed: a number, or the name of a file of numbers; empty if not recorded.
+    /// Random seed: a number or the name of a file with numbers; empty if not recorded.
     pub seed: String,
     /// Size of the large file.
     pub file: Option<Bytes>,
-    /// Bytes of one call of the block phases.
+    /// Bytes per I/O call of the block phases.
     pub chunk: Option<Bytes>,
     /// Number of random seeks.
     pub seeks: Option<u64>,
     /// Number of seek processes or threads.
     pub seekers: Option<u64>,
-    /// Number of files, in units of 1024.
+    /// Number of files in units of 1024.
     pub files: Option<u64>,
-    /// Size of the largest file, or what kind of link they are.
+    /// Size of the largest file, or type of the links.
     pub largest: Option<Largest>,
     /// Size of the smallest file in bytes.
     pub smallest: Option<u64>,
-    /// Number of directories the files are spread over.
+    /// Number of directories that contain the files.
     pub directories: Option<u64>,
     /// Bytes per I/O call of the file phases.
     pub file_chunk: Option<u64>,
-    /// The figures of [`PHASES`], in their order.
+    /// Results of [`PHASES`], in the same order.
     pub phases: [PhaseFigures; 12],
 }

@@ -31,12 +31,12 @@ use crate::{
 /// Text of a condition that a source did not record.
 pub(crate) const NOT_RECORDED: &str = "not recorded";
 
-/// Result mark of a test.
+/// Result mark of a test, in the order of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
     Worse,
     Better,
-    /// Found by screening, not significant by itself.
+    /// Found by screening (false discovery rate), but not significant after Holm's adjustment.
     PossiblyWorse,
     PossiblyBetter,
     Inconclusive,
@@ -44,7 +44,7 @@ enum Mark {
     Negligible,
     Equivalent,
     NegativeControl,
-    /// No comparison, or no findings from these runs.
+    /// The test has no comparison, or the runs yield no findings.
     NotCompared,
 }
 
@@ -86,7 +86,7 @@ impl Mark {
         }
     }
 
-    /// Result of a test: at the gate, if there is one.
+    /// Result of a test as text; the result at the gate, if there is a gate.
     fn result(self, test: &TestPair) -> String {
         let label = match (test.gate, self) {
             (None, _) | (Some(AtGate::NonInferior), Self::Better) => self.label(),
@@ -103,7 +103,7 @@ impl Mark {
         self.label().split(' ').next().unwrap_or_default()
     }
 
-    /// Class of its color in a chart.
+    /// Class of the color of the mark in charts.
     const fn class(self) -> &'static str {
         match self {
             Self::Better | Self::PossiblyBetter => "better",
@@ -117,7 +117,7 @@ impl Mark {
     }
 }
 
-/// A finding, or an inconclusive question.
+/// Finding, or inconclusive question.
 #[derive(Clone, Debug)]
 struct ComparisonFinding {
     template: &'static str,
@@ -133,7 +133,7 @@ struct RenderedComparison<'a> {
     title: String,
     /// Names of both runs.
     names: (String, String),
-    /// Aspects that differ; empty for a repetition.
+    /// Aspects that differ, as text; empty if the runs repeat the same conditions.
     aspects: String,
     /// Reasons for withholding all findings.
     obstacles: Vec<String>,
@@ -143,7 +143,7 @@ struct RenderedComparison<'a> {
     listed: Vec<ComparisonFinding>,
     /// Inconclusive tests.
     open: Vec<ComparisonFinding>,
-    /// Counts, all tests together, margin, negative controls.
+    /// Numbers of tests by result, mean over all tests, equivalence margin, and negative controls.
     notes: Vec<String>,
 }
 
@@ -190,7 +190,7 @@ impl<'a> RenderedComparison<'a> {
         }
     }
 
-    /// Introduction of the findings of the screening.
+    /// Introduction to the findings of the screening: their false discovery rate.
     fn listing(&self) -> String {
         let family = &self.step.family;
         let quick = if self.step.headlines { "" } else { " Profile quick has no other findings." };
@@ -203,7 +203,7 @@ impl<'a> RenderedComparison<'a> {
         )
     }
 
-    /// Confidence level of the intervals in findings.
+    /// Sentence on the confidence level of the intervals in findings.
     fn level(&self) -> String {
         format!(
             "Confidence level of the intervals: {} %, for a false coverage rate of {:.0} %.",
@@ -213,7 +213,7 @@ impl<'a> RenderedComparison<'a> {
     }
 }
 
-/// Name of a run in tables: A to Z, then by number.
+/// Name of a run in tables: A to Z, then R27, R28, and so on.
 fn name(index: usize) -> String {
     match u8::try_from(index) {
         Ok(index @ 0..26) => char::from(b'A' + index).to_string(),
@@ -227,7 +227,7 @@ fn rendered(chain: &Chain) -> Vec<RenderedComparison<'_>> {
     steps.map(|(at, step)| RenderedComparison::new(step, (&name(at), &name(at + 1)))).collect()
 }
 
-/// A run in one line: `2026-11-21-203100-k3x9 (ext4 and xfs)`.
+/// Run in one line: `2026-11-21-203100-k3x9 (ext4 and xfs)`.
 fn named(run: &RunRecord) -> String {
     one_line(&format!("{} ({})", run.info.id, run.info.title))
 }
@@ -261,7 +261,7 @@ pub fn verdict(gate: &Gate) -> String {
     let reason = gate.obstacles.first().map(ToString::to_string);
     let result = match (gate.verdict, reason) {
         (GateVerdict::Passed, _) => format!("passed{counts}{lost}"),
-        // Nothing was counted: the only findings from these runs are failed trials.
+        // No test was counted, because the runs yield no findings except failed trials.
         (GateVerdict::Failed, Some(reason)) => {
             format!("failed{lost}; other tests are inconclusive: {reason}")
         }
@@ -291,7 +291,7 @@ pub fn verdict(gate: &Gate) -> String {
     format!("gate {limit}{strict}: {result}{noise}{machine}")
 }
 
-/// Newly failing tests, then significantly worse tests, with the runs compared.
+/// Newly failing tests, then significantly worse tests, with the names of the runs.
 fn regressions(chain: &Chain) -> Vec<String> {
     let steps = chain.steps.iter().enumerate();
     let worse = steps.flat_map(|(at, step)| {

@@ -1,6 +1,7 @@
 //! Explanation of a run: every question with its finding, or with the failed check.
-//! Selects the questions of a [`View`] that match all words. Nothing is computed here. A word
-//! without a match is an error that lists the names in the run.
+//!
+//! An explanation selects the questions of a [`View`] that match all words, and computes nothing. A
+//! word without a match is an error that lists the names in the run.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ const QUESTIONS: [(&str, &str); 18] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no question of this run matches `{word}`; {hint}")]
 pub struct UnknownWord {
-    /// Word.
+    /// Word as given.
     pub word: String,
     /// Similar name, or the names in the run.
     pub hint: String,
@@ -57,13 +58,13 @@ pub struct Explanation<'a> {
     questions: Vec<Question>,
 }
 
-/// Question.
+/// Question about a subject.
 #[derive(Clone, Debug)]
 struct Question {
     template: &'static str,
-    /// Test at a point, or several points.
+    /// Test and workload point, or heading of several points.
     subject: String,
-    /// Suites covered.
+    /// Suites of the subject.
     suites: Vec<String>,
     answer: Answer,
 }
@@ -75,9 +76,10 @@ enum Answer {
     Withheld(WithheldFinding),
 }
 
-/// Selects the questions of a run that match all words: names of tests, filesystems, suites,
-/// templates, and warnings, or whole words of the question and its workload. Without words, all
-/// questions. If the run has no question of a template, the reason is returned.
+/// Selects the questions of a run that match all words. Words are names of tests, filesystems,
+/// suites, templates, and warnings, or whole words of the question and its workload. Without words,
+/// all questions are selected. For a template without questions in this run, the reason is
+/// included.
 ///
 /// # Errors
 /// [`UnknownWord`] for a word that matches no question and no name in the run.
@@ -101,7 +103,7 @@ pub fn explain<'a>(view: &'a View, words: &[String]) -> Result<Explanation<'a>, 
     Ok(Explanation { view, questions })
 }
 
-/// Reason that a run has no question of a template.
+/// Question with the reason why a template does not apply to a run.
 fn not_raised(template: &'static str, view: &View) -> Question {
     let filesystems = match view.filesystems.len() {
         1 => "one filesystem".to_owned(),
@@ -141,7 +143,7 @@ fn not_raised(template: &'static str, view: &View) -> Question {
     }
 }
 
-/// Suites of a test or point, or of a heading.
+/// Suites of the test with this ID, of the point with this label, or named in a heading.
 fn suites(view: &View, test: &str, label: &str) -> Vec<String> {
     let own = view.suites.iter().filter(|suite| {
         let mut points = suite.points.iter();
@@ -177,7 +179,7 @@ fn questions(view: &View) -> Vec<Question> {
         };
         let mut own: Vec<Question> = point.findings.iter().map(found).collect();
         own.extend(point.open.iter().chain(&point.on_request).map(withheld));
-        // Stable: the subjects of a point in the order of their first occurrence.
+        // Subjects of a point keep the order of their first occurrence.
         let mut order: Vec<String> = Vec::new();
         for question in &own {
             if !order.contains(&question.subject) {
@@ -242,8 +244,8 @@ fn unknown(word: &str, view: &View) -> UnknownWord {
 }
 
 impl Question {
-    /// True if a word is its template, its suite, or a whole word of its question, test, or
-    /// workload; or a filesystem or a warning named in its answer.
+    /// True if the word is the template or a suite of the question, or a whole word of its subject
+    /// or wording. Also true if it is a filesystem or a warning that the answer names.
     fn is_about(&self, word: &str, view: &View) -> bool {
         let word = word.to_lowercase();
         let in_text = |text: &str| holds(&text.to_lowercase(), &word);
@@ -436,7 +438,7 @@ mod tests {
         let every = of(&view, "C1");
         assert!(every.iter().all(|question| question.suites == ["iozone"]), "{every:?}");
         assert!(of(&view, "iozone").len() > every.len());
-        // It occurs in findings only.
+        // This word occurs only in texts of findings.
         assert!(explain(&view, &words(&["formed"])).is_err());
         assert!(record.cells.iter().any(|cell| cell.cell.filesystem.name == "jfs"));
         record.trials.retain(|trial| trial.cell < 2);

@@ -1,10 +1,10 @@
-//! Export of charts as files.
+//! Export of charts as SVG and PNG.
 //!
-//! [`charts`] and [`published`] return the figures of a [`View`] or of published results one after
-//! the other, each as an SVG that needs no style sheet (white background, colors inlined, finding
-//! or title on top; caption, conditions, and source below); [`Chart::png`] renders it with embedded
-//! fonts. The same view gives the same bytes. No file is written here, and untrusted names never
-//! become file names: [`Chart::name`] is safe on every filesystem.
+//! [`charts`] and [`published`] yield the figures of a [`View`] or of published results. Each SVG
+//! is complete without a style sheet: white background, inlined colors, finding or title above the
+//! chart, caption, conditions, and source below it. [`Chart::png`] renders it with embedded fonts.
+//! The same view gives the same bytes. The module writes no files. [`Chart::name`] is a valid file
+//! name on every filesystem, even if it comes from an untrusted name.
 
 mod absolute;
 mod measure;
@@ -26,36 +26,37 @@ use crate::{
 use names::Names;
 use style::Sheet;
 
-/// Pixels for each unit of a chart at which PNG files are sharp on screens and in print: an
-/// ordinary chart becomes some 1600 pixels wide.
+/// Recommended resolution of PNG files, in pixels per unit of the SVG. Most charts are then about
+/// 1600 pixels wide.
 pub const PIXELS_PER_UNIT: f32 = 2.0;
 
 /// Exported figure of a report.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Stem of its file names: lower-case letters, digits, and `-`; unique within the report, and
-    /// the same for the same run.
+    /// Stem of the file names: lower-case letters, digits, and `-`. It is unique within the report
+    /// and the same for the same run.
     pub name: String,
     /// Chart kind.
     pub kind: Kind,
     /// Title on one line.
     pub title: String,
-    /// The whole picture.
+    /// Complete SVG document.
     pub svg: String,
 }
 
 impl Chart {
-    /// The picture in pixels, `pixels_per_unit` for each unit of the SVG ([`PIXELS_PER_UNIT`]).
-    /// Cost: some tens of milliseconds.
+    /// Renders the chart as PNG with `pixels_per_unit` pixels per unit of the SVG
+    /// ([`PIXELS_PER_UNIT`]). This takes tens of milliseconds.
     ///
     /// # Errors
-    /// When the picture would be larger than a hundred million pixels, or cannot be drawn.
+    /// [`PngError`] if the picture would be empty or have more than 100 million pixels, or if the
+    /// SVG cannot be rendered or encoded.
     pub fn png(&self, pixels_per_unit: f32) -> Result<Vec<u8>, PngError> {
         png::png(&self.svg, pixels_per_unit)
     }
 }
 
-/// All charts of published results, created lazily; each is labeled as not measured by fslab.
+/// Charts of published results, labeled as not measured by fslab.
 pub fn published(set: &'static Published) -> impl Iterator<Item = Chart> {
     let sheet = Sheet::new(&[]);
     let mut names = Names::default();
@@ -67,7 +68,7 @@ pub fn published(set: &'static Published) -> impl Iterator<Item = Chart> {
     })
 }
 
-/// All figures of a report in its order, made one after the other.
+/// Figures of a report in its order, rendered when the iterator reaches them.
 pub fn charts(view: &View) -> impl Iterator<Item = Chart> {
     let systems: Vec<String> = view.filesystems.iter().map(|own| own.name.clone()).collect();
     let sheet = Sheet::new(&systems);

@@ -1,6 +1,8 @@
-//! A run made up for tests: five filesystems and one that was skipped, two record sizes, thirteen
-//! tests, eight repetitions, one failed trial. Deterministic, with all the shapes a report must
-//! show: clear winners, ties, a wide cell, warnings, holes.
+//! Artificial runs for tests.
+//!
+//! The run of this module has five filesystems and a skipped one, two block sizes, thirteen tests,
+//! eight repetitions, and one failed trial. It is deterministic and contains all cases that a
+//! report must show: clear winners, ties, a wide interval, warnings, and missing results.
 
 pub(crate) mod bonnie;
 pub(crate) mod dbench;
@@ -22,7 +24,7 @@ use model::{
     sample::lifecycle,
 };
 
-/// Name, whether it writes, and base speed in MiB/s.
+/// Name, true for a write test, and base throughput in MiB/s.
 pub(crate) const TESTS: [(&str, bool, f64); 13] = [
     ("write", true, 412.0),
     ("rewrite", true, 430.0),
@@ -39,7 +41,8 @@ pub(crate) const TESTS: [(&str, bool, f64); 13] = [
     ("freread", false, 1795.0),
 ];
 
-/// Name, relative speed and spread of each filesystem.
+/// Name, relative speed, and relative spread of each filesystem. The speed is 0 for the skipped
+/// one.
 const FILESYSTEMS: [(&str, f64, f64); 6] = [
     ("ext4", 1.0, 0.01),
     ("xfs", 1.09, 0.012),
@@ -49,18 +52,18 @@ const FILESYSTEMS: [(&str, f64, f64); 6] = [
     ("bcachefs", 0.62, 0.05),
 ];
 
-/// Steps of the life cycle of a filesystem that is used as mkfs has made it.
+/// Lifecycle steps of a filesystem without setup.
 const STEPS: [&str; 4] = [lifecycle::MKFS, lifecycle::MOUNT, lifecycle::UMOUNT, lifecycle::FSCK];
 
 const START: u64 = 1_795_293_060_000_000_000;
 const REPETITIONS: u32 = 8;
 
-/// The run at two record sizes.
+/// Run with two block sizes.
 pub(crate) fn record() -> RunRecord {
     with_records(&[Bytes::mib(1), Bytes::mib(4)], "ext4-or-what")
 }
 
-/// The run at the given record sizes, under the name of a plan.
+/// Run with these block sizes and this plan name.
 pub(crate) fn with_records(sizes: &[Bytes], plan_name: &str) -> RunRecord {
     let mut record = RunRecord {
         info: info(plan_name),
@@ -88,7 +91,7 @@ pub(crate) fn with_records(sizes: &[Bytes], plan_name: &str) -> RunRecord {
             }
         }
     }
-    // One repetition of bcachefs at the first record size fails.
+    // One repetition of bcachefs with the first block size fails.
     if let Some(trial) = record.trials.iter_mut().find(|trial| trial.cell == 5) {
         trial.outcome =
             Outcome::Failed { reason: "random-write: write: No space left on device (28)".into() };
@@ -175,7 +178,8 @@ fn cell(name: &str, size: Bytes) -> CellRecord {
     }
 }
 
-/// A value around 1 with the given spread; the sum of three draws is smooth enough.
+/// Random value around 1 with this relative spread. The sum of three uniform values has a
+/// bell-shaped distribution.
 fn around(spread: f64, rng: &mut fastrand::Rng) -> f64 {
     1.0 + spread * (rng.f64() + rng.f64() + rng.f64() - 1.5) * 1.4
 }
@@ -195,14 +199,14 @@ fn trial(
     let (_, speed, spread) =
         FILESYSTEMS.into_iter().find(|(name, ..)| *name == cell.filesystem.name).unwrap();
     let size = cell.workload.size("block_size");
-    // Larger records are faster, with less and less to gain.
+    // Larger blocks are faster.
     let gain = 1.0 + 0.08 * (size.0 as f64 / Bytes::MIB as f64).log2();
     let (mut samples, mut histograms) = (Vec::new(), Vec::new());
     let mut add = |phase: &str, metric, value| {
         samples.push(Sample { phase: phase.into(), metric, worker: None, value });
     };
     for (number, (name, writes, base)) in TESTS.into_iter().enumerate() {
-        // Filesystems differ from test to test, by a fixed pattern.
+        // The order of the filesystems differs between tests, by a fixed pattern.
         let pattern = 1.0 + 0.12 * (((index % 6) * 7 + number * 5) % 11) as f64 / 11.0;
         let rate = base * Bytes::MIB as f64 * speed * gain * pattern * around(spread, rng);
         if writes {

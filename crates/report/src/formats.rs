@@ -1,4 +1,4 @@
-//! Formats for programs and for other documents: one file each.
+//! Data formats and text layouts of other programs, one file each.
 
 pub(crate) mod iozone;
 pub(crate) mod json;

@@ -1,5 +1,5 @@
-//! Readers of untrusted input as fuzz targets: each takes any bytes, and must neither panic nor
-//! take unbounded time or memory.
+//! Fuzz targets of the readers of untrusted input. A target accepts any bytes and must neither
+//! panic nor take unbounded time or memory.
 
 use model::Nanos;
 
@@ -10,14 +10,13 @@ use crate::{
     view::View,
 };
 
-/// The line that separates statements from the table that they are about.
+/// Separator between the statements and their table in the input of [`audit`].
 pub const TABLE: &str = "\n---\n";
 
-/// Records of bonnie++: what is read can be imported, reported, and exported, and an export is
-/// read again with as many records.
+/// Reads bonnie++ records, imports and reports them, exports the run, and reads the export.
 ///
 /// # Panics
-/// If the export cannot be read.
+/// If an export cannot be read, or has another number of records.
 pub fn bonnie(bytes: &[u8]) {
     let Ok(records) = bonnie::read(&String::from_utf8_lossy(bytes)) else { return };
     let importing = Importing { id: "fuzz".into(), source: "fuzz", now: Nanos(1) };
@@ -32,7 +31,7 @@ pub fn bonnie(bytes: &[u8]) {
     }
 }
 
-/// A printed table, and statements about it.
+/// Audits a printed table and statements about it.
 pub fn audit(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (statements, table) = text.split_once(TABLE).unwrap_or(("", &text));

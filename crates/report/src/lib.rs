@@ -1,14 +1,14 @@
-//! Reports: formats runs for people and programs.
+//! Reports of runs: text, HTML, charts, and data formats.
 //!
-//! [`View::new`] summarizes, compares, and ranks a [`model::RunRecord`] once, and chooses units and
-//! digits; [`terminal()`], [`html()`], [`markdown`], and [`json`] only format the view, and
-//! [`csv`], `parquet`, and a sheet of [`xlsx()`] have the samples. The same record gives the same
-//! bytes. Published results ([`PUBLISHED`]) are built in and shown separately. [`bonnie`] reads and
-//! writes bonnie++ records; [`audit`] checks printed tables and statements about them.
+//! [`View::new`] summarizes, compares, and ranks a [`model::RunRecord`] once, and selects units and
+//! digits. [`terminal()`], [`html()`], [`markdown`], and [`json`] only format the view. [`csv`],
+//! `parquet`, and a sheet of [`xlsx()`] contain the samples. The same record gives the same bytes.
+//! Published results ([`PUBLISHED`]) are built in and shown separately. [`bonnie`] reads and writes
+//! bonnie++ records. [`audit`] checks printed tables and statements about them.
 //!
-//! The crate reads no clock, file, or environment (the caller writes the output). Statistics are in
-//! crate `analysis`. Every number has a unit, direction, n, and interval. Cells that were skipped
-//! or failed are listed in every table with the reason.
+//! The crate reads no clock, file, or environment; the caller writes the output. Statistics are in
+//! crate `analysis`. Numbers have a unit, a direction, n, and an interval if there are enough
+//! repetitions. Cells that were skipped or failed are listed in every table with the reason.
 #![forbid(unsafe_code)]
 
 pub mod audit;

@@ -1,7 +1,7 @@
 //! Sanitizes the texts of a run for display.
 //!
 //! A run file is untrusted, and its texts come from plans, file and device names, kernel messages,
-//! and output of programs. Every such text becomes one line without terminal control sequences and
+//! and output of programs. Each text becomes one line without terminal control sequences and
 //! without changes of text direction ([`one_line`]); the text of the plan keeps its lines. Numbers,
 //! IDs, and values without such text are unchanged. Each format escapes its own markup.
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::units::{is_command, one_line};
 
-/// Makes every text of a run fit to be shown.
+/// Sanitizes every text of a run in place.
 pub fn plain(record: &mut RunRecord) {
     info(&mut record.info);
     environment(&mut record.environment);
@@ -93,10 +93,11 @@ fn text(text: &mut String) {
     }
 }
 
-/// All texts within a value, by its stored form. One that does not read back so stays as it is.
+/// Sanitizes all texts in a value through its JSON form. A value that cannot be written as JSON or
+/// read back is unchanged.
 fn whole<T: Serialize + DeserializeOwned>(value: &mut T) {
     let Ok(stored) = serde_json::to_string(value) else { return };
-    // The stored form writes control characters below U+0020 as escapes.
+    // JSON writes control characters below U+0020 as escapes.
     if !stored.contains('\\') && !unfit(&stored) {
         return;
     }

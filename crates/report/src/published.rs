@@ -1,11 +1,11 @@
 //! Built-in published results, for comparison with a run of the same suite.
 //!
-//! The numbers come from the articles named in [`PUBLISHED`], stored as CSV in `published/` with
-//! the printed digits. Their tables and charts are separate and labeled as published, not measured
-//! by fslab. Only [`crate::comparison::side_by_side()`] shows them next to measured numbers and on
-//! a common axis; it lists the confounders first and makes no statistical test, because machine,
-//! kernel, and workload differ. To add a data set: the CSV, its row in [`PUBLISHED`], and, for
-//! another layout, functions that create its tables and charts.
+//! The numbers come from the articles named in [`PUBLISHED`]. They are stored as CSV in
+//! `published/` with the printed digits. Their tables and charts are separate and labeled as
+//! published, not measured by fslab. Only [`crate::comparison::side_by_side()`] shows them next to
+//! measured numbers and on a common axis. It lists the confounders first and makes no statistical
+//! test, because machine, kernel, and workload differ. A new data set needs a CSV file and a row in
+//! [`PUBLISHED`]; a new layout also needs functions that create its tables and charts.
 
 pub(crate) mod audit;
 pub(crate) mod bonnie;
@@ -44,7 +44,7 @@ const LABEL: &str = "Published, not measured by fslab";
 pub struct Published {
     /// Name without [`SUFFIX`].
     pub name: &'static str,
-    /// Suite whose runs it can be compared with.
+    /// Suite whose runs the data set can be compared with.
     pub suite: &'static str,
     /// Title of the article.
     pub article: &'static str,
@@ -62,7 +62,7 @@ pub struct Published {
     pub summary: &'static str,
     /// Notes on the quality of the data.
     pub quality_notes: &'static [&'static str],
-    /// Conditions, by names common to all sets.
+    /// Conditions, by names that all sets share.
     pub(crate) conditions: &'static [(&'static str, &'static str)],
     /// CSV data with a header line.
     pub(crate) data: &'static str,
@@ -85,17 +85,17 @@ struct Extras {
     marked: Vec<MarkedNumber>,
     /// Charts by heading.
     groups: Vec<Group>,
-    /// Reference for the marks; empty without any.
+    /// Text that explains the marks; empty if there are none.
     note: String,
 }
 
 impl Extras {
-    /// Charts only.
+    /// Extras with charts only.
     fn of(groups: Vec<Group>) -> Self {
         Self { groups, ..Self::default() }
     }
 
-    /// Marked numbers; the first of each mark has an anchor.
+    /// Marked numbers. The first one of each mark gets the anchor.
     fn marks(&self) -> impl Iterator<Item = Item> {
         let first = |at: usize, code: &str| self.marked[..at].iter().all(|own| own.code != code);
         self.marked.iter().enumerate().map(move |(at, MarkedNumber { code, text })| Item {
@@ -108,7 +108,7 @@ impl Extras {
 /// Marked number.
 #[derive(Clone, Debug, PartialEq)]
 struct MarkedNumber {
-    /// Mark at the number.
+    /// Mark shown at the number.
     code: &'static str,
     text: String,
 }
@@ -145,7 +145,7 @@ pub(crate) fn note<'a>(suites: impl Iterator<Item = &'a str>) -> Option<String> 
 }
 
 impl Published {
-    /// Commands that accept it, for a list.
+    /// Commands that accept the data set, for `fslab list`.
     pub fn uses(&self) -> String {
         let audited = audit::AUDITED.iter().any(|set| set.name == self.name);
         let audit = if audited { ", audit" } else { "" };
@@ -160,17 +160,17 @@ impl Published {
         }
     }
 
-    /// Name on the command line.
+    /// Name on the command line, with [`SUFFIX`].
     pub fn full_name(&self) -> String {
         format!("{}{SUFFIX}", self.name)
     }
 
-    /// Label of every table: not measured by fslab, and the statistic.
+    /// Label of every table: published, not measured by fslab, and the statistic.
     fn label(&self) -> String {
         format!("{LABEL}; {}", self.summary)
     }
 
-    /// Source by keyword.
+    /// Source of the data, by keyword.
     fn provenance(&self) -> Vec<(&'static str, String)> {
         vec![
             ("article", format!("{}, {}", self.article, self.author)),
@@ -198,7 +198,7 @@ impl Published {
         markdown(&self.document())
     }
 
-    /// As one HTML file that loads nothing.
+    /// Formats the data set as one HTML file that loads no other files.
     pub fn html(&self) -> String {
         html(&self.document())
     }
@@ -208,7 +208,7 @@ impl Published {
         let provenance = self.provenance().into_iter();
         let facts = provenance.map(|(name, value)| Item::named(name, value));
         let table = |table: Table| {
-            // Tables without intervals need only one line per number.
+            // Tables without intervals and marks need only one line per number.
             let noted = |value: &ValueCell| value.interval.is_some() || !value.codes.is_empty();
             let layout = if table.values().any(noted) { Layout::Full } else { Layout::Bare };
             Block::Table(table, layout)
@@ -268,14 +268,14 @@ impl Published {
         format!("{document:#}\n")
     }
 
-    /// All numbers in the schema that all sets share: one row for each, in the base units of a
-    /// run's metrics, with n, deviation, and the text that was printed.
+    /// Formats all numbers as CSV in a schema that all sets share: one row per number, in the base
+    /// units of a run's metrics, with n, deviation, and the printed text.
     pub fn csv(&self) -> String {
         csv::csv(self)
     }
 
-    /// bonnie++ records in a given layout, in the order of the study; unchanged if they were
-    /// printed in that layout. `None` for a set of another suite.
+    /// bonnie++ records in a given layout, in the order of the study. Records printed in that
+    /// layout are unchanged. `None` for a set of another suite.
     pub fn bonnie(&self, format: Format) -> Option<String> {
         let line = |own: bonnie::Measured| match own.record.format == format {
             true => own.printed + "\n",
@@ -285,7 +285,7 @@ impl Published {
         (self.suite == "bonnie").then(|| measured().map(line).collect())
     }
 
-    /// All its charts, in the order of its page.
+    /// All charts, in the order of the page.
     pub(crate) fn charts(&self) -> Vec<Figure> {
         let groups = (self.extras)(self).groups.into_iter();
         groups.flat_map(|group| group.first.into_iter().chain(group.rest)).collect()

@@ -1,4 +1,4 @@
-//! Document of a run: everything after its first page, the same in all formats.
+//! Document of a run: everything after its first page, with the same sections in all formats.
 
 pub(crate) mod budget;
 mod facts;
@@ -22,19 +22,20 @@ use crate::{
 };
 use budget::Budget;
 
-/// All tables of the view with their captions, after the headline and the findings.
+/// Report of a run as Markdown: headline, findings, and all tables with their captions.
 pub fn markdown(view: &View) -> String {
     render::markdown(&document(view, &mut Budget::text()))
 }
 
-/// Document with the charts and tables that fit into the budget.
+/// Document of a run with the charts and tables that fit into the budget.
 pub(crate) fn document(view: &View, budget: &mut Budget) -> Document {
     budget.spend(suites::mandatory(view));
     let all = 0..view.suites.len();
     let mut overviews: Vec<Section> =
         all.clone().map(|at| suites::overview(view, at, budget)).collect();
     let study = study(view, budget);
-    // Charts over several points have priority over those of single tests.
+    // Charts over several points are drawn before those of single tests, with up to half of the
+    // remaining budget.
     let mut half = budget.split();
     let wide = wide::sections(view, &mut half);
     budget.return_unused(&half);
@@ -69,7 +70,8 @@ pub(crate) fn document(view: &View, budget: &mut Budget) -> Document {
     }
 }
 
-/// Workload points of tables and charts that are not in the sections of their points.
+/// Indices of workload points by the ID of a table or chart, for those that are not in the section
+/// of their point.
 fn points(view: &View) -> BTreeMap<String, usize> {
     let points = view.suites.iter().flat_map(|suite| &suite.points).enumerate();
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
@@ -92,8 +94,8 @@ fn points(view: &View) -> BTreeMap<String, usize> {
 }
 
 impl View {
-    /// Adds a comparison with the previous run of the same plan: the verdict, one row per test,
-    /// and the conditions that differ. Nothing if the runs cannot be compared.
+    /// Adds a comparison with the previous run of the same plan: the verdict, one row per test, and
+    /// the conditions that differ. Adds nothing if the runs cannot be compared.
     pub fn compare_with(&mut self, previous: &RunRecord, record: &RunRecord) {
         let runs = [previous, record];
         let chain = chain(&runs, &CompareOptions::default()).ok();
@@ -106,7 +108,8 @@ impl View {
     }
 }
 
-/// One subsection for each point with texts; none if there is only one point.
+/// Section with one subsection per point that has items. If only one point has items, the section
+/// has them without a subsection.
 fn by_point(
     view: &View,
     (id, title): (&str, &str),
@@ -129,7 +132,7 @@ fn by_point(
     section
 }
 
-/// A sentence with a link to the chart of its test.
+/// Sentence with a link to the chart of its test.
 fn linked(text: String, test: &str) -> Item {
     Item { chart: test.to_owned(), ..Item::of(text) }
 }

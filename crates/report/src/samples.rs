@@ -1,7 +1,7 @@
-//! Samples as rows, common to CSV, Parquet, and the sample sheet of a workbook.
+//! Samples as rows, for CSV, Parquet, and the sample sheet of a workbook.
 //!
-//! One row per sample, in the order of measurement, with everything that identifies it. Untrusted
-//! text is already one line without control characters; formats add their own escapes.
+//! There is one row per sample, in the order of measurement, with everything that identifies the
+//! sample. Texts are one line without control characters; each format adds its own escapes.
 
 pub(crate) mod csv;
 
@@ -12,7 +12,7 @@ use model::{
 
 use crate::units::one_line;
 
-/// Program whose results were imported.
+/// Program whose results were imported; `None` if fslab measured the run.
 pub(crate) fn imported(record: &RunRecord) -> Option<&str> {
     record.warnings.iter().find_map(|warning| {
         if let Warning::Imported { program } = warning { Some(program.as_str()) } else { None }
@@ -21,21 +21,21 @@ pub(crate) fn imported(record: &RunRecord) -> Option<&str> {
 
 /// Texts of a cell in its rows.
 pub(crate) struct CellWords {
-    /// Its id: the same for the same cell in every run, on every host.
+    /// Cell ID, which is the same for equal cells of all runs and hosts.
     pub(crate) cell: String,
     pub(crate) filesystem: String,
     pub(crate) suite: String,
-    /// Suite and the parameters that the plan varies.
+    /// Suite, and the parameters that the plan varies.
     pub(crate) workload: String,
-    /// All parameters as one JSON object: sizes in bytes, times in nanoseconds, shares and numbers
-    /// as numbers.
+    /// All parameters as one JSON object: sizes in bytes, times in nanoseconds, fractions and
+    /// counts as numbers.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "a column of Parquet alone"))]
     pub(crate) parameters: String,
     /// Empty if the plan sets none.
     pub(crate) scheduler: String,
-    /// Settings of the machine that the plan made, as `name=value`, apart by a space.
+    /// System settings of the cell as `name=value`, separated by spaces.
     pub(crate) settings: String,
-    /// A second cell of the same, which counts in nothing but the control.
+    /// True for an A/A duplicate, which only the A/A control uses.
     pub(crate) aa_duplicate: bool,
 }
 
@@ -49,12 +49,12 @@ pub(crate) struct SampleRow<'a> {
     pub(crate) outcome: &'static str,
     pub(crate) phase: String,
     pub(crate) metric: Metric,
-    /// `None`: all workers together.
+    /// `None` for all workers together.
     pub(crate) worker: Option<u32>,
     pub(crate) value: f64,
 }
 
-/// Texts of every cell, in the order of the record.
+/// Texts of all cells, in the order of the record.
 pub(crate) fn cells(record: &RunRecord) -> Vec<CellWords> {
     record.cells.iter().map(words).collect()
 }
@@ -78,7 +78,7 @@ fn words(record: &CellRecord) -> CellWords {
     }
 }
 
-/// A parameter as JSON, in its base unit.
+/// Parameter value as JSON, in base units.
 fn plain(value: &Value) -> serde_json::Value {
     match value {
         Value::Size(bytes) => bytes.0.into(),
@@ -91,7 +91,7 @@ fn plain(value: &Value) -> serde_json::Value {
     }
 }
 
-/// All samples of a run. `cells` are the texts of its cells ([`cells`]).
+/// All samples of a run. `cells` is the result of [`cells`].
 pub(crate) fn rows<'a>(
     record: &'a RunRecord,
     cells: &'a [CellWords],

@@ -1,5 +1,5 @@
-//! Terminal output of a report: the first page with the result ([`answer()`]) and, with `detail`,
-//! the whole document of the run.
+//! Terminal output of a report: the first page ([`answer()`]) and, with `detail`, the document of
+//! the run.
 
 mod answer;
 mod running;
@@ -13,7 +13,7 @@ use crate::{
 pub use answer::answer;
 pub use running::{RunningTest, running};
 
-/// Terminal text of a view: the first page and, with `detail`, everything else.
+/// Text of a view for a terminal: the first page and, with `detail`, all other sections.
 pub fn terminal(view: &View, options: &TerminalOptions) -> String {
     let mut text = answer(&[view], options);
     if options.detail {

@@ -1,4 +1,4 @@
-//! The whole report over the made-up run.
+//! Reports of the artificial run in all formats.
 
 mod bonnie;
 mod dbench;
@@ -91,7 +91,7 @@ fn the_study_of_2009_finds_its_tables_under_their_numbers() {
     assert_eq!(titles[7], "Table 8. Reading: iozone block_size=16MiB");
     let by_filesystem: Vec<&str> =
         view.overviews[0].by_filesystem.iter().map(|table| table.title.as_str()).collect();
-    // This run has no reiser4, so 9 and 11 have no table; the numbers of the others stay.
+    // The run has no reiser4, so tables 9 and 11 are missing. The other tables keep their numbers.
     assert_eq!(by_filesystem[0], "Table 10. Writing: btrfs, by block_size");
     assert_eq!(by_filesystem[1], "Table 12. Reading: btrfs, by block_size");
     assert_eq!(by_filesystem[2], "Writing: ext4, by block_size");
@@ -202,7 +202,7 @@ fn findings_do_not_overstate() {
         texts.push(golden.to_owned());
     }
     for text in texts {
-        // A line break of the terminal hides nothing.
+        // Phrases are also found across line breaks of the terminal.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         let claims = ["is the fastest filesystem", "no difference", "up to ×"];
         for banned in claims.into_iter().chain(["real-world", "nan"]) {
@@ -232,8 +232,7 @@ fn three_repetitions_have_no_findings() {
             && text.contains("too-few-repetitions")
             && !text.contains('▲')
     );
-    // A warning common to all numbers is listed once below each table; programs find it at each
-    // number.
+    // A warning that all numbers share is listed once below each table. JSON has it at each number.
     assert!(text.replace('\n', " ").contains("primary values: too-few-repetitions"), "{text}");
     let page = html(&view, &[]);
     let link = "<a class=\"shared\" href=\"#warning-too-few-repetitions\">too-few-repetitions</a>";
@@ -276,7 +275,7 @@ fn a_cell_whose_repetitions_all_failed_is_a_row_with_the_reason() {
 #[test]
 fn percentiles_need_ten_operations_beyond_them() {
     let view = View::new(&fixture::record());
-    // 256 operations a phase: enough for the median, not for p99.
+    // Each phase has 256 operations, enough for the median but not for p99.
     let titles: Vec<&str> =
         view.latency[0].columns.iter().map(|column| column.title.as_str()).collect();
     assert_eq!(titles, ["p50", "max"]);
@@ -293,11 +292,11 @@ fn the_interval_chart_matches_the_golden_file() {
     expect_file!["../golden/intervals.svg"].assert_eq(&format!("{}\n", &page[start..end]));
 }
 
-/// Opening and closing tags in order; elements that have no end tag are left out.
+/// Start and end tags in order, without elements that have no end tag.
 fn tags(page: &str) -> Vec<(bool, &str)> {
     const VOID: [&str; 3] = ["meta", "br", "!DOCTYPE"];
     let body = |name: &str| page.find(&format!("<{name}>")).unwrap();
-    // Style and script hold no markup.
+    // The contents of style and script are not markup.
     let cut = [
         body("style")..page.find("</style>").unwrap(),
         body("script")..page.rfind("</script>").unwrap(),
@@ -418,7 +417,8 @@ fn warnings_of_a_phase_apply_to_all_its_values() {
         .map(|row| row.title.as_str())
         .collect();
     assert!(matches!(noted[..], [title] if title.starts_with("write · ")), "{noted:?}");
-    // The map of the suite, one test at one size, and its sweep over the sizes.
+    // Heat map of the suite, chart of the test at one block size, and sweep of the test over block
+    // sizes.
     let page = html(&view, &[]);
     let sentences = page.split(" Warnings: ").skip(1);
     let named = sentences.filter(|rest| rest.split('.').next().is_some_and(|s| s.contains(code)));

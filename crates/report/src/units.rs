@@ -1,18 +1,18 @@
-//! Display units and digits: chosen here and nowhere else.
+//! Display units and digits. No other module contains display units.
 //!
-//! Values enter in base units; text leaves. Sizes and bandwidth are shown with binary prefixes
-//! (KiB, MiB/s), counts, rates and times with decimal ones. A column has one scale. The interval
-//! limits the digits: its half-width is rounded to two significant digits and the value to the same
-//! place.
+//! Values are in base units; results are text. Sizes and bandwidths have binary prefixes (KiB,
+//! MiB/s), counts, rates, and times decimal ones. All values of a column have the same unit. The
+//! confidence interval limits the digits: its half-width is rounded to two significant digits, and
+//! the value to the same decimal place.
 
 use analysis::{Interval, Summary};
 use model::{Bytes, Metric, Nanos, metric::Unit};
 
-/// A unit of display: values are divided by `divisor`.
+/// Display unit: values are divided by `divisor`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     divisor: f64,
-    /// The unit as printed; empty for plain counts.
+    /// Printed unit; empty for plain counts.
     pub(crate) name: &'static str,
     /// Base unit of the values.
     pub(crate) unit: Unit,
@@ -45,7 +45,7 @@ const INSTRUCTIONS: [(f64, &str); 4] =
     [(1.0, "instr"), (1e3, "k instr"), (1e6, "M instr"), (1e9, "G instr")];
 const COUNTS: [(f64, &str); 3] = [(1.0, ""), (1e3, "k"), (1e6, "M")];
 
-/// The scales of a base unit, the smallest first.
+/// Display units of a base unit, smallest first, as divisor and name.
 fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
     match unit {
         Unit::Bytes => &SIZES,
@@ -63,12 +63,12 @@ fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
 }
 
 impl Scale {
-    /// Seconds, however short: for tables whose rows are added up.
+    /// Seconds for durations of any length, for tables whose rows are added up.
     pub(crate) const SECONDS: Self = Self { divisor: 1e9, name: "s", unit: Unit::Nanoseconds };
 
-    /// The one scale for all these values: the largest in which the largest value is at least 1,
-    /// but smaller as long as the smallest value would fall below 0.1 and the largest stays below
-    /// 10 000.
+    /// Common unit of these values: the largest unit in which the largest value is at least 1. A
+    /// smaller unit is used if the smallest value would be below 0.1 and the largest stays below
+    /// 10,000.
     pub(crate) fn of(unit: Unit, values: impl Iterator<Item = f64> + Clone) -> Self {
         let scales = scales(unit);
         let positive = values.filter(|value| *value > 0.0);
@@ -86,18 +86,19 @@ impl Scale {
         Self { divisor, name, unit }
     }
 
-    /// The scale of a base unit whose printed name this is, as headers of columns have it.
+    /// Display unit of a base unit by its printed name, as in column headers.
     pub(crate) fn named(unit: Unit, printed: &str) -> Option<Self> {
         let found = scales(unit).iter().find(|(_, name)| *name == printed);
         found.map(|&(divisor, name)| Self { divisor, name, unit })
     }
 
-    /// A value in this unit, as a number.
+    /// Value in this unit.
     pub(crate) fn number(self, value: f64) -> f64 {
         value / self.divisor
     }
 
-    /// A value in this unit to three significant digits: for axes and for what has no interval.
+    /// Value in this unit with three significant digits, for axes and for values without an
+    /// interval.
     pub(crate) fn rough(self, value: f64) -> String {
         if self.is_whole(value) {
             return fixed(value, 0);
@@ -106,12 +107,12 @@ impl Scale {
         fixed(value, significant(value, 3).clamp(0, 6))
     }
 
-    /// A plain count that is shown as it is needs no decimal places.
+    /// True for an integer count without a prefix, which has no decimal places.
     fn is_whole(self, value: f64) -> bool {
         self.unit == Unit::Count && self.name.is_empty() && value.fract() == 0.0
     }
 
-    /// A summary in this unit, with the digits its interval allows.
+    /// Summary in this unit, with the digits that its interval allows.
     pub(crate) fn shown(self, summary: &Summary) -> Shown {
         let value = self.number(summary.median);
         let Some(interval) = summary.interval else {
@@ -130,19 +131,19 @@ impl Scale {
     }
 }
 
-/// A summary as text, without its unit.
+/// Summary as text, without the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
-    /// The median.
+    /// Median.
     pub(crate) value: String,
-    /// Both ends of its interval.
+    /// Lower and upper end of the confidence interval.
     pub(crate) interval: Option<(String, String)>,
-    /// The longer side of the interval in percent of the median.
+    /// Longer side of the interval in percent of the median.
     pub(crate) relative: Option<String>,
 }
 
-/// Decimal places for a value known to a half-width; negative places round to tens and more. A
-/// value that did not vary, or hardly did, gets four significant digits.
+/// Decimal places of a value with this half-width of its interval. Negative places round to tens,
+/// hundreds, and so on. A value without spread has four significant digits, others at most four.
 fn decimals(value: f64, half_width: f64) -> i32 {
     if half_width > 0.0 {
         significant(half_width, 2).min(6).min(significant(value, 4).max(0))
@@ -161,7 +162,7 @@ pub(crate) fn significant(value: f64, digits: i32) -> i32 {
     digits - 1 - exponent
 }
 
-/// Number with this many decimal places; negative places round to tens, hundreds, and so on.
+/// Number with this many decimal places. Negative places round to tens, hundreds, and so on.
 pub(crate) fn fixed(value: f64, decimals: i32) -> String {
     match usize::try_from(decimals) {
         Ok(decimals) => format!("{value:.decimals$}"),
@@ -172,13 +173,14 @@ pub(crate) fn fixed(value: f64, decimals: i32) -> String {
     }
 }
 
-/// A share in percent with two significant digits, without sign: `2.3 %`, `15 %`.
+/// Fraction in percent with two significant digits and at most two decimal places: `2.3 %`, `15 %`.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
     format!("{} %", fixed(value, significant(value, 2).clamp(0, 2)))
 }
 
-/// A share with the digits its interval allows, at most two: `12.1 % [9.2 to 15.3 %]`.
+/// Fraction in percent with the digits that its interval allows: at most one decimal place, or two
+/// below 1 %. Example: `12.1 % [9.2 to 15.3 %]`.
 pub(crate) fn percents(share: f64, interval: Option<Interval>) -> String {
     let Some(Interval { low, high, .. }) = interval else {
         return percent(share);
@@ -190,7 +192,7 @@ pub(crate) fn percents(share: f64, interval: Option<Interval>) -> String {
     format!("{share} % [{low} to {high} %]")
 }
 
-/// A ratio with the digits its interval allows: `×1.073 [1.052, 1.094]`.
+/// Ratio with the digits that its interval allows: `×1.073 [1.052, 1.094]`.
 pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
     let Some(Interval { low, high, .. }) = interval else {
         return format!("×{}", fixed(value, 2));
@@ -199,7 +201,8 @@ pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
     format!("×{} [{}, {}]", fixed(value, places), fixed(low, places), fixed(high, places))
 }
 
-/// A ratio to something with a name: `1.38 × ext4 [1.21, 1.52]`; with `turned`, the inverse of it.
+/// Ratio to a named baseline: `1.38 × ext4 [1.21, 1.52]`. With `turned`, the inverse of the value
+/// and of its interval.
 pub(crate) fn ratio_of(value: f64, interval: Option<Interval>, turned: bool, name: &str) -> String {
     let turn = |value: f64| if turned { 1.0 / value } else { value };
     let value = turn(value);
@@ -212,11 +215,12 @@ pub(crate) fn ratio_of(value: f64, interval: Option<Interval>, turned: bool, nam
     format!("{value} × {name} [{low}, {high}]")
 }
 
-/// An instant as `2026-11-21 20:31 UTC`.
+/// Time as `2026-11-21 20:31 UTC`.
 ///
-/// Days are turned into a date of the proleptic Gregorian calendar in years that start on 1 March,
-/// so that the leap day is the last of its year; 719 468 days lie between 0000-03-01 and
-/// 1970-01-01.
+/// The date is computed in the proleptic Gregorian calendar with years that start on 1 March, so
+/// that the leap day is the last day of its year. There are 719 468 days from 0000-03-01 to
+/// 1970-01-01. Source: `civil_from_days` in Howard Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms".
 pub(crate) fn utc(instant: Nanos) -> String {
     let seconds = instant.0 / 1_000_000_000;
     let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
@@ -232,7 +236,8 @@ pub(crate) fn utc(instant: Nanos) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
-/// A duration in the two largest units that matter: `2 h 05 min`, `3 min 20 s`, `12.5 s`.
+/// Duration in its two largest units, or in seconds below one minute: `2 h 05 min`, `3 min 20 s`,
+/// `12.5 s`.
 pub fn duration(time: Nanos) -> String {
     let seconds = time.0 / 1_000_000_000;
     match seconds {
@@ -242,23 +247,24 @@ pub fn duration(time: Nanos) -> String {
     }
 }
 
-/// A size in the largest unit in which it is at least 1, to three significant digits: `640 MiB`.
+/// Size with three significant digits, in the largest unit in which it is at least 1: `640 MiB`.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn bytes(size: Bytes) -> String {
     alone(Unit::Bytes, size.0 as f64)
 }
 
-/// A bandwidth in bytes per second, likewise: `1.21 GiB/s`.
+/// Bandwidth, given in bytes per second, with three significant digits: `1.21 GiB/s`.
 pub fn bandwidth(bytes_per_second: f64) -> String {
     alone(Unit::BytesPerSecond, bytes_per_second)
 }
 
-/// Value of a metric in a suitable unit: `310 k ops/s`, `1.84 ms`, `12.0 %`.
+/// Value of a metric, given in its base unit, with three significant digits and a suitable unit:
+/// `310 k ops/s`, `1.84 ms`, `12.0 %`.
 pub fn quantity(metric: Metric, value: f64) -> String {
     alone(metric.spec().unit, value)
 }
 
-/// Value in a suitable unit; a factor is written as `×1.31`.
+/// Value with three significant digits in a suitable unit. Ratios are written as `×1.31`.
 pub(crate) fn alone(unit: Unit, value: f64) -> String {
     let scale = Scale::of(unit, std::iter::once(value));
     if unit == Unit::Ratio {
@@ -267,7 +273,7 @@ pub(crate) fn alone(unit: Unit, value: f64) -> String {
     format!("{} {}", scale.rough(value), scale.name).trim_end().to_owned()
 }
 
-/// An instant as `20261121t203105`, for the names of files and runs.
+/// Time in UTC as `20261121t203105`, for the names of files and runs.
 pub fn stamp(instant: Nanos) -> String {
     let seconds = instant.0 / 1_000_000_000;
     let minute: String = utc(instant).chars().filter(char::is_ascii_digit).collect();
@@ -275,19 +281,18 @@ pub fn stamp(instant: Nanos) -> String {
     format!("{day}t{time}{:02}", seconds % 60)
 }
 
-/// Untrusted text (reasons, option strings) as one line without control characters, so that it can
-/// neither break a table nor control a terminal. Marks and overrides of direction
-/// (unicode.org/reports/tr9, section 2) are removed, too, because they affect adjacent text;
-/// letters of every script stay.
+/// Untrusted text as one line without the characters of [`is_command`], so that it can neither
+/// break a table nor control a terminal. Runs of white space become one space. Letters of all
+/// scripts are kept.
 pub(crate) fn one_line(text: &str) -> String {
     let plain = text.replace(is_command, " ");
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// True for characters that affect the display instead of being shown: control characters, line and
-/// paragraph separators, marks and overrides of direction (unicode.org/reports/tr9), and other
-/// format characters without a width, which make one name look like another
-/// (unicode.org/reports/tr36, section 2.5).
+/// paragraph separators, marks and overrides of text direction (unicode.org/reports/tr9), and other
+/// invisible format characters, which make different names look alike (unicode.org/reports/tr36,
+/// section 2.5).
 pub fn is_command(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
@@ -296,12 +301,12 @@ pub fn is_command(c: char) -> bool {
         || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
-/// A number with a noun: `1 test`, `3 tests`.
+/// Number with a noun in the singular or plural: `1 test`, `3 tests`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     model::units::plural(n as u64, noun)
 }
 
-/// Values by key, in the order of the first value of each key.
+/// Values grouped by key, in the order of the first value of each key.
 pub(crate) fn grouped<K: PartialEq, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
@@ -315,13 +320,14 @@ pub(crate) fn grouped<K: PartialEq, V>(
     groups
 }
 
-/// The first letter as a capital.
+/// Text with its first letter in upper case.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Text as part of an anchor: lower-case letters, digits, and dashes only.
+/// Text as part of an anchor: ASCII lower-case letters and digits, with a dash for each other
+/// character.
 pub(crate) fn slug(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     text.chars().map(plain).collect()

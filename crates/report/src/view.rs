@@ -1,7 +1,7 @@
 //! View of a run: summaries, comparisons, tables, and chart data, shared by all output formats.
 //!
-//! A [`View`] is computed once from a [`RunRecord`], in the order of the report. Output formats lay
-//! it out without further computation.
+//! A [`View`] is computed once from a [`RunRecord`]. Output formats arrange its content and compute
+//! no statistics.
 
 pub(crate) mod activity;
 pub(crate) mod answer;
@@ -86,25 +86,26 @@ pub struct View {
     pub(crate) ranked: Vec<Vec<Table>>,
     /// Scaling with the number of clients.
     pub(crate) scaling: Vec<Scaled>,
-    /// Tests under conditions that vary.
+    /// Tests under several conditions (scheduler, fill level, system settings).
     pub(crate) interactions: Vec<Interaction>,
     /// Effects of other swept parameters.
     pub(crate) sweeps: Vec<Sweep>,
     /// Operations of replays by type, per suite and test in the order of `ranked`.
     pub(crate) operations: Vec<Vec<Option<Table>>>,
-    /// Latency curves, likewise.
+    /// Latency curves, per suite and test in the order of `ranked`.
     pub(crate) curves: Vec<Vec<Vec<curves::Curves>>>,
-    /// Rates over time, likewise.
+    /// Rates over time, per suite and test in the order of `ranked`.
     pub(crate) rate_series: Vec<Vec<Option<rate_series::RateSeries>>>,
-    /// CPU time by consumer as amounts, likewise.
+    /// CPU time by consumer as amounts that add up, per suite and test in the order of `ranked`.
     pub(crate) origins: Vec<Vec<Option<origins::Origins>>>,
     /// Latency tables, one per workload point.
     pub(crate) latency: Vec<Table>,
-    /// CPU time by consumer and device I/O, per suite and test in the order of `ranked`.
+    /// Tables of CPU time by consumer and of device I/O, per suite and test in the order of
+    /// `ranked`.
     pub(crate) activity: Vec<Vec<Vec<Table>>>,
     /// Time, CPU time, I/O, and space of the lifecycle steps.
     pub(crate) lifecycle: Vec<Table>,
-    /// Samples, embedded if there are few.
+    /// All samples as CSV, if there are few enough to embed them.
     pub(crate) samples: Samples,
 }
 
@@ -281,7 +282,7 @@ fn with_totals(
     (overview.composites, overview.totals) = suite.points.iter().filter_map(total).unzip();
 }
 
-/// Findings about several points, which come before those about one.
+/// Findings about several points. They precede the findings about single points.
 fn wide(
     scaling: &[Scaled],
     interactions: &[Interaction],
@@ -304,8 +305,9 @@ impl View {
         before.sum::<usize>() + test
     }
 
-    /// True if a point of a suite with a single test is part of a table of scaling or conditions
-    /// and need not be shown separately. Only if there are few such tables.
+    /// True if a table of scaling or of system settings contains the point, so that a separate
+    /// table would repeat it. False if the suite has several tests or more than [`FEW`] such tables
+    /// of one kind.
     pub(crate) fn shown_in_wide_table(&self, suite: &Suite, point: &str) -> bool {
         let scaling = || self.scaling.iter().filter(|scaled| scaled.suite == suite.name);
         let conditions = || self.interactions.iter().filter(|other| other.suite == suite.name);
@@ -318,7 +320,8 @@ impl View {
     }
 }
 
-/// Maximum number of tables of scaling or conditions that replace tables of single points.
+/// Maximum number of tables of scaling, and of system settings, of a suite that replace the tables
+/// of single points.
 const FEW: usize = 4;
 
 /// True if all points of a suite have the same single test.
@@ -327,8 +330,8 @@ fn single(suite: &Suite) -> bool {
     tests.next().is_some_and(|first| tests.all(|test| test.name == first.name))
 }
 
-/// Parameters of a suite with a single test whose values other tables show side by side, so that
-/// tables by filesystem would repeat them.
+/// Parameters whose values the tables of scaling or system settings show side by side. Tables by
+/// filesystem would repeat them. Empty if the suite has several tests.
 fn shown_side_by_side(
     suite: &Suite,
     scaling: &[Scaled],

@@ -65,9 +65,9 @@ fn below(mount: &MountEntry, path: &str) -> PathBuf {
     if inside.as_os_str().is_empty() { mount.target.clone() } else { mount.target.join(inside) }
 }
 
-/// Nearest group of version 2, starting with `home` and followed by its ancestors, that enables the
-/// controller for its children. If there is none, the controller is enabled in the root group.
-/// Other groups cannot enable it if they contain processes.
+/// Nearest group of version 2 that enables the controller for its children: `home` or one of its
+/// ancestors. If there is none, the controller is enabled in the root group. Other groups cannot
+/// enable the controller if they contain processes.
 ///
 /// # Errors
 /// The reason as text.

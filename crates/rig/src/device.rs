@@ -28,8 +28,8 @@ pub(crate) enum Backing {
     Directory(PathBuf),
 }
 
-/// First devices of the storage, as many as an entry of `filesystem` in the plan uses. The other
-/// devices are not changed.
+/// The devices that one entry of `filesystem` in the plan uses: the first `count` devices of the
+/// storage. The other devices are not changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share<'a> {
     backing: &'a Backing,
@@ -134,9 +134,9 @@ impl<'a> Share<'a> {
     }
 
     /// Resets the devices, so that each instance starts with the same state as far as possible.
-    /// Images are set to zero; the space of preallocated images is allocated again. Devices are
-    /// discarded; if the discard fails, their first and last 2 MiB are overwritten. Then the page
-    /// cache of all devices is dropped.
+    /// Image files are truncated and set to their size again, and preallocated if they were before.
+    /// Devices are discarded; if the discard fails, their first and last 2 MiB are overwritten. At
+    /// the end, the page cache of all devices is dropped.
     pub(crate) fn renew(self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         for image in self.images() {
             image.recheck(journaled)?;
@@ -147,7 +147,7 @@ impl<'a> Share<'a> {
             if journaled.erase(device)? == WipeMethod::Wiped {
                 tracing::debug!(
                     device = device.name(),
-                    "discard is not supported; first and last MiB overwritten"
+                    "discard failed; the first and last 2 MiB were overwritten"
                 );
             }
         }
@@ -234,10 +234,13 @@ impl Image {
             Allocation::Sparse => "a sparse image file",
         };
         let io = match self.attached().direct {
-            true => "direct I/O",
-            false => "buffered I/O (its filesystem cannot do direct I/O), so a second cache,",
+            true => "direct I/O to the file",
+            false => {
+                "buffered I/O to the file, because the filesystem that stores the file does not \
+                 support direct I/O; the data is cached twice"
+            }
         };
-        format!("{kind} on a loop device with {io} to the file")
+        format!("{kind} on a loop device with {io}")
     }
 }
 

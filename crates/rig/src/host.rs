@@ -365,8 +365,8 @@ pub trait Host: Send + Sync + fmt::Debug {
     fn unmount(&self, target: &Path) -> io::Result<()>;
     /// Calls `statfs(2)`.
     fn statistics(&self, path: &Path) -> io::Result<Statistics>;
-    /// Creates a directory with its parents, and in this directory files of the given sizes with
-    /// incompressible data. The same seed gives the same data.
+    /// Creates a directory with its parents, and creates files of the given sizes with
+    /// incompressible data in this directory. The same seed gives the same data.
     ///
     /// # Errors
     /// [`io::ErrorKind::Interrupted`] if `stop` is set; the flag is checked before each file.

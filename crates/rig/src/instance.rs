@@ -136,8 +136,8 @@ pub struct MountedFilesystem {
     fault_targets: Vec<FaultTarget>,
     /// Undo steps that end the active faults, with descriptions; `None` before the faults start.
     faults: Option<Vec<(undo::Step, String)>>,
-    /// Devices of the filesystem: those on top of the layers, or storage devices without layers.
-    /// Empty for a filesystem in memory and for a directory.
+    /// Devices of the filesystem: those on top of the layers, or the storage devices if there are
+    /// no layers. Empty for a filesystem in memory and for a directory.
     devices: Vec<PathBuf>,
     /// Storage devices below the layers; empty without layers.
     lowest: Vec<PathBuf>,
@@ -197,9 +197,9 @@ impl MountedFilesystem {
         &self.warnings
     }
 
-    /// Sets the number of workers of the next phase, on which the CPU quota that emulates a CPU
-    /// frequency depends. Returns a warning if the quota could not be changed. Without a quota,
-    /// there is no effect.
+    /// Sets the number of workers of the next phase. The CPU quota that emulates a CPU frequency
+    /// depends on this number. Returns a warning if the quota could not be changed. Without a
+    /// quota, there is no effect.
     pub fn expect_workers(&self, workers: u32) -> Option<Warning> {
         let quota = self.quota.as_ref()?;
         let changed = quota.set_workers(&mut self.shared.journaled(), workers);

@@ -40,7 +40,7 @@ pub struct DeviceRequirement {
     /// Number of devices used, starting with the first.
     pub devices: usize,
     /// Number of devices on which the filesystem is created. Without layers, these are the devices
-    /// used, otherwise the devices on top of the layers.
+    /// used. With layers, these are the devices on top of the layers.
     pub tops: usize,
 }
 

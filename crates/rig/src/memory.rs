@@ -49,8 +49,8 @@ pub(crate) fn limit(host: &dyn Host, group: Option<&Group>) -> Option<(Bytes, &'
         Some(group) => (group.version, group.path.clone()),
         None => cgroup::home(host, CONTROLLER).ok()?,
     };
-    // The root group of version 2 has no limit file; above the mount point there is no
-    // `cgroup.procs` either, which ends the search. The text `max` is not a number and is skipped.
+    // The root group of version 2 has no limit file and is skipped. The text `max` is not a number
+    // and is skipped, too. The search ends above the mount point, where there is no `cgroup.procs`.
     let limits = path.ancestors().map_while(|group| {
         let text = host.read(&group.join(limit_of(version)));
         text.ok().or_else(|| host.entry(&group.join("cgroup.procs")).ok().map(|_| String::new()))

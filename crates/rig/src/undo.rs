@@ -13,7 +13,7 @@
 //! that no longer has the value of the run was changed by another process; it is skipped and
 //! reported. Settings that the kernel changes by itself are always restored. A reboot removes
 //! mounts, loop devices, mapped devices, and control groups, and resets settings. If the boot ID of
-//! a journal is another one, only files, directories, and arrays are undone.
+//! a journal differs from that of the machine, only files, directories, and arrays are undone.
 //!
 //! A line that cannot be parsed was written by a newer version or is damaged. Changes after this
 //! line are undone. Changes before it are not undone, because the unknown change may depend on

@@ -20,7 +20,7 @@ use crate::{APPLICATION_ID, Lock, SCHEMA, SCHEMA_SQL, StoreError, own, read};
 /// Name in errors of the step that creates a new file.
 const CREATING: &str = "creating the tables";
 
-/// Time for which the end of a run waits until other processes have closed the file.
+/// Maximum time that the end of a run waits for other processes to close the file.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Run file opened for writing. Only one process at a time can open a run file for writing.

@@ -60,8 +60,7 @@ pub fn specs() -> Vec<&'static SuiteSpec> {
 /// [`ValueError`] if the suite rejects the combination.
 ///
 /// # Panics
-/// If the suite is unknown. The suite of parameters that come from the tables of [`specs`] is
-/// known.
+/// If the suite is unknown. This does not happen for parameters from the tables of [`specs`].
 pub fn refine(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
     match find(&point.suite) {
         Some(suite) => (suite.refine)(point),

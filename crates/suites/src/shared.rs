@@ -52,7 +52,7 @@ const INODE: u64 = 1 << 10;
 const BLOCK: u64 = 4 << 10;
 
 /// Space of `files` files of these sizes. For random sizes, each file counts as the mean plus one
-/// block; half a block of it is for the unused part of the last block.
+/// block. On average, half of this block is for the unused part of the last block of the file.
 pub(crate) fn space(files: u64, sizes: Sizes) -> Bytes {
     let data = match sizes {
         Sizes::Fixed(size) => size.0.next_multiple_of(BLOCK),

@@ -1,7 +1,7 @@
 //! Input files specified by users: opened without blocking, and read up to a limit.
 //!
-//! Only regular files are read: a FIFO blocks until it has a writer, a terminal until there is
-//! input, and `/dev/zero` does not end. [`of`] applies the limit to any reader, such as standard
+//! Only regular files are read: a FIFO blocks until it has a writer, a terminal blocks until there
+//! is input, and `/dev/zero` does not end. [`of`] applies the limit to any reader, such as standard
 //! input.
 
 use std::{

@@ -17,8 +17,8 @@ pub struct Additional {
     pub user: bool,
     /// Mount namespace.
     pub mounts: bool,
-    /// Network namespace, which has only a loopback device that is down, and an IPC namespace for
-    /// System V IPC and POSIX message queues.
+    /// Network namespace and IPC namespace. The only network device is a loopback device that is
+    /// down. The IPC namespace isolates System V IPC and POSIX message queues.
     pub network: bool,
 }
 

@@ -28,8 +28,8 @@ pub enum Sticky {
     Parents,
 }
 
-/// First component of `path`, the last one included, that a user other than root owns or can write
-/// to. `None` if there is no such component before the end of the path or its first missing
+/// First component of `path` that a user other than root owns or can write to. All components are
+/// checked, up to the last one or to the first one that is missing. `None` if there is no such
 /// component.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ const THREAD_CLOCK: c_int = 2 | 4;
 /// `CPUCLOCK_SCHED`: the scheduler's clock of a whole process.
 const PROCESS_CLOCK: c_int = 2;
 
-/// CPU time of a process since its start in nanoseconds, including all of its threads and those
+/// CPU time of a process since its start, in nanoseconds. Includes all of its threads, also those
 /// that have ended. Works for kernel threads and zombies.
 ///
 /// # Errors
@@ -23,7 +23,7 @@ pub fn process_time(process: u32) -> io::Result<u64> {
     read(clock(process, PROCESS_CLOCK)?)
 }
 
-/// CPU time of a thread of this process since its start in nanoseconds.
+/// CPU time of a thread of this process since the start of the thread, in nanoseconds.
 ///
 /// # Errors
 /// `EINVAL` if this process has no thread of that ID.

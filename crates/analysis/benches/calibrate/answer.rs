@@ -1,5 +1,5 @@
-//! Number of trials needed for a result: the stopping rule against a fixed number of repetitions,
-//! with the spreads of a study published in 2009.
+//! Number of trials needed for a result: the stopping rule compared with a fixed number of
+//! repetitions, with the spreads of a study published in 2009.
 
 use analysis::{Decision, Summary, Verdict, decide, ranks};
 use fastrand::Rng;
@@ -11,8 +11,8 @@ use crate::{
     shapes::normal,
 };
 
-/// Printed means and deviations of a study: 8 filesystems, 13 tests, 4 record sizes, 10 runs of
-/// each ("IOzone Performance Exploration, Part 2", Linux Magazine, 2009; its tables 1 to 8).
+/// Printed means and deviations of a study: 8 filesystems, 13 tests, 4 record lengths, 10 runs of
+/// each ("IOzone Performance Exploration, Part 2", Linux Magazine, 2009; tables 1 to 8).
 const STUDY: &str = include_str!("../../../report/published/iozone-2009.csv");
 
 /// Runs of each cell in the study.
@@ -25,7 +25,7 @@ struct Printed {
     record: String,
     test: String,
     mean: f64,
-    /// Standard deviation over the mean.
+    /// Standard deviation divided by the mean.
     spread: f64,
 }
 
@@ -68,7 +68,7 @@ fn draw(rng: &mut Rng, cell: &Printed) -> f64 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     trials: f64,
-    /// Cells known to ±3 %.
+    /// Cells with a confidence interval of at most ±3 %.
     known: f64,
     /// Findings of a single fastest filesystem, and wrong ones among them.
     claims: f64,
@@ -78,18 +78,18 @@ struct Outcome {
     wrong_pairs: f64,
 }
 
-/// Method of reading the numbers.
+/// Method of evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    /// The highest mean is the fastest, and means are in order.
+    /// By means: the highest mean is the fastest, and each pair is ordered by its means.
     Means,
-    /// Verdicts.
+    /// By the tests of fslab.
     Verdicts,
-    /// None: only the precision of the cells.
+    /// No evaluation, only the precision of the cells.
     Widths,
 }
 
-/// One repetition of the study, test by test and record size by record size.
+/// Simulates the study once, by test and record length.
 fn repetition(
     rng: &mut Rng,
     cells: &[Printed],
@@ -113,7 +113,7 @@ fn repetition(
     outcome
 }
 
-/// Filesystems of each test and record size.
+/// Cells of each test and record length.
 fn families(cells: &[Printed]) -> Vec<Vec<&Printed>> {
     let mut families: Vec<Vec<&Printed>> = Vec::new();
     for cell in cells {
@@ -179,7 +179,7 @@ fn best(values: &[f64]) -> usize {
     (0..values.len()).max_by(|a, b| values[*a].total_cmp(&values[*b])).unwrap_or(0)
 }
 
-/// Means over repetitions of the study.
+/// Mean results of many simulations of the study.
 fn outcome(cells: &[Printed], repetitions: Repetitions, reading: Reading, runs: u32) -> Outcome {
     let all = times(runs, |rng| repetition(rng, cells, repetitions, reading));
     let mean = |of: fn(&Outcome) -> f64| all.iter().map(of).sum::<f64>() / f64::from(runs);
@@ -193,7 +193,7 @@ fn outcome(cells: &[Printed], repetitions: Repetitions, reading: Reading, runs: 
     }
 }
 
-/// Saving by the stopping rule.
+/// Sentences on the number of trials that the stopping rule saves.
 fn conclusion(n: u32, found: Outcome, standard: Outcome) -> String {
     let sure = match found.known >= standard.known {
         true => format!(
@@ -201,8 +201,8 @@ fn conclusion(n: u32, found: Outcome, standard: Outcome) -> String {
              within ±3 % as profile standard does."
         ),
         false => format!(
-            "Even {n} repetitions of each cell, the maximum, bring fewer cells within ±3 % than \
-             profile standard does."
+            "Even with {n} repetitions of each cell, fewer cells are within ±3 % than with \
+             profile standard."
         ),
     };
     format!(
@@ -246,7 +246,7 @@ pub(crate) fn section(runs: u32) -> Section {
     row("quick".into(), of(Repetitions::Adaptive(Profile::Quick), Reading::Verdicts));
     let standard = of(Repetitions::Adaptive(Profile::Standard), Reading::Verdicts);
     row("standard".into(), standard);
-    // The fixed design with equal precision, or else the largest.
+    // Adds fixed designs until one has equal precision, or up to the maximum.
     let mut last = None;
     for n in Profile::Standard.interim_analyses().iter().filter(|n| **n > STUDY_RUNS) {
         let found = of(Repetitions::Fixed(*n), Reading::Widths);
@@ -274,8 +274,8 @@ pub(crate) fn section(runs: u32) -> Section {
              repetitions of each cell. *Cells within ±3 %*: cells with a confidence interval of at \
              most this half-width. *Fastest*: number of the {} families (8 filesystems in one test \
              at one record size) in which one filesystem is called the fastest. *Ordered pairs*: \
-             pairs of filesystems of which one is called better. *Wrong*: fraction of the number \
-             in the column before that contradicts the printed means.",
+             pairs of filesystems of which one is called better. *Wrong*: fraction of the results \
+             in the preceding column that contradict the printed means.",
             cells.len(),
             families(&cells).len()
         ),

@@ -1,4 +1,4 @@
-//! Coverage of the interval of a cell.
+//! Coverage of the confidence interval of a cell.
 
 use analysis::{Decision, Summary, decide};
 use model::Profile;
@@ -9,7 +9,7 @@ use crate::{
     shapes::{Machine, Shape},
 };
 
-/// Fraction of runs whose interval of a fixed number of repetitions covers the true median.
+/// Fraction of runs with n repetitions whose interval contains the true median.
 pub(crate) fn fixed(shape: Shape, n: u32, runs: u32) -> f64 {
     let cell = Cell { rate: 100.0, shape };
     share(&times(runs, |rng| {
@@ -23,11 +23,11 @@ pub(crate) fn fixed(shape: Shape, n: u32, runs: u32) -> f64 {
 pub(crate) struct Stopped {
     pub(crate) coverage: f64,
     pub(crate) repetitions: f64,
-    /// Closed at the last interim analysis, still too wide.
+    /// Fraction of runs closed at the last interim analysis although the interval is too wide.
     pub(crate) capped: f64,
 }
 
-/// Runs of one cell under the stopping rule.
+/// Simulates one cell with the stopping rule.
 pub(crate) fn stopped(shape: Shape, profile: Profile, runs: u32) -> Stopped {
     let cell = Cell { rate: 100.0, shape };
     let all = times(runs, |rng| {

@@ -9,7 +9,8 @@ use crate::{
     shapes::normal,
 };
 
-/// Crossed run; effects are the sizes of the first factor, the second, and their interaction.
+/// Simulated run with crossed factors. `first`, `second`, and `both` are the sizes of the effects
+/// of the first factor, the second factor, and their interaction.
 pub(crate) fn crossed(
     rng: &mut Rng,
     levels: &[usize],
@@ -44,7 +45,7 @@ pub(crate) fn crossed(
     (levels.iter().map(factor).collect(), observations)
 }
 
-/// True fractions of the variance, for a drift of 6 % over many blocks.
+/// True fractions of the variance, with a drift of 6 % over many rounds.
 fn truth(levels: &[usize; 2], [first, second, both]: [f64; 3], sd: f64) -> [f64; 3] {
     let variance = |levels: usize| {
         let places = (0..levels).map(|at| at as f64 / (levels - 1) as f64 - 0.5);
@@ -87,11 +88,11 @@ pub(crate) fn section(runs: u32) -> Section {
     Section {
         title: "Variance explained by factors",
         intro: format!(
-            "Runs with two factors of 5 and 3 values, an error of 4 %, and a drift of 6 % over the \
-             run are simulated, {runs} of each kind. *Effects* are those of the first factor, the \
-             second factor, and their interaction. ω² is the true fraction of the variance that a \
-             term explains. *Coverage* is the fraction of runs whose 95 % interval contains ω². \
-             The last column is the fraction of p-values of at most 5 %."
+            "The simulated runs have two factors of 5 and 3 values, an error of 4 %, and a drift \
+             of 6 % over the run. There are {runs} runs of each kind. *Effects* are those of the \
+             first factor, the second factor, and their interaction. ω² is the true fraction of \
+             the variance that a term explains. *Coverage* is the fraction of runs whose 95 % \
+             interval contains ω². The last column is the fraction of p-values of at most 5 %."
         ),
         tables: vec![table],
     }

@@ -1,12 +1,12 @@
 //! Calibration of the statistics on simulated data: `make calibrate`.
 //!
 //! Runs with known properties are simulated from fixed seeds and analyzed with the same stopping
-//! rule, intervals, and verdicts as measured ones. Called by `cargo bench` with the name of a page
-//! as the last argument, it simulates in full (a few minutes) and writes the page; with the name of
-//! a part (`coverage`, `verdicts`, `families`, `answer`, `scaling`, `factors`) it prints that part
-//! alone, with `costs` the duration of the larger analyses. Called by `cargo test` it runs
-//! everything once at a size that only shows that it works; `tests/calibration.rs` checks a small
-//! version against bounds.
+//! rule, intervals, and verdicts as measured runs. If `cargo bench` passes the name of a page as
+//! the last argument, the program runs the full simulation (a few minutes) and writes the page.
+//! With the name of a part (`coverage`, `verdicts`, `families`, `answer`, `scaling`, `factors`) it
+//! prints only that part, and with `costs` it prints the duration of the larger analyses. Started
+//! by `cargo test`, it runs everything once in a small size as a smoke test. `tests/calibration.rs`
+//! checks a small version against bounds.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a separate program")]
 #![expect(clippy::disallowed_methods, reason = "it measures what an analysis costs")]
 #![expect(clippy::unwrap_used, reason = "a simulation that fails may stop")]
@@ -35,7 +35,7 @@ const PARTS: [Part; 6] = [
     ("factors", factors::section),
 ];
 
-/// Runs behind a rate.
+/// Simulated runs per rate.
 const RUNS: u32 = 2000;
 
 fn main() {

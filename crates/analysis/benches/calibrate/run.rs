@@ -1,4 +1,4 @@
-//! Simulated run: cells in randomized blocks, closed by the stopping rule, as in the runner.
+//! Simulated run: cells in randomized rounds, closed by the stopping rule as in a measured run.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use model::Profile;
 
 use crate::shapes::{Clockwork, Machine, Shape};
 
-/// Cell: its rate and the scatter of its trials.
+/// Rate of a cell, and distribution of its trials.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) rate: f64,
@@ -24,7 +24,7 @@ pub(crate) enum Repetitions {
     Fixed(u32),
 }
 
-/// Trials of each cell, by block.
+/// Trials of each cell, by round.
 pub(crate) fn run(
     rng: &mut Rng,
     cells: &[Cell],
@@ -58,13 +58,13 @@ fn enough(trials: &[Repetition], repetitions: Repetitions) -> bool {
     matches!(decision, Decision::Enough { .. })
 }
 
-/// Values without blocks.
+/// Values without their rounds.
 pub(crate) fn values(trials: &[Repetition]) -> Vec<f64> {
     trials.iter().map(|trial| trial.value).collect()
 }
 
-/// Runs a function this many times on all CPUs, each time with a separate generator seeded by the
-/// index; the results are in that order.
+/// Calls a function this many times, on up to 8 CPUs, each time with a random number generator
+/// seeded by the index. The results are in the order of the index.
 pub(crate) fn times<T: Send>(runs: u32, each: impl Fn(&mut Rng) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let part = |thread: usize| {
@@ -84,10 +84,10 @@ pub(crate) fn share(answers: &[bool]) -> f64 {
     answers.iter().filter(|answer| **answer).count() as f64 / answers.len() as f64
 }
 
-/// Unused comparers; each keeps its tables.
+/// Comparers that are not in use. Each one keeps its tables.
 static COMPARERS: Mutex<Vec<Comparer>> = Mutex::new(Vec::new());
 
-/// Calls a function with a comparer that may have its tables already.
+/// Calls a function with a comparer, which may have computed its tables before.
 pub(crate) fn comparing<T>(with: impl FnOnce(&mut Comparer) -> T) -> T {
     let kept = COMPARERS.lock().unwrap().pop();
     let mut comparer = kept.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Error rates for flat scaling curves, and coverage of the intervals of fitted laws.
+//! Error rates for flat scaling curves, and coverage of the intervals of fitted scaling laws.
 
 use analysis::{
     scaling::{Curve, Fit, Law, Level, ScalingShape},
@@ -17,7 +17,7 @@ use crate::{
 const SHAPES: [Shape; 4] =
     [Shape::Normal(0.02), Shape::Normal(0.06), Shape::Bimodal, Shape::LeftTail];
 
-/// Curve over powers of two, with a drift of 6 % over the run.
+/// Simulated curve over powers of two, with a drift of 6 % over the run.
 pub(crate) fn curve(
     rng: &mut Rng,
     shape: Shape,
@@ -42,7 +42,8 @@ pub(crate) fn law(sigma: f64, kappa: f64) -> Fit {
     Fit { law: Law::Universal, lambda: 100.0, sigma, kappa, squares: 0.0, aicc: 0.0 }
 }
 
-/// Flat curves: rates of falsely found rise, fall, and trend.
+/// Flat curves: fractions of runs with a false rise or fall, with a flat shape, and with a false
+/// trend.
 fn flat(shape: Shape, runs: u32) -> [f64; 3] {
     let all = times(runs, |rng| {
         let curve = curve(rng, shape, 8, 8, |_| 100.0);
@@ -53,7 +54,8 @@ fn flat(shape: Shape, runs: u32) -> [f64; 3] {
     [0, 1, 2].map(|at| share(&all.iter().map(|run| run[at]).collect::<Vec<_>>()))
 }
 
-/// Coverage of 95 % intervals for a curve with its peak at 31 of 128 clients.
+/// Coverage of 95 % intervals for a curve with its maximum at 31 of 128 clients. The fifth value is
+/// the fraction of runs that report a maximum.
 fn laws(shape: Shape, repetitions: u32, runs: u32) -> [f64; 6] {
     let truth = law(0.05, 0.001);
     let peak = (0.95f64 / 0.001).sqrt();

@@ -1,21 +1,22 @@
-//! Distributions of simulated trials, and disturbances by the machine.
+//! Distributions of simulated trials, and effects of the machine.
 
 use fastrand::Rng;
 
-/// Distribution of the values of a cell around its rate; every shape has its median at 1 or below.
+/// Distribution of the values of a cell relative to its rate. The median of every shape is at most
+/// 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Shape {
     /// Normal, with this standard deviation.
     Normal(f64),
     /// Normal on logarithms, with this standard deviation.
     LogNormal(f64),
-    /// Four in five around 1, the others 15 % below, each with a standard deviation of 1 %: two
-    /// layouts of the same filesystem.
+    /// Four of five values around 1, the others 15 % below, each with a standard deviation of 1 %,
+    /// as with two layouts of one filesystem.
     Bimodal,
-    /// 1 minus an exponential of mean 4 %: stalls.
+    /// 1 minus an exponential variable of mean 4 %, as with stalls.
     LeftTail,
-    /// Student's t with 3 degrees of freedom times 2 %, on logarithms: occasional extreme values on
-    /// either side.
+    /// Student's t with 3 degrees of freedom times 2 %, on logarithms: occasional extreme values in
+    /// both directions.
     HeavyTail,
 }
 
@@ -32,7 +33,7 @@ impl Shape {
         Self::HeavyTail,
     ];
 
-    /// Description.
+    /// Name of the shape.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Normal(sd) => format!("normal {:.0} %", sd * 100.0),
@@ -52,7 +53,7 @@ impl Shape {
                 let mode = if rng.f64() < 0.2 { 0.85 } else { 1.0 };
                 mode * (1.0 + 0.01 * normal(rng))
             }
-            // Such a stall occurs once in 5e10 draws; the rate stays above zero.
+            // The bound is reached once in 5e10 draws. It keeps the rate above zero.
             Self::LeftTail => (1.0 - 0.04 * exponential(rng)).max(0.01),
             Self::HeavyTail => {
                 let squares: f64 = (0..3).map(|_| normal(rng).powi(2)).sum();
@@ -65,15 +66,16 @@ impl Shape {
     pub(crate) fn median(self) -> f64 {
         match self {
             Self::Normal(_) | Self::LogNormal(_) | Self::HeavyTail => 1.0,
-            // 5/8 of the upper mode are above: z = -0.31864 (`scipy.stats.norm.ppf(3 / 8)`); the
-            // lower mode is 15 of its standard deviations below and adds nothing there.
+            // 5/8 of the upper mode are above the median: z = -0.31864 (`scipy.stats.norm.ppf(3 /
+            // 8)`). The lower mode is 15 of its standard deviations below and contributes nothing
+            // there.
             Self::Bimodal => 1.0 - 0.01 * 0.318_639_363_964_375_1,
             Self::LeftTail => 1.0 - 0.04 * std::f64::consts::LN_2,
         }
     }
 }
 
-/// Standard normal value by Box and Muller.
+/// Standard normal value (Box and Muller).
 pub(crate) fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.f64()).cos()
 }
@@ -86,11 +88,11 @@ fn exponential(rng: &mut Rng) -> f64 {
 /// Effect of the machine on all cells over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
-    /// None.
+    /// No effect.
     Still,
-    /// Gets faster by 0.6 % of its initial rate from block to block.
+    /// The rate rises by 0.6 % of its initial value per round.
     Drifts,
-    /// Random walk, with a standard deviation of 3 % over ten blocks.
+    /// Random walk with a standard deviation of 3 % in ten rounds.
     Wanders,
 }
 
@@ -98,7 +100,7 @@ impl Machine {
     /// All effects.
     pub(crate) const ALL: [Self; 3] = [Self::Still, Self::Drifts, Self::Wanders];
 
-    /// Description.
+    /// Name of the effect.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Still => "stable",
@@ -117,7 +119,7 @@ pub(crate) struct Clockwork {
 }
 
 impl Clockwork {
-    /// For blocks of this many cells.
+    /// Speed for rounds of this many cells.
     pub(crate) fn new(machine: Machine, cells: usize) -> Self {
         Self { machine, cells: cells as f64, trials: 0.0, walked: 0.0 }
     }

@@ -1,4 +1,4 @@
-//! Rates of verdicts on pairs of cells, and of findings about families.
+//! Error rates of verdicts on pairs of cells, and of findings on families.
 
 use analysis::{
     Comparison, Repetition, Side, Size, Verdict, blocks,
@@ -17,14 +17,15 @@ use crate::{
 /// Equivalence margin of the standard profile.
 pub(crate) const FIVE: Ratio = Ratio(0.05);
 
-/// Two cells of a run of the standard profile with four others, the second better by a factor.
+/// Comparison of two cells of a run with profile standard and four other cells. The second cell is
+/// better by the factor `better`.
 pub(crate) fn compared(
     rng: &mut Rng,
     shapes: [Shape; 2],
     better: f64,
     machine: Machine,
 ) -> Comparison {
-    // The medians of different shapes differ.
+    // Dividing by the median makes the medians of different shapes equal.
     let rate = |at: usize, factor: f64| Cell {
         rate: 100.0 * factor / shapes[at].median(),
         shape: shapes[at],
@@ -32,7 +33,7 @@ pub(crate) fn compared(
     let others = [0.7, 0.9, 1.1, 1.3].map(|rate| Cell { rate, shape: Shape::Normal(0.02) });
     let cells: Vec<Cell> = [rate(0, 1.0), rate(1, better)].into_iter().chain(others).collect();
     let trials = run(rng, &cells, machine, Repetitions::Adaptive(Profile::Standard));
-    // As in a report: if the whole run may have drifted, cells are compared in common blocks.
+    // As in a report, cells are compared in common rounds if the run may have drifted.
     let pair = [trials[0].as_slice(), trials[1].as_slice()];
     let shared = suspected(&trials).then(|| blocks::shared(&pair)).flatten();
     let [a, b] = match &shared {
@@ -44,7 +45,7 @@ pub(crate) fn compared(
 
 /// True if a run as a whole may have drifted.
 fn suspected(trials: &[Vec<Repetition>]) -> bool {
-    // The position of a value within its block is irrelevant as long as the trials are distinct.
+    // The position of a value within its round is irrelevant if all positions differ.
     let placed = |cell: usize, repetition: &Repetition| PositionedValue {
         block: repetition.block.unwrap(),
         order: repetition.block.unwrap() as usize * trials.len() + cell,
@@ -83,7 +84,7 @@ pub(crate) fn result(shapes: [Shape; 2], better: f64, machine: Machine, runs: u3
     }
 }
 
-/// All pairs of shapes: equal ones, and two different ones.
+/// Pairs of equal shapes, and two pairs of different shapes.
 fn pairs() -> Vec<[Shape; 2]> {
     let alike = Shape::ALL.map(|shape| [shape, shape]);
     let unlike =
@@ -166,7 +167,8 @@ pub(crate) fn family(cells: usize, runs: u32) -> (f64, f64) {
     (part(|run| run.0), part(|run| run.1))
 }
 
-/// False differences with all of A before all of B, and in blocks.
+/// Fractions of false differences: if all repetitions of A precede those of B, and if both are
+/// measured in rounds.
 fn order(shape: Shape, machine: Machine, n: u32, runs: u32) -> (f64, f64) {
     let differs = |verdict: Verdict| matches!(verdict, Verdict::Differs { .. });
     let compare = |a: &[f64], b: &[f64]| {

@@ -169,9 +169,10 @@ impl<'a> Judge<'a> {
         if found.is_empty() { Err("no cell has all these coordinates".into()) } else { Ok(found) }
     }
 
-    /// Levels of an axis with their numbers, in numerical order or else in input order. A level
-    /// that lacks cells which other levels have would be a mean over different cells, so it is
-    /// excluded. A claim cannot be tested if it names such a level, or if it names no levels.
+    /// Levels of an axis with their numbers, in numerical order or else in input order. If a level
+    /// lacks cells that other levels have, its number would be a mean over different cells, so the
+    /// level is excluded. A claim cannot be tested if it names such a level, or if it names no
+    /// levels.
     fn levels(
         &self,
         part: &Part,

@@ -63,7 +63,7 @@ pub struct Decision {
     pub missing: Location,
 }
 
-/// Result of a statement that does not depend on the number of tested statements.
+/// Preliminary result of a statement. The number of tested statements does not affect this result.
 struct Draft {
     judgment: Judgment,
     missing: Location,

@@ -2,9 +2,9 @@
 //!
 //! A well-formed number has an optional sign, digits, and at most one decimal point followed by
 //! digits. The digits have no separators, or commas between groups of three. A number with an
-//! exponent is also well-formed. Texts with points between thousands and a decimal comma are read
-//! accordingly and reported. In addition, numbers are compared with the style of their neighbors:
-//! thousands separators and the number of decimal places.
+//! exponent is also well-formed. Texts with a decimal comma, or with points between thousands, are
+//! read accordingly and reported. In addition, numbers are compared with the style of their
+//! neighbors: thousands separators and the number of decimal places.
 
 /// Fraction of the numbers of a column that must agree to determine its style.
 const USUAL: f64 = 0.95;
@@ -12,7 +12,7 @@ const USUAL: f64 = 0.95;
 /// Style of the numbers of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Number of decimal places, if almost all numbers have the same number, at least one.
+    /// Number of decimal places, if it is at least one and the same for almost all numbers.
     pub decimals: Option<usize>,
     /// True if almost all numbers of at least four digits before the decimal point have thousands
     /// separators.
@@ -239,7 +239,7 @@ fn scientific(text: &str) -> Reading {
 
 /// Possible values of a malformed number, most likely first: all digits in order, with a decimal
 /// comma if possible, and with the usual number of decimal places. If a group has one digit too
-/// many, the values without each of its digits follow.
+/// many, the values without one of its digits follow, for each digit.
 fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault]) -> Vec<f64> {
     let own = if comma { groups.digits[groups.digits.len() - 1].len() } else { groups.decimals() };
     // The decimal point is moved only if a group has the wrong number of digits.

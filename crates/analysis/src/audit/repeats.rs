@@ -140,8 +140,9 @@ fn pairs(n: u64) -> u64 {
 }
 
 /// Expected number of equal pairs by chance. `values` are values with their steps. The difference
-/// of two near values is assumed to be uniform between -d and d, with d of 1 % of the value. It is
-/// one of 2 d / step + 1 multiples of the step, and the values are equal for one of these.
+/// of two near values is assumed to be uniform between -d and d, with d of 1 % of the value. The
+/// difference is one of 2 d / step + 1 multiples of the step, and the values are equal for one of
+/// these multiples.
 fn by_chance(mut values: Vec<(f64, f64)>) -> f64 {
     values.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let (mut above, mut beyond) = (0, 0);

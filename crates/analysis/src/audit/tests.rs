@@ -93,8 +93,8 @@ fn decimal_commas_and_thousands_points_are_read() {
     }
 }
 
-/// Checks that ext4, whose cell is printed like this, is ahead of xfs with 5,000; with several
-/// texts, the others are in a second location.
+/// Checks that ext4 is ahead of xfs. The texts are the cells of ext4 in several tests; xfs has 5000
+/// in each test.
 fn ahead(printed: &[&str]) -> Judged {
     let mut cells = Vec::new();
     for (test, text) in printed.iter().enumerate() {
@@ -117,10 +117,11 @@ fn ambiguous_cells_are_not_testable() {
         one.absent.as_deref(),
         Some("the result depends on whether \"1.234,50\" is 1234.5 or 123450")
     );
-    // Both readings are ahead, or the neighbors exclude one.
+    // ext4 is ahead in both readings; or the neighbors exclude one reading.
     assert_eq!(ahead(&["71.234,50", "1,000.25", "1,000.75"]).ruling, Ruling::Holds);
     assert_eq!(ahead(&["1.234,50", "1.000,25", "1.000,75"]).ruling, Ruling::Contradicted);
-    // 1234.5 and 1234.5 are behind; so is either with 12,345; both with 12,345 are ahead.
+    // ext4 is behind with 1234.5 in both cells, and with 12,345 in one of them. It is ahead with
+    // 12,345 in both cells.
     let two = ["1.234,5", "1.234,5", "1,000.25", "1,000.75", "0.5", "0.5"];
     let one = ahead(&two[..4]);
     assert_eq!(one.ruling, Ruling::NotTestable);
@@ -157,7 +158,8 @@ fn missing_cell_affects_only_statements_about_it() {
     let best =
         Claim::Extreme { axis: axis(), levels: names(&["xfs"]), end: End::Best, margin: 1.0 };
     assert_eq!(of(&[("btrfs", "4")], best).ruling, Ruling::NotTestable);
-    // Both lack the same cells, and means over the same ones remain; then each lacks another.
+    // If both lack the same cell, their means are over the same cells. In the second case, each
+    // lacks a different cell.
     let alike = [("xfs", "4"), ("ext4", "4")];
     assert_eq!(of(&alike, factor("xfs", "ext4")).ruling, Ruling::Holds);
     let apart = [("xfs", "4"), ("ext4", "16")];
@@ -417,7 +419,8 @@ proptest! {
             whole: false,
         };
         prop_assert_eq!(doubtful(&grid(&copied)), vec![repeats]);
-        // Two digits swapped in the second table; not the first, which must not become a zero.
+        // Two digits are swapped in the second table. The first digit is not swapped, because it
+        // must not become a zero.
         let mut swapped = clean.clone();
         let second = CELLS + again;
         let text = swapped[second].printed.clone();

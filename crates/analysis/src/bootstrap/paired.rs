@@ -1,9 +1,9 @@
 //! Resamples of many lists, several at a time.
 //!
-//! Takes lists of repetitions like [`super::Resampler`], but yields weights of units instead of
-//! repetitions, and of [`SIDE`] resamples at a time. A unit is a block, or one repetition of a list
-//! whose blocks are unknown. Lists with common blocks share the weights, and each operation applies
-//! to several resamples at once, which vectorizes.
+//! Takes lists of repetitions like [`super::Resampler`], but yields the weights of units instead of
+//! those of repetitions, for [`SIDE`] resamples at a time. A unit is a block, or one repetition of
+//! a list whose blocks are unknown. Lists with common blocks share the weights, and each operation
+//! applies to several resamples at once, which vectorizes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

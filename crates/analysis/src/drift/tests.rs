@@ -8,7 +8,8 @@ use crate::{
 };
 
 /// Run with the given number of cells and blocks, in random order within blocks, each cell a group.
-/// Logarithms scatter by 2 %; `shift` adds to them by block, cell, and previous cell.
+/// Logarithms scatter by 2 %. `shift` returns what is added to a logarithm, given the block, the
+/// cell, and the previous cell.
 fn run(
     rng: &mut Rng,
     cells: usize,
@@ -117,8 +118,8 @@ fn carry_over_names_the_filesystem() {
     assert!((-0.07..-0.03).contains(&drift.carry_over[2].size.0), "{drift:?}");
 }
 
-/// Percentage of 300 runs without any effect in which blocks, order, or a group are significant at
-/// 5 %.
+/// Percentages of runs in which blocks, the order, or a group is significant at 5 %. The 300 runs
+/// have no effect.
 fn false_alarms(cells: usize, blocks: u32) -> [u32; 3] {
     let mut rng = Rng::with_seed(4);
     let mut found = [0u32; 3];

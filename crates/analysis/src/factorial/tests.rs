@@ -153,7 +153,8 @@ fn data_without_effects_are_mostly_noise() {
 
 #[test]
 fn p_values_keep_their_level() {
-    // 60 runs without any effect: p <= 10 % for about 6 of each term; below 16 with 99.9 %.
+    // 60 runs without any effect: p <= 10 % is expected in about 6 runs for each term, and in fewer
+    // than 16 runs with a probability of 99.9 %.
     let levels = [3, 2];
     let mut shown = [0; 3];
     for seed in 0..60 {

@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-/// Values by block, the same in each but for a small step, as many times as large.
+/// One value per block: `center` times the factor of the block, with a small step by block.
 fn by_block(center: f64, factors: &[f64]) -> Vec<Repetition> {
     let repetition = |(block, factor): (u32, &f64)| {
         let step = 0.002 * (f64::from(block % 4) - 1.5);

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{Comparer, Side, Size, Verdict, count, family, ranks::FAMILY_ERROR, summary::LEVEL};
 
-/// False discovery rate of the list of differing tests: the default, and for profile quick.
+/// False discovery rates of the list of differing tests: the default rate, and the rate for profile
+/// quick.
 const FALSE_DISCOVERIES: [f64; 2] = [0.05, 0.10];
 
 /// Tests that are adjusted together.

@@ -102,8 +102,8 @@ fn lowest_latency_is_best_and_has_no_efficiency() {
 
 #[test]
 fn best_of_equal_levels_is_not_a_rise() {
-    // 60 flat curves of 8 levels with noise: at a nominal 5 % for rise and fall together about 6
-    // would be expected if every difference counted; those below δ′ do not.
+    // 60 flat curves of 8 levels with noise, at a nominal 5 % each for rise and fall. If every
+    // difference counted, about 6 would be expected. Differences below δ′ do not count.
     let mut rng = fastrand::Rng::with_seed(2);
     let mut shown = 0;
     for _ in 0..60 {

@@ -9,13 +9,14 @@
 //! residuals of the better one of these two fits. A fit without restriction passes through all
 //! medians, so T is what such a fit gains.
 //!
-//! T is compared with its values for permutations of the residuals of that fit within their blocks,
-//! around a flat sequence and with the same direction (as Freedman and Lane, "A Nonstochastic
-//! Interpretation of Reported Significance Levels", Journal of Business & Economic Statistics 1,
-//! 1983). Of all monotone sequences, the flat one makes T largest (Robertson, Wright, and Dykstra,
-//! "Order Restricted Statistical Inference", 1988, chapter 2), which makes the test conservative.
-//! `docs/method/statistics.md` describes an exception, few bimodal repetitions. Residuals of the
-//! unrestricted fit are not used, because they found turning points in more monotone curves.
+//! T is compared with its values for permuted data. The residuals of that fit are permuted within
+//! their blocks, around a flat sequence, and are fitted in the same direction (as Freedman and
+//! Lane, "A Nonstochastic Interpretation of Reported Significance Levels", Journal of Business &
+//! Economic Statistics 1, 1983). Of all monotone sequences, the flat one makes T largest
+//! (Robertson, Wright, and Dykstra, "Order Restricted Statistical Inference", 1988, chapter 2),
+//! which makes the test conservative. `docs/method/statistics.md` describes an exception, few
+//! bimodal repetitions. Residuals of the unrestricted fit are not used, because they found turning
+//! points in more monotone curves.
 //!
 //! # Peak or valley
 //!

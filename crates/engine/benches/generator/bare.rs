@@ -1,7 +1,7 @@
-//! Bare loops: the minimal code with the same calls, as baseline for the load generator overhead.
+//! Bare loops: the minimal code that makes the same calls, as baseline for the load generator
+//! overhead.
 //!
-//! They neither record latencies nor handle signals, and end by checking the clock; those
-//! documented so read the clock twice per operation.
+//! They handle no signals, record no latencies unless stated, and read the clock to detect the end.
 
 use std::{fs::File, os::fd::AsRawFd, time::Duration};
 
@@ -12,7 +12,7 @@ use rustix::io::{pread, pwrite};
 
 use crate::rate::Rate;
 
-/// Random offsets: wyrand, mapped by a multiplication.
+/// Random block numbers from wyrand, mapped to their range by a multiplication.
 struct RandomOffsets(fastrand::Rng, u64);
 
 impl RandomOffsets {
@@ -22,8 +22,8 @@ impl RandomOffsets {
     }
 }
 
-/// Page-aligned memory, as for direct I/O in fslab: the alignment of a buffer affects the speed of
-/// the kernel's copy by several percent.
+/// Page-aligned memory, as used for direct I/O in fslab, because the alignment of a buffer affects
+/// the speed of copies in the kernel by several percent.
 struct Memory(Vec<u8>, usize, usize);
 
 impl Memory {
@@ -42,7 +42,7 @@ fn deadline(length: Duration) -> Nanos {
     now() + Nanos::from(length)
 }
 
-/// pread(2) of 4 KiB at random offsets, with a clock read before and after each.
+/// pread(2) of 4 KiB at random offsets. The clock is read before and after each call.
 pub(crate) fn pread_4k(file: &File, size: u64, length: Duration) -> Rate {
     let mut memory = Memory::new(4096);
     let buffer = memory.bytes();
@@ -61,7 +61,8 @@ pub(crate) fn pread_4k(file: &File, size: u64, length: Duration) -> Rate {
     }
 }
 
-/// pread(2) or pwrite(2) of 1 MiB, sequential, repeated.
+/// Sequential pread(2) or pwrite(2) of 1 MiB, with one clock read per call. The file is read or
+/// written repeatedly.
 pub(crate) fn sequential_1m(file: &File, size: u64, writes: bool, length: Duration) -> Rate {
     let mut memory = Memory::new(1 << 20);
     let buffer = memory.bytes();
@@ -85,17 +86,18 @@ pub(crate) fn sequential_1m(file: &File, size: u64, writes: bool, length: Durati
     }
 }
 
-/// Measurements of a bare io_uring loop.
+/// Statistics of a bare io_uring loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counting {
-    /// None; the clock is read once per batch to detect the end.
+    /// No statistics. The clock is read once per batch to detect the end.
     Nothing,
-    /// Time of each operation, by a clock read before it is queued and one after its completion is
-    /// read, in a histogram.
+    /// Histogram of latencies, with one clock read before an operation is queued and one after its
+    /// completion is read.
     Each,
 }
 
-/// io_uring with registered file and buffers, kept full; NOPs without a file.
+/// io_uring with registered file and buffers and a full queue. The operations are random reads of 4
+/// KiB, or NOPs without a file.
 pub(crate) fn ring(
     file: Option<(&File, u64)>,
     depth: u32,

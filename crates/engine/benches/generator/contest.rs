@@ -1,21 +1,21 @@
-//! Comparisons: the same task by several programs in turn, and the rows of the resulting table.
+//! Comparisons: several programs do the same task in turn, and the results are rows of a table.
 
 use crate::{
     page::{Row, summary},
     rate::Rate,
 };
 
-/// One measurement: a rate per item of the comparison; `None` if not available.
+/// Function that measures once and returns a rate per item; `None` if a rate is not available.
 pub(crate) type Measure<'a> = Box<dyn Fn() -> Vec<Option<Rate>> + Sync + 'a>;
 
-/// Program of a comparison: name, required ratio, and one measurement.
+/// Other program in a comparison: name, required ratio, and measurement.
 pub(crate) type Contestant<'a> = (&'static str, Option<f64>, Measure<'a>);
 
-/// Items that all programs of a comparison measure; fslab is the first one.
+/// Comparison of fslab with other programs in several items.
 pub(crate) struct Contest<'a> {
-    /// Items.
+    /// Operations that are compared.
     pub(crate) items: Vec<String>,
-    /// One measurement of fslab.
+    /// Measurement of fslab.
     pub(crate) ours: Measure<'a>,
     /// Other programs.
     pub(crate) others: Vec<Contestant<'a>>,
@@ -71,8 +71,8 @@ fn median(rates: &[Rate]) -> f64 {
     summary(&rates.iter().map(|rate| rate.nanos()).collect::<Vec<_>>()).median
 }
 
-/// Runs in a thread, like the workers of fslab: in a process with several threads, each call takes
-/// a reference to the open file (`fdget` in fs/file.c), unlike in a single-threaded one.
+/// Measures in a thread, as the workers of fslab run in threads. In a process with several threads,
+/// each call takes a reference to the open file (`fdget` in fs/file.c).
 fn in_a_thread(measure: &(dyn Fn() -> Vec<Option<Rate>> + Sync)) -> Vec<Option<Rate>> {
     std::thread::scope(|scope| scope.spawn(measure).join().expect("the loop runs"))
 }

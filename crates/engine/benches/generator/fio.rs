@@ -4,14 +4,14 @@ use std::{path::Path, process::Command, time::Duration};
 
 use crate::rate::Rate;
 
-/// Version, or `None` if it is not installed.
+/// Version of fio; `None` if it is not installed.
 pub(crate) fn version() -> Option<String> {
     let output = Command::new("fio").arg("--version").output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs one job in one thread on one CPU for this duration with default statistics; the cached
-/// pages of the file are kept, because they are required.
+/// Runs one job in one thread on one CPU for this duration, with default statistics.
+/// `--invalidate=0` keeps the cached pages of the file, which the comparison requires.
 pub(crate) fn run(options: &[&str], file: Option<&Path>, cpu: usize, length: Duration) -> Rate {
     let mut command = Command::new("fio");
     command.args(["--name=peer", "--output-format=json", "--thread", "--time_based"]);

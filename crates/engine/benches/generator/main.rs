@@ -1,11 +1,12 @@
 //! Load generator overhead compared with bare loops and other programs: `make bench`.
 //!
-//! Started by `cargo bench` (which passes `--bench`), it measures completely and writes the page
-//! named by the last argument. With `metadata` or `replay` instead of a name it prints only that
-//! section, and with `metadata` and `bare`, `fs_mark`, `bonnie++`, or `fio` only that comparison.
-//! Started by `cargo test`, it runs everything once in a small size as a smoke test. As `worker` it
-//! is a worker process of these phases; as `memory` with a number of files and a directory it
-//! prints the memory they need, and as `clients` that of clients of a replay.
+//! Started by `cargo bench` (which passes `--bench`), the program measures everything and writes
+//! the page named by its argument. With `metadata` or `replay` instead of a name, it prints only
+//! that section. With `metadata`, followed by `bare`, `fs_mark`, `bonnie++`, or `fio`, it prints
+//! only that comparison. Started by `cargo test`, it runs everything once in a small size as a
+//! smoke test. With `worker` it is a worker process of these phases. With `memory`, a number of
+//! files, and a directory, it prints the peak memory for these files. With `clients`, it prints the
+//! peak memory of clients of a replay.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a separate program")]
 
 mod bare;
@@ -82,7 +83,7 @@ fn main() {
         return;
     }
     let path = arguments.iter().find(|argument| !argument.starts_with("--")).filter(|_| full);
-    // Fail before minutes of measuring.
+    // Fails before the measurement, which takes minutes.
     if let Some(path) = path {
         let opened = File::options().create(true).append(true).open(path);
         opened.expect("the page can be written (cargo runs this in the directory of the crate)");
@@ -95,8 +96,8 @@ fn main() {
     }
 }
 
-/// Directories of the shared file: in memory, and in the page cache of a filesystem. io_uring is
-/// not measured on tmpfs, which executes every operation in a kernel thread.
+/// Directories of the shared file: on a tmpfs, and on the filesystem of the build directory.
+/// io_uring is not measured on tmpfs, which executes every operation in a kernel thread.
 struct Directories {
     tmpfs: TempDir,
     cached: TempDir,
@@ -141,7 +142,8 @@ fn measure(extent: &Extent, full: bool) -> String {
     page::render(&rows, &facts)
 }
 
-/// Mean cost of a clock read over many reads: more precise than the median of single ones.
+/// Mean cost of a clock read in nanoseconds. The mean of many reads is more precise than the median
+/// of single reads.
 fn clock() -> f64 {
     let reads = 1_000_000u32;
     let before = engine::now();
@@ -153,7 +155,7 @@ fn clock() -> f64 {
     elapsed / f64::from(reads)
 }
 
-/// All rows, and the median cost of an operation on the null engine.
+/// Rows of all comparisons, and median nanoseconds per operation on the null engine.
 fn contests(extent: &Extent, directories: &Directories, fio: bool, cpu: usize) -> (Vec<Row>, f64) {
     let mut all = cached(extent, directories.cached.path(), cpu);
     all.extend(sequential(extent, directories.tmpfs.path(), cpu));
@@ -170,12 +172,12 @@ fn contests(extent: &Extent, directories: &Directories, fio: bool, cpu: usize) -
     (rows, null)
 }
 
-/// One measurement of fslab.
+/// Measurement of fslab.
 fn ours<'a>(stream: Stream, directory: &'a Path) -> Measure<'a> {
     single(move || ours::rate(&ours::phase(&stream, directory)))
 }
 
-/// One measurement of fio, on the shared file if `file`.
+/// Measurement of fio, with this file if there is one.
 fn peer<'a>(
     options: &'static [&'static str],
     file: Option<&'a Path>,
@@ -192,7 +194,7 @@ fn open(directory: &Path) -> (PathBuf, File) {
     (path, file)
 }
 
-/// 4 KiB at random offsets: without a file, and on a file in the page cache.
+/// Random reads of 4 KiB: without a file, and on a file in the page cache.
 fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contest<'a>> {
     let (size, length, depth) = (extent.size, extent.length, 32);
     let shared = || open(directory).1;
@@ -239,7 +241,7 @@ fn cached<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contes
     ]
 }
 
-/// 1 MiB, sequential, on tmpfs.
+/// Sequential reads and writes of 1 MiB on tmpfs.
 fn sequential<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Contest<'a>> {
     let (size, length) = (extent.size, extent.length);
     let path: &'a Path = Box::leak(open(directory).0.into_boxed_path());
@@ -262,14 +264,14 @@ fn sequential<'a>(extent: &'a Extent, directory: &'a Path, cpu: usize) -> Vec<Co
 }
 
 const BARE: &str = "bare loop";
-// Without fio's map of accessed blocks: fslab draws independently, too.
+// `norandommap`: fio draws offsets independently, as fslab does.
 const NULL: [&str; 4] = ["--ioengine=null", "--rw=randread", "--bs=4k", "--norandommap"];
 const PSYNC: [&str; 4] = ["--ioengine=psync", "--rw=randread", "--bs=4k", "--norandommap"];
 const WRITE: [&str; 3] = ["--ioengine=psync", "--rw=write", "--bs=1m"];
 const READ: [&str; 3] = ["--ioengine=psync", "--rw=read", "--bs=1m"];
 
-/// fio options corresponding to fslab: registered file and buffers, and all available completions
-/// processed at once.
+/// Options of fio that correspond to fslab: registered file and buffers, and processing of all
+/// available completions at once.
 const RING: [&str; 10] = [
     "--ioengine=io_uring",
     "--rw=randread",
@@ -291,7 +293,7 @@ fn peak_kib() -> u64 {
     kib.and_then(|kib| kib.parse::<u64>().ok()).expect("VmHWM in KiB")
 }
 
-/// Peak memory by file size and runtime.
+/// Paragraph on the peak memory by file size and runtime.
 fn memory(extent: &Extent) -> String {
     let peak = |size: Bytes, length: Duration| {
         // "5" resets the peak: proc_pid_clear_refs(5).
@@ -313,7 +315,7 @@ fn memory(extent: &Extent) -> String {
     )
 }
 
-/// Many processes compared with one per CPU.
+/// Paragraph on many worker processes compared with one per CPU.
 fn processes(extent: &Extent, cpus: u32) -> String {
     let directory = Path::new(".");
     let measured = |count| ours::phase(&ours::processes(count, extent.length * 4), directory);
@@ -333,12 +335,12 @@ fn processes(extent: &Extent, cpus: u32) -> String {
         format!("{:.3}{}", summary.median, interval.unwrap_or_default())
     };
     format!(
-        "## Many processes\n\nThis section compares {} worker processes with {cpus}, on \
-         {cpus} CPUs and the null engine. The CPU time per operation of the few, divided by that \
-         of the many, is {} (required: at least 0.90). The operations per second of the many, \
-         divided by those of the few, are {}. Their time lasts from the first start to the last \
-         end. The last of the many processes starts {:.0} ms after the first (median), because it \
-         waits for a CPU.",
+        "## Many processes\n\nThis section compares many worker processes ({}) with few \
+         ({cpus}) on {cpus} CPUs and the null engine. The CPU time per operation of the few \
+         processes, divided by that of the many processes, is {} (required: at least 0.90). The \
+         operations per second of the many processes, divided by those of the few processes, are \
+         {}. Both rates cover the time from the first start to the last end. The last of the many \
+         processes starts {:.0} ms after the first (median), because it waits for a CPU.",
         extent.processes,
         text(&costs),
         text(&rates),

@@ -1,6 +1,6 @@
 //! Load generator overhead of creating, reading, and removing many files, compared with a bare
-//! loop, other benchmarks, and a layout by one CPU. All on tmpfs, which has the least own cost per
-//! operation.
+//! loop, other benchmarks, and a layout by one thread. All files are on a tmpfs, which has the
+//! lowest cost per operation.
 
 mod bare;
 mod peers;
@@ -37,13 +37,13 @@ pub(crate) struct Extent {
     short: (usize, u64),
     /// Rounds with programs that take seconds.
     long: usize,
-    /// Files of fs_mark in thousands.
+    /// Files of fs_mark, in thousands.
     fsmark: u64,
-    /// Files of bonnie++ in units of 1024: it reports no rate for less than 0.5 s.
+    /// Files of bonnie++, in units of 1024. bonnie++ reports no rate for less than 0.5 s.
     bonnie: u64,
     /// Files of a layout.
     layout: u64,
-    /// Files of a small set and of a large one, and the memory needed for the large one.
+    /// Numbers of files of a small and of a large set, and memory required for the large one.
     memory: (u64, u64, Bytes),
 }
 
@@ -67,11 +67,11 @@ pub(crate) const SMOKE: Extent = Extent {
     memory: (100, 1000, Bytes(0)),
 };
 
-/// Entries per directory in sets with several.
+/// Files per directory in sets with several directories.
 const EACH: u64 = 1000;
 
-/// Section of the page, with the installed programs if `peers`, and without other comparisons if
-/// one is named.
+/// Section of the page. Installed programs are included if `peers`; `only` names a single
+/// comparison.
 pub(crate) fn measure(extent: &Extent, peers: bool, only: Option<&str>) -> Section {
     let room = Room::new();
     let all = sched_getaffinity(None).expect("the CPUs of this process");
@@ -115,8 +115,9 @@ fn conditions(programs: &[&str], cpus: u32) -> String {
          **Bare loop.** Like fslab, it keeps the directory open and does not share its descriptor \
          table. Its names are in a table that is created before the measurement, and it counts \
          nothing; fslab generates each name in its loop. The bare loop with clock reads also calls \
-         clock_gettime(2) once per call, because a latency requires a clock. fslab reads the tick \
-         counter of the CPU instead if the kernel does so, too, which costs less.\n\n\
+         clock_gettime(2) once per call, because a latency requires a clock. If the kernel \
+         uses the tick counter of the CPU as its clock, fslab reads the counter instead, which \
+         costs less.\n\n\
          **fs_mark** calls mkdir for every file. It uses names of 40 bytes, and so does fslab in \
          this comparison. Its rate does not include removals.\n\n\
          **bonnie++** works in one directory. In its sequential phases it uses the order of \
@@ -144,7 +145,7 @@ fn set(name: &str, files: u64) -> Set {
     }
 }
 
-/// Runs the steps on each file of a set, in an order, and the final work.
+/// Runs the steps on each file of a set, in this order, and the work at the end.
 fn tree(set: &Set, order: TreeOrder, steps: &[TreeStep], end: TreeEnd, at: &Path) -> PhaseResult {
     let tree = Tree { order, end, ..Tree::new(set.clone(), steps.to_vec()) };
     let context = Context {
@@ -160,7 +161,7 @@ fn tree(set: &Set, order: TreeOrder, steps: &[TreeStep], end: TreeEnd, at: &Path
 const MAKE: [TreeStep; 2] = [TreeStep::Create, TreeStep::Close];
 const PLAIN: TreeEnd = TreeEnd { remove_directories: false, sync: false };
 
-/// Creating, reading, and removing the same files, compared with the same calls in a bare loop.
+/// Create and close, stat, and unlink, compared with the same calls in a bare loop.
 fn calls<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     let set = set("calls", extent.short.1);
     let names: Vec<CString> =
@@ -187,7 +188,7 @@ fn calls<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     }
 }
 
-/// Creating with names as long as those of fs_mark.
+/// Create and close with names as long as those of fs_mark.
 fn fs_mark<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     let files = extent.fsmark * 1000;
     let set = Set { naming: Naming::Padded { length: 40 }, ..set("marks", files) };
@@ -204,7 +205,7 @@ fn fs_mark<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     }
 }
 
-/// The three phases of bonnie++ on files with ordered names, and on files with random names.
+/// Phases of bonnie++ on files with ordered names and on files with random names.
 fn bonnie<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     let units = extent.bonnie;
     let phases = move |naming, order| {
@@ -231,14 +232,14 @@ fn bonnie<'a>(extent: &Extent, directory: &'a Path) -> Contest<'a> {
     Contest { items: items.collect(), ours: Box::new(ours), others }
 }
 
-/// Files per time of loop and sync.
+/// Files per second, including the time of the sync.
 fn with_flush(result: &PhaseResult) -> Rate {
     let time: Nanos =
         result.workers.iter().map(|w| w.loop_time + w.end_sync_time).max().expect("one");
     Rate::new(result.ops().0, time)
 }
 
-/// Layouts by all CPUs.
+/// Layouts on all CPUs, compared with one thread and with fio.
 fn layouts(extent: &Extent, fio: bool, cpus: u32, directory: &Path) -> Vec<Row> {
     let files = extent.layout;
     let spread = Spread::Directories { each: EACH };
@@ -266,13 +267,13 @@ fn layouts(extent: &Extent, fio: bool, cpus: u32, directory: &Path) -> Vec<Row> 
         let theirs = move || peers::fio(files, &directory.join("fio"));
         let other: Contestant<'_> = ("fio", wanted, single(theirs));
         let what = format!("layout of {files} files of 1 byte, tmpfs");
-        // fio takes half a minute.
+        // fio takes 30 s, so there are fewer rounds.
         rows.extend(contest(what, small, other, extent.long.div_ceil(2)));
     }
     rows
 }
 
-/// One layout of fslab, which is removed again.
+/// Rate of one layout by fslab, which is removed afterwards.
 fn layout(set: &Set, directory: &Path) -> Rate {
     let context = Context {
         directory,

@@ -1,4 +1,4 @@
-//! fslab's load generator with all of its counters.
+//! Load generator of fslab with all of its counters.
 
 use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool, time::Duration};
 
@@ -29,14 +29,14 @@ pub(crate) fn phase(stream: &Stream, directory: &Path) -> PhaseResult {
     engine::run(stream, &context).expect("the phase runs")
 }
 
-/// Operations of all workers over the longest time.
+/// Operations of all workers per second, from the first start to the last end.
 pub(crate) fn rate(result: &PhaseResult) -> Rate {
     let start = result.workers.iter().map(|worker| worker.started).min().unwrap_or_default();
     let end = result.workers.iter().map(|worker| worker.started + worker.loop_time).max();
     Rate::new(result.ops().0, end.unwrap_or_default() - start)
 }
 
-/// CPU nanoseconds per operation, including loop and start of counting.
+/// CPU time of the workers per operation, in nanoseconds.
 #[expect(clippy::cast_precision_loss, reason = "times and counts of a second")]
 pub(crate) fn cpu_time_per_op(result: &PhaseResult) -> f64 {
     let cpu: u64 = result.workers.iter().map(|w| (w.user_time + w.system_time).0).sum();
@@ -60,7 +60,7 @@ pub(crate) fn lay_out(size: Bytes, directory: &Path) {
     phase(&stream, directory);
 }
 
-/// 4 KiB at uniform and independent offsets with this I/O engine.
+/// Reads of 4 KiB at independent, uniformly distributed offsets with this I/O engine.
 pub(crate) fn random_4k(interface: IoEngineKind, size: Bytes, length: Duration) -> Stream {
     Stream {
         access_pattern: AccessPattern::Random,
@@ -69,18 +69,18 @@ pub(crate) fn random_4k(interface: IoEngineKind, size: Bytes, length: Duration) 
     }
 }
 
-/// io_uring with this queue depth and registered file and buffers.
+/// io_uring with this queue depth, registered file, and registered buffers; NOPs if `nop`.
 pub(crate) fn ring(depth: u32, nop: bool) -> IoEngineKind {
     IoEngineKind::Ring(Ring { nop, ..Ring::of(depth) })
 }
 
-/// 1 MiB, sequential.
+/// Sequential reads or writes of 1 MiB.
 pub(crate) fn sequential_1m(writes: bool, size: Bytes, length: Duration) -> Stream {
     let direction = if writes { Direction::Write } else { Direction::Read };
     Stream { direction, ..stream(size, Bytes::mib(1), length) }
 }
 
-/// This number of worker processes on the null engine.
+/// Random reads by this number of worker processes on the null engine.
 pub(crate) fn processes(count: u32, length: Duration) -> Stream {
     Stream {
         files: FileSharing::PerWorker(FILE.into()),

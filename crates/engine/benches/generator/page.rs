@@ -2,15 +2,15 @@
 
 use analysis::Summary;
 
-/// One comparison.
+/// Comparison with another program.
 pub(crate) struct Row {
-    /// Item.
+    /// Operation.
     pub(crate) item: String,
     /// Other program.
     pub(crate) other: String,
     /// Ratio per round: operations per second of fslab over those of the other program.
     pub(crate) ratios: Vec<f64>,
-    /// Nanoseconds per operation of fslab and of the other program, medians.
+    /// Median nanoseconds per operation of fslab and of the other program.
     pub(crate) nanos: (f64, f64),
     /// Required ratio, if any.
     pub(crate) least: Option<f64>,
@@ -22,21 +22,21 @@ pub(crate) struct Facts {
     pub(crate) conditions: Vec<String>,
     /// Median cost of a clock read in nanoseconds.
     pub(crate) clock: f64,
-    /// Nanoseconds per operation on the null engine, median.
+    /// Median nanoseconds per operation on the null engine.
     pub(crate) null: f64,
     /// Paragraphs on memory and processes.
     pub(crate) findings: Vec<String>,
-    /// Many files.
+    /// Comparisons with many files.
     pub(crate) metadata: Section,
-    /// Loadfiles.
+    /// Comparisons of replays.
     pub(crate) replays: Section,
 }
 
-/// Comparisons of one kind with their description.
+/// Comparisons of one kind, with paragraphs on them.
 pub(crate) struct Section {
     /// Comparisons.
     pub(crate) rows: Vec<Row>,
-    /// Setup and other results.
+    /// Setup, then other results.
     pub(crate) paragraphs: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ const RATIOS: &str = "
 The ratio is the operations per second of fslab divided by those of the other program. Above 1,
 fslab is faster. The table shows the median of the rounds with its 95 % confidence interval
 (Hettmansperger and Sheather). \"yes\" means that the whole interval is at or above the required
-ratio. \"yes, within the noise\" means that the median is, but not the whole interval.
+ratio. \"yes, within the noise\" means that only the median is at or above this ratio.
 
 ";
 

@@ -2,7 +2,7 @@
 
 use model::Nanos;
 
-/// Operations per time.
+/// Operations per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// Operations per second.

@@ -1,9 +1,11 @@
-//! Load generator overhead of replaying a loadfile, compared with a bare loop with the same
-//! operations, and with dbench and its loadfile if it is installed. Otherwise only the bare loop is
-//! measured, with a small loadfile.
+//! Load generator overhead of replaying a loadfile.
 //!
-//! Rates on the page are operations per second, computed from bytes by the proportion of the
-//! loadfile: dbench reports bytes per second only, and all programs run the same operations.
+//! If dbench is installed, fslab is compared with dbench and with a bare loop, both with the
+//! loadfile of dbench. Otherwise it is compared with the bare loop only, with a small loadfile.
+//!
+//! Rates on the page are operations per second. They are computed from bytes per second and the
+//! mean bytes per operation of the loadfile, because dbench reports bytes per second only and all
+//! programs run the same operations.
 
 mod bare;
 mod load;
@@ -33,13 +35,13 @@ use crate::{
 use load::Lines;
 use room::Image;
 
-/// Loadfile of the Debian package.
+/// Loadfile of the Debian package dbench.
 const INSTALLED: &str = "/usr/share/dbench/client.txt";
 
 /// Size of the measurements.
 pub(crate) struct Extent {
     rounds: usize,
-    /// Ramp time and runtime; whole seconds for dbench.
+    /// Ramp time and runtime, in whole seconds for dbench.
     ramp: Duration,
     run: Duration,
     /// Number of clients, and a larger number for the memory measurement.
@@ -60,7 +62,7 @@ pub(crate) const FULL: Extent = Extent {
 pub(crate) const SMOKE: Extent =
     Extent { rounds: 1, ramp: Duration::ZERO, run: Duration::from_millis(10), crowd: 2, many: 2 };
 
-/// Section of the page, with dbench if it is installed and `peers`.
+/// Section of the page. dbench is included if it is installed and `peers`.
 pub(crate) fn measure(extent: &Extent, peers: bool) -> Section {
     let installed = peers && peers::is_installed() && Path::new(INSTALLED).is_file();
     let small = TempDir::new().expect("a directory for a loadfile");
@@ -101,10 +103,9 @@ fn conditions(installed: bool, extent: &Extent) -> String {
          **dbench** parses the text of the loadfile while it measures, and makes a system call per \
          line to check its parent. Its result is the value of the last full second; fslab counts \
          exactly.\n\n\
-         **Bare loop.** One client makes the calls, with a descriptor table of which it is the \
-         only user. The operations are parsed in advance. It reads the clock once per 64 \
-         operations, and counts nothing. It is compared by CPU time, including the creation of \
-         the files.",
+         **Bare loop.** One client makes the calls. No other thread uses its descriptor table. \
+         The operations are parsed in advance. The loop reads the clock once per 64 operations, \
+         and counts nothing. It is compared by CPU time, including the creation of the files.",
         extent.run.as_secs(),
         extent.ramp.as_secs()
     )
@@ -114,7 +115,7 @@ fn tmpfs() -> &'static str {
     if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" }
 }
 
-/// Replay of this loadfile, as in the suite.
+/// Replay of this loadfile with the settings of suite `dbench`.
 fn replay(path: &Path, workers: Workers, until: Until) -> Replay {
     Replay {
         loadfile: Load::File { path: Some(path.display().to_string()) },
@@ -145,7 +146,7 @@ fn run(replay: &Replay, directory: &Path) -> PhaseResult {
     engine::run_replay(replay, &context).expect("the replay runs")
 }
 
-/// Operations per second by bytes, as all programs report them.
+/// Operations per second, computed from bytes as for dbench.
 fn rate(result: &PhaseResult, lines: &Lines) -> Rate {
     let of = |worker: &model::phase::WorkerResult| {
         #[expect(clippy::cast_precision_loss, reason = "bytes of seconds, far below 2^53")]
@@ -155,7 +156,7 @@ fn rate(result: &PhaseResult, lines: &Lines) -> Rate {
     lines.rate(result.workers.iter().map(of).sum())
 }
 
-/// Operations per second of CPU time, which other load on the machine affects least.
+/// Operations per second of CPU time, on which other load on the machine has the least effect.
 fn by_cpu_time(result: &PhaseResult) -> Rate {
     let times = result.workers.iter().map(|worker| worker.user_time + worker.system_time);
     Rate::new(result.ops().0, times.fold(Nanos(0), |sum, time| sum + time))
@@ -223,8 +224,8 @@ fn crowd(
     rounds(&contest, extent.rounds).1
 }
 
-/// Compares the operations of fslab and dbench: the fraction of each type, and the number of
-/// deviations from the loadfile. dbench ends by time only, fslab at the last line.
+/// Paragraph on the operations of fslab and dbench: the fraction of each type, and the number of
+/// deviations from the loadfile. dbench runs for a time, fslab runs the loadfile once.
 fn proportions(extent: &Extent, path: &Path, directory: &Path) -> String {
     let once = run(&replay(path, Workers::threads(1), Until::Replayed(1)), directory);
     let theirs = peers::counts(path, directory, extent.run * 4);
@@ -237,7 +238,8 @@ fn proportions(extent: &Extent, path: &Path, directory: &Path) -> String {
         let found = theirs.iter().find(|(name, _)| name == kind.name()).map_or(0, |row| row.1);
         let (own, other) = (share(times.count(), once.ops().0), share(found, all));
         eprintln!(" {}: {own:.5} {other:.5}", kind.name());
-        // For rarer operations, half an iteration more or less is significant.
+        // For less frequent operations, half a pass over the loadfile affects the fraction too
+        // much.
         if own > 0.01 && (own / other - 1.0).abs() > most {
             (most, of) = ((own / other - 1.0).abs(), kind.name());
         }
@@ -252,10 +254,10 @@ fn proportions(extent: &Extent, path: &Path, directory: &Path) -> String {
     )
 }
 
-/// Duration of parsing the loadfile.
+/// Paragraph on the duration of parsing the loadfile.
 fn reading(path: &Path) -> String {
     let bytes = std::fs::metadata(path).expect("it is installed").len();
-    // A loadfile without timestamps is rejected right after parsing if timestamps are requested.
+    // A replay with timestamps rejects a loadfile without timestamps right after parsing it.
     let refused =
         Replay { use_timestamps: true, ..replay(path, Workers::threads(1), Until::Replayed(1)) };
     let least = |what: &dyn Fn()| {

@@ -13,8 +13,8 @@
 //!
 //! **Error.** A line uses the rate between the last two moments, which are at least half a
 //! millisecond apart, and is valid for a millisecond. A reading up to 125 µs after the end of a
-//! line still uses its rate; a later reading uses the kernel clock. Either reading takes the next
-//! moment. The end of an operation longer than 1.125 ms is therefore read from the kernel clock.
+//! line still uses its rate; a later reading uses the kernel clock. In both cases, the next moment
+//! is taken. The end of an operation longer than 1.125 ms is therefore read from the kernel clock.
 //!
 //! Each moment has an uncertainty of ±125 ns ([`WIDEST`]), so the error at the end of a line is at
 //! most 625 ns while the kernel clock keeps its rate. NTP may slew the clock by 500 ppm in either
@@ -85,7 +85,8 @@ const APART: u64 = REACH / 2;
 const WIDEST: u64 = 250;
 
 /// Number of consecutive unusable moments after which the counter is no longer used. Moments are
-/// unusable if reading the counter is slow (emulated by a hypervisor), or reading the kernel clock.
+/// unusable if reading the counter or the kernel clock is slow, for example because a hypervisor
+/// emulates the counter.
 const PATIENCE: u32 = 64;
 
 /// Fraction bits of a rate.

@@ -254,7 +254,7 @@ fn the_end_of_the_file_is_reported<S: Subject>(subject: &S, path: &Path) {
 fn missing_and_short_files_are_refused<S: Subject>(subject: &S, directory: &Path) {
     let mut plan = stream(subject.interface(), Direction::Read, 2);
     plan.open.creation = FileCreation::Existing;
-    // 2 whole blocks of a size that is not a multiple: the rest is not needed.
+    // The size is two whole blocks and a rest, which is not needed.
     plan.size = Bytes(10_000);
     let path = directory.join("short");
     let refused = |found| Some(Fault::NotLaidOut { found, needed: 8192 });

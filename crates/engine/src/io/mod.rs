@@ -77,8 +77,8 @@ pub(crate) fn updates(stream: &Stream) -> bool {
 pub(crate) enum Kind {
     /// From the file to the buffer.
     Read,
-    /// From the buffer to the file. With [`Update`]: from the file to the buffer and, changed,
-    /// back.
+    /// From the buffer to the file. With [`Update`]: from the file to the buffer, and back after a
+    /// change.
     Write,
 }
 

@@ -56,8 +56,8 @@ const LINKED_WRITE: u64 = 1 << 32;
 const LINKED_SYNC: u64 = 1 << 33;
 
 /// Number of times that a worker with a polling thread checks the completion queue before it
-/// sleeps. A check takes 10 to 50 ns (a pause of the CPU), so all together take longer than an
-/// operation of a fast device.
+/// sleeps. A check takes 10 to 50 ns (a pause of the CPU), so all checks together take longer than
+/// an operation of a fast device.
 const POLLS: u32 = 4096;
 
 /// Memory of all slots, which are equal parts of it. Used only for registration.

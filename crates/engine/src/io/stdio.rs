@@ -1,14 +1,14 @@
 //! stdio streams: fopen(3), fread(3), fwrite(3).
 //!
 //! The stream gets a private buffer of exactly one block (setvbuf(3), `_IOFBF`), so with glibc one
-//! call becomes one read(2) or write(2). A file to be written is opened with `r+` if it exists and
-//! `w+` otherwise; a file to be read with `r`, one to be appended to with `a` (and `e`, close on
-//! exec, in each case). The C library opens without `O_DIRECT` and `O_SYNC`, and creates files with
-//! mode 0666 minus the umask.
+//! call becomes one read(2) or write(2). The mode is `r+` for an existing file to be written, `w+`
+//! for a new file to be written, `r` for a file to be read, and `a` for a file to be appended to.
+//! Each mode also has `e` (close on exec). The C library opens without `O_DIRECT` and `O_SYNC`, and
+//! creates files with mode 0666 minus the umask.
 //!
 //! glibc keeps the rest of a short write in its buffer and reports success. An error is then
-//! reported by the next call, with an offset that may be up to one block too high, or by flush or
-//! close, without an offset.
+//! reported later: by the next call, with an offset that may be up to one block too high, or by
+//! flush or close, without an offset.
 #![expect(unsafe_code, reason = "the C library")]
 
 use std::{

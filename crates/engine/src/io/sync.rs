@@ -63,7 +63,7 @@ impl<'p> IoEngine<'p> for Offset {
 
 /// read(2) and write(2), after lseek(2) unless the access pattern is sequential.
 ///
-/// A sequential stream seeks only if it does not begin at the start of the file, or starts over.
+/// A sequential stream seeks only if it begins after the start of the file, or if it starts over.
 /// All other patterns seek before each block, even if it follows the previous one, as IOzone and
 /// bonnie++ do. All seeks are inside the loop, including the first one. (In the backward test,
 /// IOzone seeks relative to the position after each read, and once more after the last one; the

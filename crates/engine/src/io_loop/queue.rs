@@ -1,8 +1,8 @@
 //! Loop of an engine with a queue: fill it, submit, and process completions.
 //!
 //! An operation on the page cache takes less than a microsecond, and the kernel uses the CPU caches
-//! between two batches. Therefore each operation accesses few bytes, work that a batch has in
-//! common is done once, and the slot of a completed operation is reused immediately.
+//! between two batches. Therefore each operation accesses few bytes, the common work of a batch is
+//! done once, and the slot of a completed operation is reused immediately.
 
 use model::Nanos;
 

@@ -16,8 +16,8 @@ pub(crate) struct Alias {
 
 #[derive(Clone, Copy, Debug)]
 struct Cell {
-    // The choice is the item of this cell below the threshold, otherwise the other item; in units
-    // of 2^-32 of a cell.
+    // Below the threshold, the choice is the item of this cell, otherwise the other item. The unit
+    // is 2^-32 of a cell.
     threshold: u32,
     other: u32,
 }

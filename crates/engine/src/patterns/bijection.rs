@@ -2,16 +2,16 @@
 //! walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002).
 //!
 //! A number is a pair: `low`, a digit of `bits` binary places, and `high`, a digit in base `rows`.
-//! A round adds a word computed from one digit and a key to the other digit, modulo its base, which
-//! is invertible for any word. A result of n or above is mapped again until it is below n, which
-//! yields a permutation of 0..n. Because there are fewer than `n + 2^bits` pairs and 2^bits is
-//! about the square root of n, about one in `sqrt(n)` results is mapped again (for n < 64 up to
-//! half of them).
+//! A round computes a word from one digit and a key, and adds the word to the other digit, modulo
+//! the base of that digit. This is invertible for any word. A result of n or above is mapped again
+//! until it is below n, which yields a permutation of 0..n. Because there are fewer than
+//! `n + 2^bits` pairs and 2^bits is about the square root of n, about one in `sqrt(n)` results is
+//! mapped again (for n < 64 up to half of them).
 //!
-//! Four rounds are two more than are needed to make each digit depend on both, and a compromise
-//! between quality and time in the loop. Neighboring numbers look independent. A remaining defect:
-//! for two numbers with the same `low`, whose distance is a multiple of 2^bits, the images have the
-//! same distance in `high` with probability 2^-bits.
+//! Two rounds make each digit depend on both digits. Four rounds are a compromise between quality
+//! and time in the loop. Neighboring numbers look independent. A remaining defect: for two numbers
+//! with the same `low`, whose distance is a multiple of 2^bits, the images have the same distance
+//! in `high` with probability 2^-bits.
 
 use std::hint::select_unpredictable;
 

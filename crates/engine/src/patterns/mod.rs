@@ -1,8 +1,8 @@
 //! Access patterns: the sequence of a worker's operations.
 //!
-//! An [`Order`] is created from a stream before the clock starts, with everything that takes time
-//! or memory ([`Prepared`], which the threads of a phase share), and returns one [`PlannedOp`]
-//! after the other. In the loop, an order adds, compares, multiplies, or loads: no allocation,
+//! An [`Order`] is created from a stream before the clock starts, and returns one [`PlannedOp`]
+//! after the other. Everything that takes time or memory is in [`Prepared`], which the threads of a
+//! phase share. In the loop, an order adds, compares, multiplies, or loads: no allocation,
 //! division, or floating-point arithmetic. An order is a value with a branch inside, not a type per
 //! pattern: the branch is predictable and costs about a nanosecond, and the loop is compiled once
 //! per I/O engine instead of some hundred times.
@@ -30,8 +30,8 @@
 //!   is cut to the rest: a pass covers each block once, in fewer than n operations.
 //! - All other patterns have n operations per pass. Strides and permutations determine the start of
 //!   an operation, which is cut at the end of the part. A random start is drawn from the starts at
-//!   which the operation fits. The start in a skewed pattern, or of a ticket
-//!   ([`AccessPattern::Tickets`]), is moved back until the operation fits.
+//!   which the operation fits. In skewed patterns and for tickets ([`AccessPattern::Tickets`]),
+//!   the start is moved back until the operation fits.
 //! - A trace ([`AccessPattern::Trace`]) contains the lengths.
 
 pub(crate) mod alias;

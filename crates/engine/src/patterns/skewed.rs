@@ -13,8 +13,8 @@
 //!   1994): ranks below x get the fraction `(x / n)^e` of the accesses, where `e = ln(1 - h) /
 //!   ln(h)`. The first `h * n` ranks therefore get the fraction `1 - h` of all accesses, the first
 //!   `h * h * n` ranks the same fraction of these, and so on. Weights are exact.
-//! - Hotspot: two ranges, the hot one of `round(fraction * n)` blocks (at least 1, and at least 1
-//!   cold block unless the part is a single block), and the cold one.
+//! - Hotspot: two ranges. The hot range has `round(fraction * n)` blocks, at least 1. The cold
+//!   range has the other blocks, at least 1 unless the part is a single block.
 //!
 //! # Error
 //!
@@ -24,6 +24,7 @@
 //! the factor is below that of theta = 1. With theta = 1, every rank's weight is therefore within
 //! 0.8 % of the law. Weights of whole ranges, and therefore the fraction of all ranks up to the end
 //! of a range, do not have this error. A part of 2^52 blocks takes 2900 ranges.
+//!
 //! # Location of popular blocks
 //!
 //! Ranks of Zipf and the self-similar law are scattered over the part by a [`Bijection`]. Its key

@@ -78,7 +78,7 @@ const INSIDE: [AccessPattern; 11] = [
     AccessPattern::Tickets,
 ];
 
-/// Random ones of these.
+/// Range of the random patterns among these.
 const DRAWN: std::ops::Range<usize> = 5..11;
 
 #[test]
@@ -413,8 +413,8 @@ fn tickets_determine_positions_and_updates() {
     for (place, kind) in tickets(40, 0, 2000) {
         assert_eq!(kind == Kind::Write, place.is_multiple_of(10), "place {place}");
     }
-    // An even number of blocks determines if a ticket is even, an odd number without factor 5
-    // nothing.
+    // With an even number of blocks, a position determines if its ticket is even. With an odd
+    // number without factor 5, a position determines nothing.
     let written = |n| {
         let written = tickets(n, 0, 4000).into_iter().filter(|(_, kind)| *kind == Kind::Write);
         let mut counts = vec![0u64; index(n)];

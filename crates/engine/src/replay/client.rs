@@ -213,7 +213,8 @@ impl Client {
         }
     }
 
-    /// Looks a name up. Returns true if it exists, or a name that differs only in case.
+    /// Looks a name up. Returns true if the name exists, or if a name exists that differs only in
+    /// case.
     fn resolve(&mut self, name: u32) -> Result<bool, Refused> {
         let status = statat(&self.root, self.names.path(name), AtFlags::empty());
         if classify(Operation::Examine, status)?.is_some() {

@@ -268,7 +268,7 @@ impl Program {
 
     /// Highest slot plus one: the maximum number of open handles.
     ///
-    /// Handles that are open at the end are closed by the client before it repeats the loadfile.
+    /// Before a client repeats the loadfile, it closes the handles that are still open.
     pub(super) fn slots(&self) -> usize {
         index(self.header.slots)
     }
@@ -285,7 +285,7 @@ impl Program {
 
     /// Facts about the loadfile: `loadfile.label`, `loadfile.sha256` (of its text),
     /// `loadfile.lines`, `loadfile.operations`, `loadfile.mix`, and `loadfile.path` for files. Only
-    /// the process that parsed it has them.
+    /// the process that parsed the loadfile has these facts.
     pub(super) fn facts(&self) -> &Environment {
         &self.facts
     }

@@ -120,7 +120,7 @@ fn every_engine_reads_data_written_by_every_engine() {
     }
 }
 
-/// Further patterns, and the number of different blocks of 64 that one pass accesses.
+/// Further patterns, and the number of distinct blocks, out of 64, that one pass accesses.
 const DRAWN: [(AccessPattern, std::ops::RangeInclusive<usize>); 8] = [
     (AccessPattern::Sequential, 64..=64),
     (AccessPattern::Backward, 64..=64),
@@ -374,8 +374,9 @@ fn with_a_stonewall_one_worker_completes_and_writers_may_fill_their_files() {
             assert_eq!(worker.bytes().0, worker.ops().0 * 4096);
             let file = fs::metadata(bench.path(&plan.files.name(index))).unwrap();
             assert_eq!(file.size(), (worker.bytes() + worker.uncounted).0);
-            // Uncounted bytes have a separate time: otherwise data made durable after the stop
-            // would seem to have taken none. A worker that stops immediately has no such time.
+            // Uncounted bytes have a separate time. Otherwise, the data that was made durable after
+            // the stop would seem to have taken no time. A worker that stops immediately has no
+            // such time.
             let more_than_one = worker.uncounted.0 > 4096;
             assert_eq!(worker.uncounted_time > Nanos(0), more_than_one, "{worker:?}");
             if stonewall == Stonewall::Finish {

@@ -52,7 +52,8 @@ impl Data {
     }
 
     /// Memory of one of `slots` entries that a worker has in flight. Each has its own part of the
-    /// pool, so that data the kernel still reads is not reused. `None` as in [`Self::new`].
+    /// pool, because data must not be reused while the kernel still reads it. `None` as in
+    /// [`Self::new`].
     pub(crate) fn of_slot(
         set: &Set,
         worker: u32,

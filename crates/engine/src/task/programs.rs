@@ -52,8 +52,8 @@ const TAR: Program = Program { name: "tar", package: "tar" };
 /// Bytes of names per command: the default of xargs(1).
 const NAMES: usize = 128 << 10;
 
-/// Checks that files that programs would overwrite do not exist. This looks up a name and therefore
-/// caches its directory. Programs that reject existing files themselves are not checked.
+/// Checks that no file exists that a program would overwrite. This looks up a name and therefore
+/// caches its directory. There is no check for programs that reject existing files on their own.
 pub(super) fn check_absent(
     operation: &TaskOperation,
     directories: TaskDirectories<'_>,

@@ -1,9 +1,9 @@
 //! Order in which a worker processes its entries.
 //!
 //! No state is kept per entry: numbers are counted, or permuted without a table, and names returned
-//! by readdir(3) are processed as they come. Only if the steps create names in the directory being
-//! listed, so that the listing might contain them, the numbers of one directory's entries are
-//! stored.
+//! by readdir(3) are processed as they come. The numbers of one directory's entries are stored only
+//! if the steps create names in the directory being listed, because the listing might contain these
+//! names.
 
 use std::mem::MaybeUninit;
 

@@ -1,9 +1,8 @@
-//! Repeatability of instruction counts, and the changes that they detect: `make bench-icount`.
+//! Repeatability of instruction counts, and changes that they detect: `make bench-icount`.
 //!
-//! Arguments: a page to write, and the packages of two kernels, the older one first; `--tries N`
-//! runs fewer than 20 A/A comparisons. The program itself runs in icount guests while another
-//! process loads the machine. Ranks are compared with those on this machine if it can mount
-//! filesystems.
+//! Arguments: a page to write, and the packages of two kernels, the older one first. `--tries N`
+//! sets the number of A/A comparisons. fslab runs in icount guests while another process loads the
+//! host. As root, the ranks of filesystems are compared with their ranks by time on the host.
 #![expect(clippy::print_stderr, reason = "a standalone program")]
 
 mod page;
@@ -20,15 +19,16 @@ use model::{Metric, RunRecord, phase::Role, record::Outcome};
 use page::{Change, Page, Probe};
 use tempfile::TempDir;
 
-/// A/A comparisons.
+/// Number of A/A comparisons.
 const TRIES: usize = 20;
-/// Repetitions with which the permutation test can decide all tests of nine filesystems: of 7 and 7
-/// values one split in 1716 is most extreme on either side, and Holm requires 0.05 / 72.
+/// Number of repetitions for which the permutation test can decide all tests of nine filesystems.
+/// Of the splits of 7 and 7 values, one in 1716 is the most extreme in either direction, and Holm's
+/// adjustment requires 0.05 / 72.
 const ENOUGH: &str = "repetitions=7";
-/// Lifecycle steps that are probes as well.
+/// Lifecycle steps that are also probes.
 const STEPS: [&str; 3] = ["mkfs", "mount", "umount"];
 
-/// Two filesystems, with enough repetitions for a decision.
+/// Plan of the A/A comparisons, with enough repetitions for a decision.
 const TWICE: &str = r#"
 title = "The same again"
 profile = "standard"
@@ -43,7 +43,7 @@ filesystem = ["ext4", "xfs"]
 workload = ["small-file-calls"]
 "#;
 
-/// Options known to require more work.
+/// Plan with options that are known to increase the work.
 const INJECTED: &str = r#"
 title = "More work"
 profile = "standard"
@@ -127,7 +127,7 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// Directory of the run files.
+/// Directory of the run files, and the first guest kernel.
 struct Bench {
     directory: TempDir,
     kernel: PathBuf,
@@ -156,7 +156,7 @@ impl Bench {
         path.display().to_string()
     }
 
-    /// Runs a plan in icount guests of a kernel, and returns the run with its duration.
+    /// Runs a plan in icount guests with the first kernel, and returns the run and its duration.
     fn run(&self, name: &str, plan: &[&str]) -> (RunRecord, Duration) {
         let kernel = self.kernel.display().to_string();
         self.run_with(name, &kernel, plan)
@@ -182,7 +182,7 @@ impl Bench {
         self.fslab(&[&["compare", &files[0], &files[1]][..], more].concat())
     }
 
-    /// Result of the gate of 1 %: exit status and line.
+    /// Exit status and text of a gate of 1 %.
     fn gate(&self, one: &str, other: &str, more: &[&str]) -> (i32, String) {
         let gated = [more, &["--gate", "1%", "--format", "json"]].concat();
         let output = self.compare(one, other, &gated);

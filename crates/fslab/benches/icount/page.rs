@@ -1,4 +1,4 @@
-//! Page about the repeatability of instruction counts, written from one run of the benchmark.
+//! Page on the repeatability of instruction counts, written from one run of the benchmark.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use crate::{file_name, host, ranks::Agreement, release};
 
-/// Probes with a stricter limit: they perform no I/O, and no kernel thread works for them.
+/// Probes with a stricter limit, because they perform no I/O and no kernel thread works for them.
 const TIGHT: [&str; 4] = ["create", "stat", "rename", "read"];
 
-/// One metric of one filesystem in two runs.
+/// Metric of a filesystem in two runs.
 pub(crate) struct Probe {
     pub(crate) filesystem: String,
     pub(crate) name: String,
-    /// Trials of either run.
+    /// Values of the trials of each run.
     pub(crate) values: [Vec<f64>; 2],
 }
 
 impl Probe {
-    /// Range of all trials as a fraction of their median.
+    /// Range of all values divided by their median.
     fn spread(&self) -> f64 {
         let all = self.values.concat();
         let (least, most) = all.iter().fold((f64::INFINITY, 0.0f64), |(least, most), value| {
@@ -27,13 +27,13 @@ impl Probe {
         (most - least) / median(&all)
     }
 
-    /// Difference between the medians of the two runs.
+    /// Relative difference between the medians of the two runs.
     fn between(&self) -> f64 {
         (median(&self.values[1]) / median(&self.values[0]) - 1.0).abs()
     }
 }
 
-/// One test of a comparison.
+/// Test of a comparison.
 pub(crate) struct Change {
     pub(crate) filesystem: String,
     pub(crate) probe: String,
@@ -66,13 +66,14 @@ impl Change {
 pub(crate) struct Page {
     version: String,
     kernels_named: [String; 2],
-    /// Duration of three repetitions on nine filesystems.
+    /// Duration of a run of nine filesystems with three repetitions on the idle host.
     pub(crate) idle: Duration,
+    /// Durations of the same runs on the loaded host.
     pub(crate) busy: Vec<Duration>,
     pub(crate) probes: Vec<Probe>,
     /// Exit status and line of the gate of each A/A comparison.
     pub(crate) tries: Vec<(i32, String)>,
-    /// Additional work, result of the gate, and changes found.
+    /// Variant with additional work, result of the gate, and all tests of the comparison.
     pub(crate) injected: Vec<(String, (i32, String), Vec<Change>)>,
     pub(crate) kernels: Vec<Change>,
     pub(crate) ranks: Vec<Agreement>,
@@ -93,7 +94,7 @@ impl Page {
         }
     }
 
-    /// Page in Markdown.
+    /// Formats the page as Markdown.
     pub(crate) fn render(&self) -> String {
         let sections = [
             self.head(),
@@ -216,8 +217,8 @@ status 1). The requirement, no failure in 20 comparisons, is {}. The last compar
             "\
 ## Additional work
 
-One run measured ext4 without metadata checksums and two variants of it that execute more
-instructions: one with checksums, one with data journaling. The gate has to fail for both.
+One run measured ext4 without metadata checksums, and two variants that execute more instructions:
+ext4 with checksums, and ext4 with data journaling. The gate has to fail for both variants.
 
 | variant | gate of 1 % | significantly higher costs |
 |---|---|---|
@@ -319,7 +320,7 @@ ties only, so τ is undefined.
     }
 }
 
-/// Median.
+/// Median; NaN without values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

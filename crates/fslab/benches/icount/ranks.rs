@@ -1,4 +1,4 @@
-//! Comparison of filesystem ranks by instruction counts and by time on this machine.
+//! Comparison of filesystem ranks by instruction counts and by time on the host.
 
 use model::{Metric, RunRecord, phase::Role};
 
@@ -7,7 +7,7 @@ use crate::{Bench, page::median, values};
 /// Relative difference below which costs are tied.
 const TIED: f64 = 0.05;
 
-/// The same calls measured by time, with more files because times vary more.
+/// Plan that measures the same calls by time, with more files because times vary more.
 const NATIVE: &str = r#"
 title = "The same calls by time"
 profile = "standard"
@@ -22,7 +22,7 @@ filesystem = ["ext2", "ext3", "ext4", "xfs", "btrfs"]
 workload = ["small-file-calls"]
 "#;
 
-/// Two orders of the same filesystems by the cost of one probe.
+/// Orders of the filesystems by instruction counts and by time for one probe.
 pub(crate) struct Agreement {
     pub(crate) probe: String,
     /// Kendall's τ-b; `None` if either order contains only ties.
@@ -32,7 +32,7 @@ pub(crate) struct Agreement {
     pub(crate) timed: Vec<String>,
 }
 
-/// Runs the calls on this machine and compares the orders of each probe.
+/// Measures the calls on the host, and compares the two orders of each probe.
 pub(crate) fn against_native(bench: &Bench, counted: &RunRecord) -> Vec<Agreement> {
     let plan = bench.plan("native", NATIVE);
     let (native, _) =
@@ -69,9 +69,9 @@ fn agreement(probe: &str, counted: &RunRecord, native: &RunRecord) -> Agreement 
     }
 }
 
-/// Kendall's τ-b: pairs in the same order minus those in opposite order, over the root of the
-/// product of the numbers of pairs without ties in either (Kendall, "The treatment of ties in
-/// ranking problems", Biometrika 33, 1945).
+/// Kendall's τ-b: the number of pairs in the same order minus the number in opposite order, divided
+/// by the square root of the product of the numbers of pairs without ties in each order (Kendall,
+/// "The treatment of ties in ranking problems", Biometrika 33, 1945).
 fn tau(costs: &[(f64, f64)]) -> Option<f64> {
     let order = |one: f64, other: f64| match other / one - 1.0 {
         more if more > TIED => 1.0,

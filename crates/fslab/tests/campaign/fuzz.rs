@@ -1,8 +1,8 @@
-//! Readers of untrusted input, each run on damaged seeds for a part of five seconds.
+//! Readers of untrusted input, called with damaged seeds for five seconds in total.
 //!
-//! `FSLAB_FUZZ_SECONDS` sets the time per target instead, `FSLAB_FUZZ_TARGET` selects one, and
-//! `FSLAB_FUZZ_SEED` sets the seed of the damage. A failure prints seed and case, and keeps the
-//! input. Run files are damaged in `damaged.rs`. `scripts/fuzz` runs the same readers with coverage
+//! `FSLAB_FUZZ_SECONDS` sets the time per target, `FSLAB_FUZZ_TARGET` selects a target, and
+//! `FSLAB_FUZZ_SEED` sets the seed of the damage. A failure prints seed and case, and saves the
+//! input. `damaged.rs` tests damaged run files. `scripts/fuzz` calls the same readers with coverage
 //! guidance.
 
 use std::{
@@ -15,7 +15,7 @@ use std::{
 use super::{Section, tries};
 use crate::support::{files, root};
 
-/// Reader with its seeds: files below these paths of the repository.
+/// Reader, and its seeds: files below these paths of the repository.
 struct Target {
     name: &'static str,
     read: fn(&[u8]),
@@ -88,7 +88,7 @@ impl Target {
     }
 }
 
-/// Input: a seed, or parts of two, with damage in a few places.
+/// Damaged input: a seed or parts of two seeds, changed in a few places.
 fn damaged(seeds: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec<u8> {
     let one = |random: &mut fastrand::Rng| seeds[random.usize(..seeds.len())].clone();
     let mut bytes = one(random);

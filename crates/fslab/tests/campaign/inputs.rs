@@ -1,5 +1,5 @@
-//! Hostile inputs: files and plans that no correct program writes. Each yields a typed error or a
-//! result, within a memory limit that the kernel enforces.
+//! Hostile inputs: files and plans that no correct program writes. Each must give a typed error or
+//! a result within a memory limit that the kernel enforces.
 
 use std::{
     fs,
@@ -12,14 +12,15 @@ use std::{
 use super::Section;
 use crate::support::Bench;
 
-/// Maximum private writable memory of a command in KiB (RLIMIT_DATA): beyond it allocations fail,
+/// Maximum private writable memory of a command in KiB (RLIMIT_DATA). Allocations beyond it fail,
 /// and a signal ends the command.
 const MEMORY: u64 = 256 << 10;
 
-/// Time limit of a command; after it, the command hangs.
+/// Time after which a command is considered to hang.
 const HANGS: Duration = Duration::from_secs(120);
 
-/// Input, the command that reads it, and a part of the error; without it the command succeeds.
+/// Command that reads an input, and a part of the expected error. `None` if the command must
+/// succeed.
 struct Case {
     class: &'static str,
     name: &'static str,
@@ -45,7 +46,7 @@ fn case(
     Case { class, name, arguments, refused: refused.into() }
 }
 
-/// Ends the process of a failed check.
+/// Child process that is killed on drop, so that it ends if a check fails.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -55,14 +56,15 @@ impl Drop for Killed {
     }
 }
 
-/// Runs a command with the memory limit. The peak is its largest resident set at the last poll.
+/// Runs a command with the memory limit. The peak is the largest resident set size that polling
+/// found.
 fn run(bench: &Bench, arguments: &[String]) -> Ended {
     let errors = bench.path("stderr");
     let mut command = Command::new("/bin/sh");
     let limited = format!("ulimit -d {MEMORY}; exec \"$0\" \"$@\"");
     command.args(["-c", &limited, env!("CARGO_BIN_EXE_fslab")]).args(arguments);
     command.current_dir(bench.path(".")).env("FSLAB_STATE", bench.state());
-    // Panic backtraces would take most of its time.
+    // A panic backtrace would take most of the time of a command.
     command.env("RUST_BACKTRACE", "0").stdin(Stdio::null()).stdout(Stdio::null());
     let started = Instant::now();
     let mut child = Killed(command.stderr(fs::File::create(&errors).unwrap()).spawn().unwrap());
@@ -83,7 +85,7 @@ fn run(bench: &Bench, arguments: &[String]) -> Ended {
     Ended { status: status.code(), stderr, millis: started.elapsed().as_millis(), peak_kib }
 }
 
-/// Files of types that are rejected: the name, and the error.
+/// File types that are rejected: name of the file, and error.
 const KINDS: [(&str, &str); 4] = [
     ("fifo", "a FIFO, not a regular file"),
     ("directory", "a directory, not a regular file"),
@@ -91,7 +93,7 @@ const KINDS: [(&str, &str); 4] = [
     ("/dev/zero", "a device, not a regular file"),
 ];
 
-/// Commands that read a file, with the class of the input.
+/// Commands that read a file, by the class of the input.
 const READERS: [(&str, &[&str]); 7] = [
     ("plan", &["show"]),
     ("catalog", &["list", "filesystems", "--catalog"]),
@@ -112,13 +114,13 @@ fn inputs(bench: &Bench) {
     let fifo = Command::new("mkfifo").arg(bench.path("fifo")).status().unwrap();
     assert!(fifo.success());
     fs::create_dir(bench.path("directory")).unwrap();
-    // The socket file remains when no process listens.
+    // The socket file remains after the listener is closed.
     drop(std::os::unix::net::UnixListener::bind(bench.path("socket")).unwrap());
     fs::File::create(bench.path("huge.toml")).unwrap().set_len(1 << 40).unwrap();
     write("bonnie.csv", b"filesystem,value\na,1\n");
     plans(&write);
     tables(&write);
-    // 1 GiB of line ends in 1 MiB: a gzip file of 1,024 members.
+    // 1 GiB of line ends in about 1 MiB: a gzip file with 1,024 members.
     let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     member.write_all(&vec![b'\n'; 1 << 20]).unwrap();
     let member = member.finish().unwrap();
@@ -193,7 +195,7 @@ fn tables(write: &dyn Fn(&str, &[u8])) {
     write("number.csv", format!("filesystem,value\na,{}\n", "9".repeat(4000)).as_bytes());
 }
 
-/// Plans, their files, and a part of the error message.
+/// Plans: description, file, and part of the error message.
 const PLANS: [(&str, &str, &str); 14] = [
     ("200,000 nested lists", "nested.toml", "cannot recurse further"),
     ("80,000 nested tables", "tables.toml", "cannot recurse further"),
@@ -215,8 +217,7 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (class, command) in READERS {
         for (name, refused) in KINDS {
-            // Without a slash or an extension, the name could be that of a built-in plan or a
-            // version.
+            // A name without a slash or an extension could be that of a built-in plan or a version.
             let path = if name.starts_with('/') { name.to_owned() } else { format!("./{name}") };
             let arguments = [command, &[&*path]].concat();
             let refused = match (class, name) {
@@ -282,7 +283,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Difference between the expected and the actual exit of a command.
+/// Difference between the expected and the actual result of a command.
 fn wrong(case: &Case, ended: &Ended) -> Option<String> {
     let first = ended.stderr.lines().next().unwrap_or_default();
     let first: String = first.chars().take(200).collect();

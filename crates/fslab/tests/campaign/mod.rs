@@ -1,8 +1,8 @@
-//! Campaign: fslab under failures of its environment, with many tries per case.
+//! Campaign: behavior of fslab if its environment fails, with many tries per case.
 //!
-//! Each section is a module with a table of cases. A try is drawn from a seed, so a failure can be
-//! reproduced with that seed. `make test` runs a part of the tries; `make campaign` sets
-//! `FSLAB_CAMPAIGN`, runs all of them, and writes the tables to `docs/method/campaign.md`.
+//! Each section is a module with a table of cases. Tries depend on a seed, so a failure can be
+//! reproduced with its seed. `make test` runs some of the tries. `make campaign` sets
+//! `FSLAB_CAMPAIGN`, runs all tries, and writes the tables to `docs/method/campaign.md`.
 
 mod fuzz;
 mod inputs;
@@ -15,7 +15,7 @@ use std::{ffi::OsString, fmt::Write as _, fs, path::Path, path::PathBuf, time::I
 
 use crate::support::skipped;
 
-/// Directory for the tables of the sections; set in the whole form only.
+/// Directory for the tables of the sections; set by `make campaign` only.
 fn directory() -> Option<PathBuf> {
     std::env::var_os("FSLAB_CAMPAIGN").filter(|name| !name.is_empty()).map(PathBuf::from)
 }
@@ -25,7 +25,7 @@ pub(crate) fn tries(short: usize, whole: usize) -> usize {
     if directory().is_some() { whole } else { short }
 }
 
-/// One section of the campaign: its table, and the cases that could not run.
+/// Section of the campaign: its table, and the cases that could not run.
 pub(crate) struct Section {
     number: u32,
     name: &'static str,
@@ -39,7 +39,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// `number` orders the sections; `name` is the section's module.
+    /// Creates a section. `number` determines the order of sections; `name` is the module.
     pub(crate) fn new(
         number: u32,
         name: &'static str,
@@ -53,7 +53,7 @@ impl Section {
         Self { number, name, title, intro, columns, rows, skipped, notes, started }
     }
 
-    /// A row of the table; it has one cell per column.
+    /// Adds a row with one cell per column.
     #[track_caller]
     pub(crate) fn row<T: ToString>(&mut self, cells: impl IntoIterator<Item = T>) {
         let row: Vec<String> = cells.into_iter().map(|cell| cell.to_string()).collect();
@@ -61,18 +61,18 @@ impl Section {
         self.rows.push(row);
     }
 
-    /// A case that cannot run on this machine; it is listed, and counted as a skipped test.
+    /// Lists a case that cannot run on this machine, and counts it as a skipped test.
     pub(crate) fn skipped(&mut self, case: &str, needs: &str) {
         skipped(&format!("campaign::{}: {case}", self.name), needs);
         self.skipped.push(format!("{case}: needs {needs}"));
     }
 
-    /// A line below the table, such as a total.
+    /// Adds a line below the table, such as a total.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// The section as Markdown.
+    /// Formats the section as Markdown.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("## {}\n\n{}\n\n", self.title, self.intro);
         let mut line = |cells: &mut dyn Iterator<Item = String>| {
@@ -80,7 +80,7 @@ impl Section {
             writeln!(text, "| {} |", cells.join(" | ")).unwrap();
         };
         line(&mut self.columns.iter().map(ToString::to_string));
-        // Numbers are aligned right: those of the first row decide.
+        // Columns are right-aligned if the first row has a number.
         let first = |column: usize| self.rows.first().and_then(|row| row.get(column));
         let number = |text: &String| text.parse::<f64>().is_ok();
         line(&mut (0..self.columns.len()).map(|column| {
@@ -99,9 +99,10 @@ impl Section {
         text
     }
 
-    /// Writes the section as `NN-name.md` into the directory of the campaign, in the whole form.
+    /// Writes the section as `NN-name.md` into the directory of the campaign, if it is set.
     ///
-    /// Call it before asserting that nothing failed: the table shows the failures, too.
+    /// Tests call this before they assert that there were no failures, so that the table shows
+    /// failures.
     pub(crate) fn write(&self) {
         if let Some(directory) = directory() {
             self.write_to(&directory, std::env::var_os("FSLAB_CAMPAIGN_RUN"));

@@ -1,9 +1,9 @@
-//! Power loss of the machine that runs fslab: all states in which its disk may be.
+//! Power loss of the machine that runs fslab, in all states in which its disk may be afterwards.
 //!
 //! fslab runs as root in a virtual machine, on an image file and on a directory of the only disk.
 //! The QEMU filter `blklogwrites` records each write and flush of that disk. The host then
-//! constructs states that a power loss could leave: everything before a flush, and random writes
-//! after it. Each state is mounted and must contain every stored trial.
+//! constructs states that a power loss could leave: all writes before a flush, and random later
+//! ones. Each state is mounted and must contain every stored trial.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,7 @@ use crate::support::{files, needs_root, skipped};
 
 const NAME: &str = "campaign::power::no_power_loss_loses_a_stored_trial";
 const SCRIPT: &str = include_str!("power.sh");
-/// Size of the filesystem; the marks follow it.
+/// Size of the filesystem in bytes. Marks of stored trials are written behind it.
 const FILESYSTEM: u64 = 96 << 20;
 const BLOCK: u64 = 4096;
 const SECTOR: u64 = 512;
@@ -55,7 +55,7 @@ struct Entry {
     sector: u64,
     sectors: u64,
     flags: u64,
-    /// Offset of its data in the log.
+    /// Offset of the data in the log.
     data: u64,
 }
 
@@ -100,7 +100,7 @@ impl Log {
         }
     }
 
-    /// Number of a mark at this place, if the entry is one.
+    /// Number of stored trials if the entry writes the mark at this place.
     fn mark(&self, entry: &Entry, place: u64) -> Option<u32> {
         let at = (FILESYSTEM + place * BLOCK) / SECTOR;
         if entry.sector != at || entry.sectors == 0 || entry.flags & DISCARD != 0 {
@@ -139,7 +139,7 @@ fn no_power_loss_loses_a_stored_trial() {
         // The states are spread evenly over the flushes.
         let share = (number + 1) * wanted / flushes.len() - number * wanted / flushes.len();
         for state in 0..share {
-            // The writes since the last flush; the last ones may not have been submitted.
+            // Writes since the previous flush, of which the last ones may be missing.
             let cut = if state == 0 { *flush } else { random.usize(from..=*flush) };
             let kept = |entry: &&Entry| entry.flags & FUA != 0 || (state > 0 && random.bool());
             let later: Vec<_> = log.entries[from..cut].iter().filter(kept).collect();
@@ -157,7 +157,7 @@ fn no_power_loss_loses_a_stored_trial() {
         log.entries[from..*flush].iter().for_each(|entry| log.apply(entry, &durable));
         from = *flush;
     }
-    // Otherwise the run did not do the tested work.
+    // The run must have stored all of its trials.
     let last = |place| log.entries.iter().rev().find_map(|entry| log.mark(entry, place));
     assert_eq!([0, 1].map(last), [Some(TRIALS); 2], "{}", machine.log);
     outcomes.report(section, &log, flushes.len(), seed);
@@ -172,13 +172,13 @@ fn section() -> Section {
 fslab runs as root in a virtual machine, and all writes to the disk are recorded. One run measures
 four trials on an image file. Another measures four trials on a directory, with an interruption and
 `--resume`. From the recorded writes, the test builds the states in which a power loss could leave
-the disk. Each state must contain every trial that fslab had reported as stored (otherwise the trial
-is *lost*), and an undo journal must name each file of fslab (otherwise the file is an *orphan*).",
+the disk. Each state must contain every trial that fslab had reported as stored; a missing trial is
+*lost*. An undo journal must name each file of fslab; a file without an entry is an *orphan*.",
         &["writes and flushes", "flushes", "states", "lost", "orphans", "seed"],
     )
 }
 
-/// Runs the machine; its directory contains the disk before the run, and the log of its writes.
+/// Runs the machine. Its directory contains the disk before the run, and the log of the writes.
 fn record() -> (Vm, PathBuf) {
     let mut script = format!("MARKS={} TRIALS={TRIALS}\n", FILESYSTEM / BLOCK);
     for (name, plan) in [("image", IMAGE), ("directory", DIRECTORY)] {
@@ -236,14 +236,15 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.success());
 }
 
-/// Missing trials or unknown files of a state.
+/// Missing trials and unknown files in a state.
 #[derive(Debug, Default)]
 struct Found {
     lost: Vec<String>,
     orphans: Vec<String>,
 }
 
-/// Mounts a disk, and checks for `marks` trials in the run on an image and in that on a directory.
+/// Mounts a disk, and checks that the runs on an image and on a directory contain the trials of the
+/// marks.
 fn judge(disk: &Path, place: &Path, marks: [u32; 2]) -> Found {
     let at = place.join("mounted");
     fs::create_dir_all(&at).unwrap();
@@ -279,7 +280,7 @@ fn judge(disk: &Path, place: &Path, marks: [u32; 2]) -> Found {
     found
 }
 
-/// Unmounts, also when a test fails.
+/// Mounted filesystem, unmounted on drop.
 struct Mounted(PathBuf);
 
 impl Drop for Mounted {

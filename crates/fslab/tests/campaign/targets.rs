@@ -1,8 +1,8 @@
-//! Dangerous targets: devices that must not be formatted, on the disks of a virtual machine.
+//! Devices that must not be formatted, on the disks of a virtual machine.
 //!
 //! The machine has device mapper, md, LVM, and bcache, regardless of the host kernel. Its script
-//! prepares the disks for a case and runs `fslab run` on the target. The host compares all disks
-//! before and after.
+//! prepares the disks for a case and runs `fslab run` on the target. The host compares the contents
+//! of all disks before and after.
 
 use std::collections::BTreeSet;
 
@@ -50,14 +50,14 @@ const IF_THERE: [&str; 17] = [
     "essiv",
 ];
 const DISKS: [u64; 2] = [24 << 20; 2];
-/// Exit status of rejections: by the plan, which does not fit, and by the guard.
+/// Exit statuses of rejections: 2 if the plan does not fit the device, 3 by the guard.
 const REFUSED: [&str; 2] = ["2", "3"];
 
-/// Outcome of one case.
+/// Outcome of a case.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
-    /// The kernel or tools of the machine could not prepare the disks.
+    /// The kernel or a program of the machine could not prepare the disks.
     Unprepared(String),
     Failed(String),
 }
@@ -117,7 +117,7 @@ verify that fslab does not refuse everything.",
     )
 }
 
-/// Runs the cases in one machine; returns one outcome per case.
+/// Runs the cases in one machine, and returns an outcome per case.
 fn run(cases: &[&Case]) -> Vec<Outcome> {
     let programs: BTreeSet<&str> =
         cases.iter().flat_map(|case| case.programs).chain(&PROGRAMS).copied().collect();

@@ -1,7 +1,7 @@
-//! QEMU machine whose init process is a shell script: programs of this host, a kernel package, and
-//! disks that are image files.
+//! QEMU machine with a shell script as init process, programs of the host, a kernel package, and
+//! disks on image files.
 //!
-//! The serial line carries the output of the script, and lines from the test to the script.
+//! The serial line transfers the output of the script, and lines from the test to the script.
 
 use std::{
     fs::{self, File},
@@ -23,27 +23,28 @@ use tempfile::TempDir;
 
 use crate::{guest::package, support::on_path};
 
-/// Its applets are available to the script in addition to the listed programs.
+/// busybox, whose applets are available to the script in addition to the listed programs.
 const BUSYBOX: &str = "/bin/busybox";
-/// Start of every script.
+/// Beginning of every script.
 const PRELUDE: &str = include_str!("vm.sh");
 
-/// Maximum time without a line.
+/// Maximum time between two lines of output.
 const SILENCE: Duration = Duration::from_secs(180);
 
-/// Parts of a machine.
+/// Description of a machine.
 pub(crate) struct Wanted<'a> {
-    /// Programs of this host, by name or absolute path.
+    /// Programs of the host, by name or absolute path.
     pub(crate) programs: &'a [String],
-    /// Modules of the kernel, loaded in this order.
+    /// Kernel modules, loaded in this order.
     pub(crate) modules: &'a [&'a str],
     /// Modules that are loaded if the kernel has them.
     pub(crate) if_there: &'a [&'a str],
-    /// Sizes of the disks `/dev/vda` and following, with serial numbers `disk-a` and following.
+    /// Sizes in bytes of the disks `/dev/vda`, `/dev/vdb`, … with the serial numbers `disk-a`,
+    /// `disk-b`, …
     pub(crate) disks: &'a [u64],
     /// Additional QEMU arguments.
     pub(crate) arguments: &'a [String],
-    /// The script.
+    /// Script to run.
     pub(crate) script: &'a str,
 }
 
@@ -54,19 +55,19 @@ pub(crate) struct Vm {
     output: BufReader<ChildStdout>,
     directory: TempDir,
     disks: usize,
-    /// Its whole output, for failures.
+    /// Complete output, shown if a test fails.
     pub(crate) log: String,
-    /// Programs missing on this host.
+    /// Programs that the host lacks.
     pub(crate) missing: Vec<String>,
 }
 
-/// Missing requirement of a machine; `None` if there is none.
+/// Missing requirements of a machine; `None` if there are none.
 pub(crate) fn missing() -> Option<&'static str> {
     let there = package().is_some() && on_path("qemu-system-x86_64") && Path::new(BUSYBOX).exists();
     (!there).then_some("QEMU, a kernel package, and busybox-static")
 }
 
-/// Path of an image file of a machine in `directory`.
+/// Path of an image file of a machine with this directory.
 pub(crate) fn image(directory: &Path, number: usize) -> PathBuf {
     directory.join(format!("disk-{number}.img"))
 }
@@ -102,7 +103,7 @@ impl Vm {
         Self { child, input, output, directory, disks, log, missing }
     }
 
-    /// Next line of the machine; `None` at its end.
+    /// Next line of output; `None` after the machine has ended.
     pub(crate) fn line(&mut self) -> Option<String> {
         let mut line = Vec::new();
         if self.output.buffer().is_empty() {
@@ -116,7 +117,7 @@ impl Vm {
         (!line.is_empty()).then(|| line.trim_end().to_owned())
     }
 
-    /// Sends a line, for which the script waits.
+    /// Sends a line to the script, which waits for it.
     pub(crate) fn go_on(&mut self) {
         self.input.write_all(b"\n").unwrap();
     }
@@ -135,7 +136,7 @@ impl Vm {
         self.directory.path()
     }
 
-    /// Waits until a machine has powered off.
+    /// Waits until the machine has powered off.
     pub(crate) fn end(&mut self) {
         while self.line().is_some() {}
         self.child.wait().unwrap();
@@ -149,7 +150,7 @@ impl Drop for Vm {
     }
 }
 
-/// QEMU without disks.
+/// QEMU command without disks.
 fn command(script: &Path) -> Command {
     let real = kvm::probe(None) == Verdict::Runs;
     let accelerator = if real { "kvm" } else { "tcg,thread=single" };
@@ -165,7 +166,7 @@ fn command(script: &Path) -> Command {
     command
 }
 
-/// Root file system: programs, modules, and the script under its own path.
+/// Root filesystem: programs, modules, and the script.
 fn archive(kernel: &Kernel, wanted: &Wanted<'_>, script: &Path) -> Initramfs {
     let index = kernel.modules.as_ref().map(|at| Index::read(at, Some(&cache())).unwrap());
     let index = index.unwrap_or_else(Index::empty);

@@ -1,5 +1,5 @@
 //! stdout and stderr of every command, with hostile text in everything that a command reads and
-//! repeats.
+//! prints.
 
 use std::{
     fs,
@@ -24,11 +24,12 @@ fn toml(text: &str) -> String {
     format!("\"{}\"", text.chars().map(letter).collect::<String>())
 }
 
-/// Runs a command with any exit status, and checks both streams.
+/// Runs a command, and checks both streams, regardless of the exit status.
 #[track_caller]
 fn harmless(what: &str, command: &mut Command) -> Finished {
     let output = finished(command.stdin(Stdio::null()).output().unwrap());
-    // Styles of fslab are colors only; the hostile text contains red as well.
+    // Removes the colors of fslab. Red is removed only before `error:`, because the hostile text
+    // contains red, too.
     let plain = |text: &str| {
         let text = text.replace("\x1b[31merror:", "error:");
         ["0", "1", "4", "32", "33", "1;32", "1;33"]
@@ -44,7 +45,7 @@ fn harmless(what: &str, command: &mut Command) -> Finished {
     output
 }
 
-/// Plan with a text in one of its places.
+/// Plans with the text in one place each.
 fn plans(text: &str) -> Vec<String> {
     let text = toml(text);
     let axes = |filesystem: &str, workload: &str| {
@@ -92,17 +93,17 @@ fn texts_of_a_plan_are_escaped_on_the_terminal() {
     let mut shown = 0;
     let all = all();
     for text in TEXTS.into_iter().chain([&*all]) {
-        // Each text in some places, and all of them together in each.
+        // Each text in four places, and all texts together in all places.
         let places = if text == all { usize::MAX } else { 4 };
         for (at, plan) in plans(text).iter().enumerate().take(places) {
             fs::write(bench.path("plan.toml"), plan).unwrap();
             let what = format!("place {at} of {text:?}");
             let output = harmless(&what, &mut bench.command(&["show", "plan.toml"]));
-            // Only the places of keys: any other text is read, because its key is valid.
+            // Only texts in the place of a key are rejected as unknown keys.
             let unknown = ["has no key", "has no parameter"];
             let unknown = unknown.iter().any(|message| output.stderr.contains(message));
             assert_eq!(unknown, matches!(at, 2 | 17), "{what}: {}", output.stderr);
-            // Each argument, name, and path stays on one line.
+            // Each argument, name, and path is shown on one line.
             if output.status == Some(0) {
                 shown += 1;
                 assert!(!output.stdout.contains("\nbreak"), "{what}: {}", output.stdout);
@@ -115,7 +116,7 @@ fn texts_of_a_plan_are_escaped_on_the_terminal() {
         harmless("color", bench.command(&[command, "plan.toml"]).env("CLICOLOR_FORCE", "1"));
     }
     assert!(shown > TEXTS.len(), "{shown} plans were shown");
-    // The text of a plan unchanged, with CRLF line ends.
+    // The text of a plan is printed unchanged, with CRLF line ends.
     let text = format!("# {}\r\n[storage]\r\n", "\u{9b}31m \u{202e}");
     let plan = format!(
         "{text}image_size = \"64MiB\"\r\n[axes]\r\nfilesystem = [\"ext2\"]\r\nworkload = [\"oltp-8k\"]\r\n"
@@ -215,7 +216,7 @@ fn names_in_files_are_escaped_on_the_terminal() {
     }
 }
 
-/// Hostile names of a directory, a run file, and files in it; messages during a run.
+/// Hostile names of a directory, a run file, and files, in the messages of a run.
 #[test]
 fn paths_of_runs_are_escaped_on_the_terminal() {
     let bench = Bench::new();
@@ -265,11 +266,11 @@ fn paths_of_runs_are_escaped_on_the_terminal() {
         }
         assert!(!json || arguments[0] == "run" || is_json(&output.stdout), "{}", output.stderr);
     }
-    // Name that is not UTF-8.
+    // File name that is not UTF-8.
     let odd = Path::new(std::ffi::OsStr::from_bytes(b"\xff\x1b[2J\xc2\x9b.fslab"));
     fs::write(bench.path(".").join(odd), "no run").unwrap();
     harmless("bytes", bench.command(&["report"]).arg(odd));
-    // The measured directory contains hostile names as well.
+    // The measured directory also contains a hostile name.
     fs::write(directory.join("\x1b[2J"), "x").unwrap();
     made::measured(&bench);
     harmless("other", &mut bench.command(&["show", &plan]));

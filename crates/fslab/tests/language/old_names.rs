@@ -1,8 +1,8 @@
-//! Names that were replaced by the terms of the glossary: none remains.
+//! Names that the terms of the glossary replaced must not occur.
 //!
-//! `old_names.txt` lists them. A name that is not an English word must not occur at all; an English
-//! word must not be a key, a parameter, or another name of the program, nor a definition in the
-//! code. `old_names_exceptions.txt` lists the names that are allowed in some files, with reasons.
+//! `old_names.txt` lists them. A name that is not an English word must not occur at all. An English
+//! word must not be a key, a parameter, another name of the program, or a definition in the code.
+//! `old_names_exceptions.txt` lists names that are allowed in some files, with reasons.
 
 use std::{collections::BTreeSet, fs};
 
@@ -12,7 +12,7 @@ use crate::support::{files, root};
 const NAMES: &str = include_str!("old_names.txt");
 const EXCEPTIONS: &str = include_str!("old_names_exceptions.txt");
 
-/// Old name: its kind, where it must not occur, and the name.
+/// Old name, its kind, and its scope.
 struct OldName {
     kind: &'static str,
     scope: &'static str,
@@ -47,7 +47,7 @@ struct File {
     text: String,
     /// Comments and strings of a source, otherwise the whole text.
     prose: String,
-    /// The same with each run of blanks and line breaks as one blank.
+    /// Prose with each run of blanks and line breaks replaced by a blank.
     collapsed: String,
 }
 
@@ -74,7 +74,7 @@ fn words(text: &str) -> BTreeSet<&str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').collect()
 }
 
-/// Names that a source defines, each with its keyword, without its tests.
+/// Names that a source defines outside of tests, each with its keyword.
 fn definitions(source: &str) -> BTreeSet<(&str, &str)> {
     let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut found = BTreeSet::new();
@@ -92,7 +92,7 @@ fn definitions(source: &str) -> BTreeSet<(&str, &str)> {
     found
 }
 
-/// Keys of the objects that a JSON schema describes.
+/// Keys of objects in a JSON schema.
 fn schema_keys(schema: &serde_json::Value) -> Vec<&str> {
     let mut keys = Vec::new();
     match schema {
@@ -110,7 +110,7 @@ fn schema_keys(schema: &serde_json::Value) -> Vec<&str> {
     keys
 }
 
-/// Names in the tables of the program, as kind, scope, and name.
+/// Names in tables of the program: kind, scope, and name.
 fn tables() -> BTreeSet<(&'static str, String, String)> {
     let mut names = BTreeSet::new();
     for spec in model::plan::KEYS {
@@ -156,7 +156,7 @@ fn tables() -> BTreeSet<(&'static str, String, String)> {
     names
 }
 
-/// Places of an old name.
+/// Places where an old name occurs.
 fn places(
     old: &OldName,
     texts: &[File],

@@ -10,7 +10,7 @@ pub(super) enum Kind {
     Text,
 }
 
-/// Consecutive comment lines, a string literal, the name of a test, or a whole text file.
+/// Consecutive comment lines, a string literal, the name of a test, or a complete text file.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) kind: Kind,
@@ -67,15 +67,15 @@ fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_' || character == '-'
 }
 
-/// Length of `{name}` at the start of a text.
+/// Length of a placeholder such as `{name}` at the start of a text.
 fn placeholder_length(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('{')?;
     let end = inner.find(|c: char| c == '{' || c == '}' || c.is_whitespace())?;
     inner[end..].starts_with('}').then_some(end + 2)
 }
 
-/// Length of the code span at the start of a text; of its backticks if they are not closed. Spans
-/// of one or two backticks end within their paragraph.
+/// Length of the code span at the start of a text, or of its backticks if they are not closed.
+/// Spans of one or two backticks end within their paragraph.
 fn code_length(text: &str) -> usize {
     let ticks = text.len() - text.trim_start_matches('`').len();
     let body = &text[ticks..];
@@ -95,7 +95,7 @@ fn code_length(text: &str) -> usize {
 pub(super) fn blocks(source: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut at, mut line) = (0, 1);
-    // Marker and last line of the comment that the next line may continue.
+    // Marker and last line of a comment that the next line may continue.
     let mut open: Option<(&str, usize)> = None;
     while at < source.len() {
         let rest = &source[at..];

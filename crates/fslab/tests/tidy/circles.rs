@@ -1,9 +1,9 @@
-//! The top-level modules of a crate form no circle: of two modules, at most one names the other,
-//! directly or through others.
+//! The top-level modules of a crate have no circular dependencies: of two modules, at most one uses
+//! the other, directly or indirectly.
 //!
-//! The graph is computed from the source as the compiler sees it without tests: modules are
-//! followed from the root, and an edge leads to each module that a path names. The root of the
-//! crate is a module, too; what it only re-exports belongs to the module that defines it.
+//! The graph is computed from the source without tests. Modules are followed from the root, and
+//! each path that names a module is an edge. The root of the crate is also a module; items that it
+//! only re-exports belong to the module that defines them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,17 +17,17 @@ use crate::support::root;
 /// Name of the root in messages.
 const ROOT: &str = "(root)";
 
-/// Edges between top-level modules, each with a file and a path that make it one.
+/// Dependencies between top-level modules, each with a file and path in which it occurs.
 type Graph = BTreeMap<(String, String), String>;
 
-/// One source file: its module and the paths in it.
+/// Source file: its module, and the paths in it.
 struct Source {
     file: PathBuf,
     module: Vec<String>,
     paths: Vec<Named>,
 }
 
-/// All sources of a crate that its root declares outside of tests.
+/// Sources of a crate that are declared outside of tests.
 fn sources(root: &Path) -> Vec<Source> {
     let mut found = Vec::new();
     let mut open = vec![(root.to_owned(), Vec::new())];
@@ -78,7 +78,7 @@ fn graph(root: &Path) -> Graph {
     graph
 }
 
-/// Edges between modules that reach each other, grouped by circle, sorted.
+/// Circular dependencies: modules of each circle, and its edges, sorted.
 fn circles(graph: &Graph) -> Vec<(BTreeSet<&str>, Vec<String>)> {
     let reached = |start: &str| -> BTreeSet<&str> {
         let (mut seen, mut open) = (BTreeSet::new(), vec![start.to_owned()]);
@@ -112,8 +112,8 @@ fn circles(graph: &Graph) -> Vec<(BTreeSet<&str>, Vec<String>)> {
     found.into_iter().collect()
 }
 
-/// Crates whose modules are not yet free of circles, with the number of modules in circles. The
-/// list only gets shorter.
+/// Crates that still have circular dependencies, with the number of modules in them. Entries are
+/// only removed.
 const REMAINING: &[(&str, usize)] = &[];
 
 #[test]
@@ -139,7 +139,7 @@ fn modules_form_no_circles() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Circles of a crate with these files.
+/// Circular dependencies of a crate with these files.
 fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {

@@ -1,6 +1,6 @@
-//! Scanner of Rust source: tokens outside of comments and literals, and the paths among them.
+//! Scanner of Rust sources: tokens outside of comments and literals, and paths in them.
 
-/// Identifiers, punctuation characters, and `::` of a text without comments and literals.
+/// Identifiers, punctuation characters, and `::`, without comments and literals.
 pub(crate) fn tokens(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let mut found: Vec<String> = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// Characters before the first tail that satisfies the condition; all if none does.
+/// Number of characters before the first tail that satisfies the condition, or of all characters.
 fn until(chars: &[char], is_end: impl Fn(&[char]) -> bool) -> usize {
     (0..chars.len()).find(|&at| is_end(&chars[at..])).unwrap_or(chars.len())
 }
@@ -64,7 +64,7 @@ fn quoted(chars: &[char], prefix: usize) -> usize {
     at + 1
 }
 
-/// Length of a literal with a prefix (`r"`, `r#"`, `b"`, `br"`, `c"`), if there is one.
+/// Length of a literal with a prefix (`r"`, `r#"`, `b"`, `br"`, `c"`); `None` if there is none.
 fn literal(chars: &[char]) -> Option<usize> {
     let prefix = until(chars, |tail| !"rbc".contains(tail[0])).min(2);
     let hashes = until(&chars[prefix..], |tail| tail[0] != '#');
@@ -104,7 +104,7 @@ fn only_tests(attribute: &[String]) -> bool {
     attribute == ["test"] || attribute[0] == "cfg" && names("test") && !names("not")
 }
 
-/// Index after the item that starts at an index: after its `;`, its `,`, or its braces.
+/// Index after the item that starts at this index, which ends with `;`, `,`, or braces.
 fn after_item(tokens: &[String], mut at: usize) -> usize {
     while at < tokens.len() {
         match tokens[at].as_str() {
@@ -120,7 +120,7 @@ fn after_item(tokens: &[String], mut at: usize) -> usize {
     at
 }
 
-/// Index after the group whose opening bracket is at an index.
+/// Index after the group whose opening bracket is at this index.
 fn after_group(tokens: &[String], mut at: usize) -> usize {
     let mut depth = 0;
     while at < tokens.len() {
@@ -143,21 +143,21 @@ fn is(tokens: &[String], at: usize, words: &[&str]) -> bool {
 
 /// Path in a source file.
 pub(crate) struct Named {
-    /// Segments from the root of the crate; names imported by a `use` are not resolved.
+    /// Segments from the root of the crate. Names imported by `use` are not resolved.
     pub(crate) segments: Vec<String>,
-    /// True if it is in a `use` with a visibility.
+    /// True for a path of a `use` with a visibility.
     pub(crate) exported: bool,
 }
 
-/// Paths of a module that start with `crate`, `self`, or `super`, and modules that it declares
-/// without a body. In the root, paths also start with the name of a module.
+/// Paths that start with `crate`, `self`, or `super`, and modules declared without a body. In the
+/// root, paths may also start with the name of a module.
 pub(crate) fn paths(tokens: &[String], module: &[String]) -> (Vec<Named>, Vec<String>) {
     let declared: Vec<String> = (1..tokens.len())
         .filter(|&at| tokens[at - 1] == "mod" && is(tokens, at + 1, &[";"]))
         .map(|at| tokens[at].clone())
         .collect();
     let mut found = Vec::new();
-    // Inline modules that contain the token, with the depth of their braces.
+    // Inline modules around the token, with the depth of their braces.
     let mut inside: Vec<(String, usize)> = Vec::new();
     let (mut depth, mut exported) = (0, false);
     let mut at = 0;
@@ -199,7 +199,7 @@ pub(crate) fn paths(tokens: &[String], module: &[String]) -> (Vec<Named>, Vec<St
     (found, declared)
 }
 
-/// Collects the paths of a tree of paths (`a::{b, c::d}`) and returns the index after it.
+/// Collects the paths of a tree (`a::{b, c::d}`), and returns the index after it.
 fn tree(
     tokens: &[String],
     mut at: usize,

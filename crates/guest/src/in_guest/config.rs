@@ -75,8 +75,8 @@ impl Device {
         }
     }
 
-    /// Module parameters that create one RAM disk of the configured size, or no `null_blk` device
-    /// at load.
+    /// Module parameters. They create one RAM disk of the configured size, or prevent `null_blk`
+    /// from creating a device when it is loaded.
     pub(super) fn parameters(&self) -> Option<String> {
         match self {
             Self::None => None,
@@ -121,8 +121,8 @@ impl GuestConfig {
     /// Parses the text of the file.
     ///
     /// # Errors
-    /// [`GuestError::Malformed`] with the line that cannot be parsed, because another build of this
-    /// binary wrote the file.
+    /// [`GuestError::Malformed`] with the line that cannot be parsed. This happens if another build
+    /// of this binary wrote the file.
     pub fn of_text(text: &str) -> Result<Self, GuestError> {
         let mut config = Self {
             seed: [0; 64],

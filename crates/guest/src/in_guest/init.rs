@@ -33,8 +33,8 @@ use crate::{GuestError, mailbox::Heartbeat};
 const PROGRAM: &str = "/init";
 /// Search path for programs of the initramfs.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
-/// Maximum size in bytes of the reason for a worker's end in a heartbeat, so that the current step
-/// also fits.
+/// Maximum size in bytes of the text that states why a worker ended. The heartbeat that contains
+/// this text must also have space for the current step.
 const REASON_MAX: usize = 180;
 
 /// Runs the guest, then switches it off.

@@ -55,7 +55,7 @@ const LATE: &[KernelFilesystem] = &[
 /// # Errors
 /// [`GuestError::Io`] if a required filesystem cannot be mounted.
 pub(super) fn mount_early() -> Result<Vec<String>, GuestError> {
-    // The root is a tmpfs on most kernels, to which every user can write (`shmem_init_fs_context`,
+    // On most kernels, the root is a tmpfs to which every user can write (`shmem_init_fs_context`,
     // mm/shmem.c). As root, fslab does not run programs below such a directory.
     fs::set_permissions("/", fs::Permissions::from_mode(0o755))
         .map_err(GuestError::io("cannot set the permissions of /"))?;

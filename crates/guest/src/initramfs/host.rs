@@ -120,8 +120,8 @@ impl Host {
 
     /// Adds the loader and the libraries of a program.
     pub(super) fn put_libraries(&mut self, path: &Path, linkage: &Linkage) -> Result<(), String> {
-        // The path of a program cannot be resolved if its file was replaced while it runs, but it
-        // can be read.
+        // If the file of a program was replaced while the program runs, the path of the program
+        // cannot be resolved, but the file can be read.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut parts = Vec::new();
         self.gather_libraries(&real, linkage, &mut parts)?;

@@ -323,7 +323,8 @@ impl Finder<'_> {
     }
 }
 
-/// Sort key of a release: an exact match of the query is the last, otherwise the newest.
+/// Sort key of a release. An exact match of the query sorts last; other releases sort from oldest
+/// to newest.
 fn by_age<'a>(wanted: Option<&str>, release: &'a str) -> (bool, ReleaseOrder<'a>) {
     (wanted == Some(release), release_order(release))
 }

@@ -34,10 +34,10 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Interval between polls of the console.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Requests the stacks and returns the kernel's output, which also stays on its console. A kernel
-/// that waits, for example in a mount that hangs, replied each time (6.1, 8 of 8). A kernel that
-/// computes may crash on the request. A kernel in an endless loop with interrupts disabled does not
-/// receive the request, and the result is empty.
+/// Requests the stacks and returns the kernel's output, which also stays on its console. A waiting
+/// kernel, for example in a mount that does not return, replied each time (6.1, 8 of 8). A kernel
+/// that computes may crash on the request. A kernel in an endless loop with interrupts disabled
+/// does not receive the request, and the result is empty.
 pub(super) fn fetch(directory: &Path, supervisor: &mut Supervisor) -> String {
     let before = supervisor.console().bytes_received();
     if let Err(error) = send_requests(directory) {

@@ -199,7 +199,7 @@ fn an_index_is_cached_until_the_directory_changes() {
     fs::write(&file, &text).unwrap();
     assert_eq!(first, read());
 
-    // It is not used after a change, either.
+    // The cache file is not used after a change of the modules, either.
     fs::write(directory.path().join("kernel/fs/new.ko"), module("")).unwrap();
     fs::write(&xfs, &whole).unwrap();
     assert_eq!(read().has("new"), ModuleState::Module);
@@ -219,7 +219,8 @@ fn a_long_chain_does_not_exhaust_the_stack() {
     assert_eq!(index.order(&["m0"]).unwrap().len(), 30_000);
 }
 
-/// Modules `m0`, `m1`, ... that require only modules of higher numbers, and optionally any.
+/// Modules `m0`, `m1`, ... Each module requires only modules with higher numbers. Its optional
+/// dependencies may be any modules.
 fn graphs() -> impl Strategy<Value = Index> {
     let lists = || prop::collection::vec(0..12_usize, 0..4);
     prop::collection::vec((lists(), lists(), lists()), 1..12).prop_map(|all| {

@@ -88,8 +88,8 @@ enum ParentState {
 fn machine(spec: &SupervisorSpec) -> io::Result<ParentState> {
     limits()?;
     let namespaces = spec.containment == Containment::Any && {
-        // The machine runs as another user (`identity`) only if fslab runs as root. Root can create
-        // the other namespaces without a user namespace, in which that user would not be mapped.
+        // The machine runs as another user (`identity`) only if fslab runs as root. That user would
+        // not be mapped in a user namespace. Root can create the other namespaces without one.
         match enter(spec.memory.is_some(), spec.identity.is_none()) {
             Err(error) if spec.memory.is_some() => {
                 let what = "cannot create namespaces for the guest memory";
@@ -316,9 +316,9 @@ pub(super) fn clean(spec: &SupervisorSpec, orphaned: bool) {
     let _ = fs::remove_dir(&spec.directory);
 }
 
-/// The machine's directory, if it is a directory and belongs to fslab's user. It is missing if
-/// fslab exited before it was created, and in a parent that all users can write to, it may belong
-/// to another user.
+/// The machine's directory, if it is a directory and belongs to fslab's user. The directory is
+/// missing if fslab exited before its creation. If all users can write to its parent, the directory
+/// may belong to another user.
 fn own_directory(path: &Path) -> Option<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = open(path, flags, Mode::empty()).ok()?;

@@ -61,8 +61,8 @@ impl Phase {
     ///   a clock tick is subtracted;
     /// - deliveries per second for trees whose files are written, synced, and renamed
     ///   ([`Tree::delivers`]);
-    /// - durable throughput for another stream of one pass of writes that ends with a sync and
-    ///   overwrites no block ([`Stream::writes_once`]), unless a clock tick is subtracted as in
+    /// - durable throughput for other streams that make one pass of writes, end with a sync, and
+    ///   overwrite no block ([`Stream::writes_once`]), unless a clock tick is subtracted as in
     ///   IOzone;
     /// - operations per second for other streams that transfer no data or use
     ///   [`AccessPattern::Tickets`], for other trees, and for mixes;
@@ -112,7 +112,7 @@ pub enum Cache {
     /// No data or metadata of the filesystem under test is cached. Dirty data is written back, the
     /// filesystem is remounted or caches are dropped, and device reads verify the state.
     Cold,
-    /// All data that the phase reads is cached by an earlier phase; verified by device reads.
+    /// An earlier phase has cached all data that this phase reads. Device reads verify the state.
     Warm,
     /// Unchanged since the previous phase: cached data is part of the measurement.
     Unchanged,

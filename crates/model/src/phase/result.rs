@@ -18,8 +18,8 @@ pub struct WorkerResult {
     pub started: Nanos,
     /// Duration of the counted part of the loop.
     pub loop_time: Nanos,
-    /// Duration of the rest of the loop, after the measurement stopped, in which
-    /// [`Self::uncounted`] was written. The final sync starts when the loop ends.
+    /// Duration of the rest of the loop, after the measurement stopped. [`Self::uncounted`] was
+    /// written in this time. The final sync starts when the loop ends.
     pub uncounted_time: Nanos,
     /// Duration of the sync after the loop; zero if there was none.
     pub end_sync_time: Nanos,

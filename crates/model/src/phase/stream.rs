@@ -30,7 +30,7 @@ pub struct Stream {
     pub io_engine: IoEngineKind,
     /// Open options.
     pub open: Open,
-    /// Content of written blocks, which verification expects in blocks read.
+    /// Content of written blocks. Verification expects this content in the blocks that are read.
     pub data: DataPattern,
     /// Seed of the data and of random offsets, sizes, directions, and arrivals.
     pub seed: u64,

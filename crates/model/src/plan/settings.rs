@@ -40,10 +40,10 @@ pub const OVERRIDES: [&str; 23] = [
 ];
 
 impl Plan {
-    /// Overrides a key, which is an axis (`filesystem=ext4,xfs`), a top-level key
-    /// (`repetitions=3`), the storage (`device=/dev/sdb`, `directory=/srv`), a key of the storage
-    /// table (`memory_limit=1GiB`), or a parameter (`block_size=64KiB,1MiB`), in all suites that
-    /// have it.
+    /// Overrides a key: an axis (`filesystem=ext4,xfs`), a top-level key (`repetitions=3`), the
+    /// storage (`device=/dev/sdb`, `directory=/srv`), a key of the storage table
+    /// (`memory_limit=1GiB`), or a parameter (`block_size=64KiB,1MiB`). A parameter is overridden
+    /// in all suites that have it.
     ///
     /// Commas separate the values of a list. `clients=..32` removes the values above 32 from a
     /// sweep, and removes workloads that have only higher values.
@@ -353,7 +353,7 @@ impl Plan {
     }
 }
 
-/// True if `value` is at most `most`, and for all values that have no order.
+/// True if `value` is at most `most`, or if the values have no order.
 fn within(value: &Value, most: &Value) -> bool {
     match (amount(value), amount(most)) {
         (Some(value), Some(most)) => value <= most,

@@ -10,19 +10,19 @@ use super::{FileError, Statements, Table, file::RawLayout};
 /// Maximum number of names listed if none is similar.
 const LISTED: usize = 12;
 
-/// Names in a file with their lines, in the order of the file.
+/// Names in a statements file with their lines, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Names(Vec<(usize, Name)>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Name {
-    /// Column, a coordinate or not.
+    /// Column in `ignore`.
     Column(String),
     /// Coordinate.
     Coordinate(String),
     /// Coordinate and one of its levels.
     Level(String, String),
-    /// Key for a level of the statistic, although no statistic is named.
+    /// Key that names a level of the statistic, although `statistic` is not set.
     NoStatistic(&'static str),
 }
 
@@ -74,7 +74,7 @@ impl Names {
         self.0.extend(levels.into_iter().map(level));
     }
 
-    /// Adds the names in a claim and in its locations.
+    /// Adds the names in a part: in its claim and in `each`.
     pub(super) fn of_part(&mut self, part: &Part, line: usize) {
         for axis in &part.each {
             self.of_axis(line, axis, []);
@@ -145,7 +145,7 @@ impl Statements {
                         let hint = hint(level, known.iter().copied());
                         format!("no cell has {axis} = `{level}`; {hint}")
                     }
-                    // A missing coordinate is reported by its name.
+                    // An unknown coordinate is reported for its own name.
                     None => continue,
                 },
             };

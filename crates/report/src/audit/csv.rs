@@ -18,7 +18,8 @@ pub struct Limits {
     pub field: usize,
 }
 
-/// Far above any printed table, and low enough for a few seconds and less than 1 GiB of memory.
+/// Limits of an audit. They exceed any printed table, and an audit within them takes a few seconds
+/// and less than 1 GiB of memory.
 pub const LIMITS: Limits = Limits { bytes: 8 << 20, rows: 20_000, columns: 64, field: 4096 };
 
 /// Error in a CSV file.
@@ -27,7 +28,7 @@ pub enum CsvError {
     /// The file is empty.
     #[error("line 1: no header; name the columns in the first line")]
     Empty,
-    /// The file exceeds the [`LIMITS`].
+    /// The file has more bytes than [`Limits::bytes`], which is the value.
     #[error("the file exceeds {0} bytes; audit a part of it")]
     Large(usize),
     /// The file is not UTF-8.
@@ -38,7 +39,7 @@ pub enum CsvError {
         /// Byte in the line, from 1.
         column: usize,
     },
-    /// Error in a line.
+    /// Malformed line, or line beyond the [`LIMITS`].
     #[error("line {line}: {message}")]
     Line {
         /// Line, from 1.
@@ -51,10 +52,10 @@ pub enum CsvError {
 /// Rows with the line in which they begin.
 pub(super) type Rows = Vec<(usize, Vec<String>)>;
 
-/// Text of a file.
+/// Text of a file without its byte order mark.
 ///
 /// # Errors
-/// If the file is too large or not UTF-8.
+/// [`CsvError`] if the file is too large or not UTF-8.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, CsvError> {
     if bytes.len() > LIMITS.bytes {
         return Err(CsvError::Large(LIMITS.bytes));
@@ -72,10 +73,10 @@ fn lines(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Header and rows. Empty lines are skipped; every row has as many fields as the header.
+/// Header and rows. Empty lines are skipped. Every row has as many fields as the header.
 ///
 /// # Errors
-/// With the line of the error.
+/// [`CsvError`] with the line of the error.
 pub(super) fn rows(text: &str) -> Result<(Vec<String>, Rows), CsvError> {
     let mut reader = Reader { rest: text, line: 1 };
     let mut header: Option<Vec<String>> = None;
@@ -113,7 +114,7 @@ pub(super) fn error_at(line: usize, message: String) -> CsvError {
     CsvError::Line { line, message }
 }
 
-/// Checks that the names in a header are unique.
+/// Checks that each column of a header has a unique name, and that there are not too many columns.
 fn header_row(row: Vec<String>, line: usize) -> Result<Vec<String>, CsvError> {
     for (index, name) in row.iter().enumerate() {
         if name.is_empty() {
@@ -176,7 +177,7 @@ impl Reader<'_> {
         Ok(field.to_owned())
     }
 
-    /// Rest of a field after its opening quote.
+    /// Reads the rest of a field after its opening quote.
     fn quoted(&mut self) -> Result<String, CsvError> {
         let start = self.line;
         let mut field = String::new();
@@ -203,7 +204,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Checks a field for control characters, which could affect a terminal.
+    /// Checks the size of a field. Rejects control characters except line feed and tab, because
+    /// they could control a terminal.
     fn checked(&self, field: String) -> Result<String, CsvError> {
         if field.len() > LIMITS.field {
             let message = format!("a field exceeds {} bytes", LIMITS.field);

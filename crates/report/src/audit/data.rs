@@ -8,7 +8,7 @@ use super::{
 };
 
 impl Columns {
-    /// Index of a column.
+    /// Index of a column in the header.
     fn position(header: &[String], name: &str) -> Result<usize, CsvError> {
         header.iter().position(|column| column == name).ok_or_else(|| {
             let known = header.join(", ");
@@ -19,10 +19,12 @@ impl Columns {
 }
 
 impl Table {
-    /// Reads tidy CSV. A value next to its printed text must be a number or empty.
+    /// Reads tidy CSV. If a separate column has the printed texts, each value must be a number or
+    /// empty.
     ///
     /// # Errors
-    /// [`CsvError`] with the line of the error_at.
+    /// [`CsvError`] if the file is malformed, exceeds the [`csv::LIMITS`], has no rows, or lacks a
+    /// column.
     pub fn read(bytes: &[u8], columns: &Columns) -> Result<Self, CsvError> {
         let (header, rows) = csv::rows(csv::text(bytes)?)?;
         let value = Columns::position(&header, &columns.value)?;
@@ -60,7 +62,7 @@ impl Table {
         self
     }
 
-    /// Appends the cells of another table of the same coordinates.
+    /// Appends the cells of another table with the same coordinates.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.cells.extend(other.cells);
         self

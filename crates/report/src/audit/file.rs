@@ -25,7 +25,7 @@ pub struct FileError {
 pub struct Statements {
     /// Title of the audited table.
     pub title: String,
-    /// Source of the numbers.
+    /// Source of the numbers, as keywords with texts.
     pub source: Vec<(String, String)>,
     /// Unit of the numbers; empty if not given.
     pub unit: String,
@@ -35,7 +35,7 @@ pub struct Statements {
     pub columns: Columns,
     /// Statements.
     pub statements: Vec<Statement>,
-    /// Coordinates and levels that the file names.
+    /// Columns, coordinates, and levels that the file names, for [`Statements::check`].
     pub(super) names: Names,
     raw: RawLayout,
 }
@@ -103,7 +103,7 @@ struct RawStatement {
     parts: Vec<Spanned<RawPart>>,
 }
 
-/// One level or several; integers are converted to text.
+/// One or several levels. Integers are converted to text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum Levels {
@@ -201,10 +201,10 @@ struct RawPart {
 }
 
 impl Statements {
-    /// Reads the file.
+    /// Reads a statements file.
     ///
     /// # Errors
-    /// [`FileError`] with the line of the mistake.
+    /// [`FileError`] with the line of the first error.
     pub fn read(text: &str) -> Result<Self, FileError> {
         let at = |offset: usize| {
             let before = text.get(..offset).unwrap_or(text);
@@ -433,7 +433,8 @@ impl RawPart {
         }
     }
 
-    /// Range with at least one end.
+    /// Range from `min` to `max`, unlimited at an end that is not set. At least one end must be
+    /// set.
     fn range(&self) -> Result<(f64, f64), String> {
         match (self.min, self.max) {
             (None, None) => Err(self.needs("min` or `max")),
@@ -451,7 +452,7 @@ impl RawPart {
             Some(RawTrend::Improves) => ChangeKind::Improves,
             Some(RawTrend::Worsens) => ChangeKind::Worsens,
             None => {
-                // In percent, as in texts.
+                // `min` and `max` of a change are in percent.
                 if (self.min, self.max) == (None, None) {
                     return Err(self.needs("trend` or `min"));
                 }

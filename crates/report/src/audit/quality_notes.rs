@@ -1,4 +1,4 @@
-//! Findings of an audit about single cells, for tables and charts.
+//! Quality notes: findings of an audit about single cells, for tables and charts.
 
 use analysis::audit::{Cell, Finding};
 
@@ -49,8 +49,9 @@ impl Audit {
         &self.table.cells
     }
 
-    /// Quality notes of all cells in the order of the findings. Of two conflicting values the later
-    /// one is marked; of two duplicates both are, because the copy cannot be identified.
+    /// Quality notes of all cells, in the order of the findings. Of two conflicting values, the
+    /// later one is marked. Of two duplicates, both are marked, because the copy cannot be
+    /// identified.
     pub(crate) fn quality_notes(&self) -> Vec<QualityNote> {
         self.findings.iter().flat_map(|finding| self.notes_of(finding)).collect()
     }

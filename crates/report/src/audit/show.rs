@@ -13,14 +13,14 @@ use crate::{
     units::slug,
 };
 
-/// Findings per kind, and locations per part, that are listed without `detail`.
+/// Maximum number of findings per kind, and of locations per part, without `detail`.
 const LISTED: usize = 40;
 const LOCATIONS: usize = 1;
 
 /// Version of the JSON format. It changes if a field is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
-/// Heading of a kind of findings, and its test.
+/// Heading of a kind of findings, and the function that selects them.
 type Kind = (&'static str, fn(&Finding) -> bool);
 
 /// Kinds of findings in order.
@@ -64,7 +64,8 @@ impl Audit {
         format!("Statements ({}): {}", self.judgments.len(), counts.join(", "))
     }
 
-    /// Numbers of cells, findings, and contradicted statements in one line.
+    /// Numbers of cells, of findings, and of statements that are contradicted or hold in part, in
+    /// one line.
     fn summary(&self) -> String {
         let doubtful = self.findings.iter().filter(|finding| finding.doubtful()).count();
         let plural = if doubtful == 1 { "" } else { "s" };
@@ -137,8 +138,8 @@ impl Audit {
         }
     }
 
-    /// Formats the audit as JSON: all findings and locations, with cells by their coordinates.
-    /// Properties that are not evidence against the numbers are under `observations`.
+    /// Formats the audit as JSON, with all findings and locations, and cells by their coordinates.
+    /// Findings that are not evidence against the numbers are under `observations`.
     pub fn json(&self) -> String {
         let (findings, observations): (Vec<&Finding>, Vec<&Finding>) =
             self.findings.iter().partition(|finding| finding.doubtful());

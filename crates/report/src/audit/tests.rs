@@ -1,6 +1,6 @@
-//! Expected findings for the published data, from a list of inconsistencies that other programs
-//! found when the data were prepared. Counts of equal means, last digits, and the p-value below
-//! were checked with Python and SciPy 1.17.1.
+//! Expected findings for the published data. They are from a list of inconsistencies that other
+//! programs found when the data were prepared. The numbers of equal means, the last digits, and the
+//! p-value below were checked with Python and SciPy 1.17.1.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test picks one kind of finding")]
 
@@ -159,7 +159,7 @@ fn last_digits_show_the_number_of_runs_of_a_mean() {
     assert_eq!(granular("iozone-2009"), [("throughput_mean".to_owned(), tenths)]);
 }
 
-/// Short names of all statements by what they come to.
+/// IDs of all statements by ruling.
 fn rulings(name: &str) -> BTreeMap<&'static str, Vec<String>> {
     let mut all: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for judgment in set(name).judgments {
@@ -215,7 +215,7 @@ fn fact(audit: &Audit, id: &str, part: usize, place: usize) -> (Option<bool>, Fa
 #[test]
 fn judgments_carry_the_numbers_that_decide() {
     let audit = set("iozone-2009");
-    // The example of random write is random read.
+    // The number quoted for random write is that of random read.
     let (holds, Fact::Number(value, Some(cell))) = fact(&audit, "trend-6", 0, 0) else { panic!() };
     assert_eq!((holds, value), (Some(false), 76_246.7));
     assert_eq!(place(&audit, cell), "T2 jfs 1 random_read mean");
@@ -225,7 +225,7 @@ fn judgments_carry_the_numbers_that_decide() {
     });
     let expected = ["xfs/jfs 2.88", "xfs/jfs 2.75", "xfs/jfs 2.76", "xfs/jfs 2.79"];
     assert_eq!(ratios.collect::<Vec<_>>(), expected);
-    // The cells of xfs at 16 MB are copies, so they speak neither for nor against it.
+    // The cells of xfs at 16 MB are copies, so the statement cannot be tested with them.
     let rank = audit.judgments.iter().find(|judgment| judgment.id == "rank-5c").unwrap();
     let untested = rank.parts[0].places.iter().filter(|at| at.holds.is_none());
     let records = untested.map(|at| at.at["record_size_kib"].as_str());
@@ -352,7 +352,7 @@ fn hostile_tables_are_refused_with_their_line_or_do_no_harm() {
     let many = format!("fs,value\n{}", "a,1\n".repeat(csv::LIMITS.rows + 1));
     assert!(refused(many.as_bytes()).contains("more than 20000 rows"));
     assert!(refused(&vec![b'a'; csv::LIMITS.bytes + 1]).contains("exceeds"));
-    // A formula is text that is not a number, and markup is text.
+    // A formula is read as text that is not a number, and markup is escaped.
     let text = b"\xef\xbb\xbffs,value\r\n=cmd|x,=1+1\r\n<b>,\"1,5\"\r\n";
     let statements = Statements::read("").unwrap();
     let audit = Audit::new(Table::read(text, &statements.columns).unwrap(), statements).unwrap();
@@ -391,7 +391,7 @@ fn mistakes_in_statements_have_their_line() {
     }
 }
 
-/// An audit of a small table by a file of statements.
+/// Audit of a small table with a statements file.
 fn small(file: &str) -> Result<Audit, FileError> {
     let table = b"table,filesystem,test,remark,value\n1,ext4,write,a,10.5\n1,xfs,write,b,12.25\n";
     let statements = Statements::read(file).unwrap();

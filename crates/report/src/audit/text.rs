@@ -9,7 +9,7 @@ use super::Audit;
 
 /// Maximum number of levels listed per fact.
 const LEVELS: usize = 12;
-/// Maximum number of contradicting locations listed.
+/// Maximum number of contradicting locations that are named.
 const NAMES: usize = 24;
 
 /// Replaces control characters, which could affect a terminal or break the line.
@@ -17,7 +17,8 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Formats a number with thousands separators and as few decimal places as necessary.
+/// Formats a number with thousands separators and up to two decimal places, or four below 1. Very
+/// large and very small numbers have an exponent.
 pub(super) fn figure(value: f64) -> String {
     let size = value.abs();
     if size >= 1e15 || (size > 0.0 && size < 1e-3) {
@@ -171,7 +172,8 @@ impl Audit {
         )
     }
 
-    /// Ruling of a part, and the numbers at the deciding locations.
+    /// Ruling of a part, and the deciding numbers: those of the first `most` locations that
+    /// contradict it, or of one location at which it holds.
     pub(super) fn judged(&self, judged: &Judged, most: usize) -> Vec<String> {
         if let (true, Some(reason)) = (judged.places.is_empty(), &judged.absent) {
             return vec![format!("not testable: {}", plain(reason))];

@@ -9,7 +9,7 @@ use model::{
 use super::*;
 use crate::fixture;
 
-/// One workload in a directory: an open loop of reads and writes with flushes.
+/// Run of one workload in a directory: open loop of reads and writes, with syncs.
 fn record(repetitions: u32) -> RunRecord {
     let mut record = fixture::record();
     record.cells.clear();

@@ -1,7 +1,7 @@
-//! A run as records: one for each repetition of each cell of suite `bonnie`.
+//! Export of a run as bonnie++ records: one per measured repetition of each cell of suite `bonnie`.
 //!
-//! Compatible output alone: rates are cut to whole numbers, and phases under half a second show
-//! plus signs, as the tools that read records expect. The report keeps what is cut off here.
+//! For compatibility, rates are truncated to integers, and phases shorter than 0.5 s have plus
+//! signs. Reports show the full values.
 
 use model::{
     Bytes, Metric, Nanos, RunRecord, Value, WorkloadParameters,
@@ -13,11 +13,11 @@ use super::{
     Figure, Format, IO_PHASES, Largest, PHASES, PhaseFigures, Record, SEEKS, import, write,
 };
 
-/// The suite whose cells have records.
+/// Suite whose cells are exported.
 pub(super) const SUITE: &str = "bonnie";
 
-/// A phase that took less shows plus signs: in so short a time the original's clock, and the
-/// accounting of CPU time by ticks, say little.
+/// Shorter phases get plus signs as in bonnie++, because its clock and the accounting of CPU time
+/// in ticks are too coarse for them.
 const SHORTEST: Nanos = Nanos(500_000_000);
 
 /// Bytes per I/O call if a record does not state them: the defaults of bonnie++.
@@ -26,20 +26,19 @@ const CHUNK: Bytes = Bytes::kib(8);
 /// Tolerance for rounding errors before truncation to an integer.
 const ROUNDING: f64 = 1e-6;
 
-/// Letters of a name at most: enough for any machine and filesystem, and little enough for the
-/// cells of the tables that are made of records.
+/// Maximum length of a name, in characters, so that it fits into tables made of records.
 const NAME: usize = 64;
 
 /// Reason that a run cannot be exported as records.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExportError {
-    /// Another suite ran.
+    /// The run has no cells of suite `bonnie`.
     #[error(
         "the run has no cells of suite bonnie, and only these make records of bonnie++; run a plan \
          with `suite = \"bonnie\"`, or print this run with --format csv"
     )]
     OtherSuite,
-    /// No repetition came to its end.
+    /// No repetition was completed.
     #[error(
         "no repetition of suite bonnie was measured to its end; `fslab report` without --format \
          prints the reason"
@@ -47,11 +46,10 @@ pub enum ExportError {
     NothingMeasured,
 }
 
-/// Every measured repetition of suite `bonnie` as a line in this format, in the order they were
-/// made.
+/// All measured repetitions of suite `bonnie`, one line each in the order of measurement.
 ///
 /// # Errors
-/// [`ExportError`] when there is none.
+/// [`ExportError`] if there are none.
 pub fn export(run: &RunRecord, format: Format) -> Result<String, ExportError> {
     if !run.cells.iter().any(|cell| cell.cell.workload.suite == SUITE) {
         return Err(ExportError::OtherSuite);
@@ -82,7 +80,8 @@ fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Forma
     };
     let more = |name: &str, than: Bytes| size(name).filter(|size| *size != than);
     let file_chunk = more("small_file_block_size", CHUNK).filter(|_| files).map(|size| size.0);
-    // Written if there are several, or if the next field would otherwise be misread.
+    // Written if there are several directories, or if the next field would otherwise be misread as
+    // their number.
     let spread = |directories: &u64| *directories > 1 || file_chunk.is_some();
     let workers = count(point, "workers").unwrap_or(1);
     Record {
@@ -96,7 +95,7 @@ fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Forma
         seed: fact("bonnie.seed").map_or_else(|| run.info.seed.to_string(), str::to_owned),
         file: size("file_size").filter(|_| io),
         chunk: more("block_size", CHUNK).filter(|_| io),
-        // With several workers, each seeks in a separate file.
+        // With several workers, each one seeks in a separate file.
         seeks: count(point, "seeks").filter(|_| io).map(|seeks| seeks * workers),
         seekers: count(point, "seekers").filter(|_| io).map(|seekers| match workers {
             1 => seekers,
@@ -127,7 +126,7 @@ fn largest(point: &WorkloadParameters) -> Option<Largest> {
     }
 }
 
-/// Rate, CPU, and longest operation of a phase, from the samples of all its workers together.
+/// Rate, CPU %, and longest operation of a phase, from the samples for all workers together.
 fn figures(trial: &TrialRecord, phase: &str, at: usize) -> PhaseFigures {
     let sample = |metric| {
         let of_all = trial.samples.iter().filter(|sample| sample.worker.is_none());
@@ -160,7 +159,7 @@ fn figures(trial: &TrialRecord, phase: &str, at: usize) -> PhaseFigures {
     }
 }
 
-/// True if the imported record had plus signs instead.
+/// True if the record that was imported has plus signs for the phase.
 fn withheld(trial: &TrialRecord, phase: &str) -> bool {
     let withheld = import::withheld();
     trial.warnings.iter().any(|(at, warning)| at.as_deref() == Some(phase) && *warning == withheld)
@@ -171,15 +170,15 @@ fn whole(nanos: f64) -> u64 {
     nanos.max(0.0).round() as u64
 }
 
-/// `fslab 0.1.0 (abcdef0)` as `fslab-0.1.0`: a field of letters without spaces, never mistaken for
-/// a version of bonnie++.
+/// Version field of fslab: `fslab-0.1.0` for `fslab 0.1.0 (abcdef0)`. It differs from all versions
+/// of bonnie++.
 fn version(program: &str) -> String {
     program.split_whitespace().take(2).collect::<Vec<_>>().join("-")
 }
 
-/// `FILESYSTEM-MACHINE`, of letters, digits, dots, dashes, and underscores. The filesystem comes
-/// first, because programs that print tables of records truncate names at the end, some after eight
-/// letters.
+/// Name `FILESYSTEM-MACHINE` of letters, digits, dots, dashes, and underscores. The filesystem
+/// comes first, because programs that print tables of records truncate names at the end, some after
+/// eight characters.
 fn name(machine: Option<&str>, filesystem: &str) -> String {
     let plain = |text: &str| {
         let kept = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };

@@ -1,9 +1,9 @@
-//! Import of records as a run, with their source stated in all reports.
+//! Import of bonnie++ records as a run, with their source stated in all reports.
 //!
-//! Each record becomes a repetition of a cell of suite `bonnie`: records of one name and one
+//! Each record becomes a repetition of a cell of suite `bonnie`. Records with the same name and
 //! workload are repetitions of one cell. Data that a record does not contain are omitted: the
-//! workload has the recorded parameters only, storage and machine are unknown, and a phase whose
-//! number was withheld has a warning instead of a sample. The run and every trial carry
+//! workload has the recorded parameters only, storage and machine are unknown, and a phase with
+//! plus signs has a warning instead of a sample. The run and every trial have
 //! [`Warning::Imported`], so that reports derive no findings.
 
 use std::collections::BTreeMap;
@@ -23,18 +23,17 @@ const STORAGE: &str = "unknown: imported from a bonnie++ record";
 /// Information that only the importer has.
 #[derive(Clone, Debug)]
 pub struct Importing<'a> {
-    /// Unique name of the run that is made.
+    /// Unique ID of the new run.
     pub id: String,
-    /// Source of the records: names of files.
+    /// Source of the records: file names.
     pub source: &'a str,
     /// Time of the import, in nanoseconds since 1970-01-01 UTC. Records do not contain the time of
     /// measurement.
     pub now: Nanos,
 }
 
-/// Creates a run of these records. Times that records do not contain (start and duration of a
-/// trial) are the import time and zero, because the run file requires values; reports do not show
-/// them.
+/// Creates a run from these records. Records do not contain start and duration of a trial; the run
+/// file requires values and gets the import time and zero, which reports do not show.
 pub fn import(records: &[Record], importing: Importing<'_>) -> RunRecord {
     let program = programs(records);
     let mut cells: Vec<CellRecord> = Vec::new();
@@ -77,7 +76,7 @@ pub fn import(records: &[Record], importing: Importing<'_>) -> RunRecord {
     }
 }
 
-/// `bonnie++ 1.96`, or several versions.
+/// Program that measured, with all versions, such as `bonnie++ 1.96, 1.97`.
 fn programs(records: &[Record]) -> String {
     let mut versions: Vec<&str> = Vec::new();
     for record in records {
@@ -88,7 +87,8 @@ fn programs(records: &[Record]) -> String {
     of_version(&versions.join(", "))
 }
 
-/// Records that fslab wrote say so in their version.
+/// Name of the program with this version. The version of records exported by fslab begins with
+/// `fslab-`.
 fn of_version(version: &str) -> String {
     match version.strip_prefix("fslab-") {
         Some(version) => format!("fslab {version}, bonnie++ format"),
@@ -123,7 +123,7 @@ fn cell(record: &Record) -> CellRecord {
     }
 }
 
-/// Workload parameters in the record, named as in the suite.
+/// Workload parameters in the record, with their names in the suite.
 fn parameters(record: &Record) -> BTreeMap<String, Value> {
     let size = |size: u64| Value::Size(Bytes(size));
     let (largest, links) = match record.largest {
@@ -148,7 +148,7 @@ fn parameters(record: &Record) -> BTreeMap<String, Value> {
     known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Adds the phases that the record has figures of and that are not known yet, in their order.
+/// Adds the phases with results in the record, keeping the order of [`PHASES`].
 fn add_phases(phases: &mut Vec<PhaseInfo>, record: &Record) {
     let ran = |name: &str| {
         let at = PHASES.iter().position(|phase| *phase == name);
@@ -168,7 +168,7 @@ fn add_phases(phases: &mut Vec<PhaseInfo>, record: &Record) {
     *phases = ran;
 }
 
-/// The headings of the suite.
+/// Heading of a phase in the suite.
 fn group(phase: &str) -> &'static str {
     match phase {
         "putc" | "put-block" | "rewrite" => "sequential output",
@@ -233,8 +233,8 @@ fn sample(phase: &str, metric: Metric, value: f64) -> Sample {
     Sample { phase: phase.into(), metric, worker: None, value }
 }
 
-/// Warning in place of a number that the record withholds; the same for every phase, so that a
-/// report shows it once.
+/// Warning instead of a number that the record does not contain. It is the same for all phases, so
+/// that a report shows it once.
 pub(super) fn withheld() -> Warning {
     Warning::NotAvailable {
         what: "rate of a phase shorter than 0.5 s".into(),
@@ -242,7 +242,7 @@ pub(super) fn withheld() -> Warning {
     }
 }
 
-/// A name that a terminal shows as it is: what does not print becomes a dash.
+/// Name with a dash for each control character, so that a terminal can show it.
 fn printable(name: &str) -> String {
     name.replace(char::is_control, "-")
 }

@@ -1,4 +1,4 @@
-//! Reading records.
+//! Parser of bonnie++ records.
 
 use model::{Bytes, Nanos};
 use thiserror::Error;
@@ -15,51 +15,51 @@ pub enum ReadError {
          have the 27 fields of 1.03"
     )]
     Line {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Its first field.
+        /// First field.
         first: String,
         /// Number of fields.
         fields: usize,
     },
-    /// A record with a field too many or too few.
+    /// A record has too many or too few fields.
     #[error("line {line}: records of format {format} have {expected} fields, found {found}")]
     Count {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Its format.
+        /// Format of the record.
         format: &'static str,
         /// Expected number of fields.
         expected: usize,
         /// Number of fields found.
         found: usize,
     },
-    /// A field that does not hold what it should.
+    /// A field has an invalid value.
     #[error("line {line}, field {field} ({name}): expected {expected}, found `{found}`")]
     Field {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// The field, from 1 as cut(1) counts.
+        /// Field number, from 1 as in cut(1).
         field: usize,
-        /// Its name.
+        /// Name of the field.
         name: String,
         /// Expected content.
         expected: &'static str,
         /// Actual content.
         found: String,
     },
-    /// Nothing but empty lines and headers.
+    /// All lines are empty or headers.
     #[error("the file has no bonnie++ record")]
     Empty,
 }
 
-/// Reads all records of a text: one a line, header lines and empty lines skipped.
+/// Reads all records of a text, one per line. Header lines and empty lines are skipped.
 ///
 /// # Errors
-/// The first mistake, with its line and field.
+/// The first error, with its line and field.
 pub fn read(text: &str) -> Result<Vec<Record>, ReadError> {
     let mut records = Vec::new();
-    // Editors of some systems put a byte order mark before the first line.
+    // Some editors write a byte order mark at the start of a file.
     let text = text.trim_start_matches('\u{feff}');
     for (line, content) in (1..).zip(text.lines()) {
         let content = content.trim();
@@ -73,13 +73,13 @@ pub fn read(text: &str) -> Result<Vec<Record>, ReadError> {
     if records.is_empty() { Err(ReadError::Empty) } else { Ok(records) }
 }
 
-/// One line, cut into fields that all layouts with versions share: those of 1.98.
+/// Line, split into fields in the layout of 1.98, except for records of 1.03.
 struct Line<'a> {
     number: usize,
     format: Format,
     fields: Vec<&'a str>,
-    /// Field number in the text of the first field after which the cutting shifted, and by how
-    /// much: `fields` index minus this is the index in the text.
+    /// Inserted fields: index in `fields` of the first field behind them, and their number.
+    /// Subtracting the number from the index gives the index in the text.
     shifts: Vec<(usize, usize)>,
 }
 
@@ -92,13 +92,14 @@ const DIRECTORIES: usize = 24;
 const FILE_CHUNK: usize = 25;
 const FILE_RATES: usize = 26;
 const LATENCIES: usize = 38;
+/// Numbers of fields.
 const FIELDS_198: usize = 50;
 const FIELDS_196: usize = 48;
 const FIELDS_103: usize = 27;
 
 impl<'a> Line<'a> {
     fn new(number: usize, content: &'a str) -> Result<Self, ReadError> {
-        // A line of commas has more fields than there is memory for.
+        // Limits memory: a line of commas has one field per byte.
         let count = content.split(',').count();
         let mut fields: Vec<&str> =
             content.split(',').take(FIELDS_198 + 1).map(str::trim).collect();
@@ -118,7 +119,7 @@ impl<'a> Line<'a> {
         let mut shifts = Vec::new();
         let lacks = |fields: &[&str]| fields.get(FILE_SIZE).is_some_and(|size| size.is_empty());
         if format == Format::V196 && fields.len() == FIELDS_196 - 1 && lacks(&fields) {
-            // Without the large file, 1.96 prints one comma too few.
+            // Without the large-file phases, bonnie++ 1.96 prints one comma too few.
             fields.insert(FILE_SIZE, "");
             shifts.push((FILE_SIZE + 1, 1));
         }
@@ -169,10 +170,10 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Number of directories, and bytes of one call on a small file.
+    /// Number of directories, and bytes per I/O call of the file phases.
     ///
-    /// The programs that print format 1.98 leave the field of the directories empty, put them into
-    /// the field of the chunk, and lose the chunk.
+    /// bonnie++ writes the number of directories into the field of the I/O size in format 1.98,
+    /// leaves its own field empty, and omits the I/O size.
     fn directories(&self, version: &str) -> Result<(Option<u64>, Option<u64>), ReadError> {
         let directories = self.count(DIRECTORIES, "num_dirs")?;
         let chunk = self.size(FILE_CHUNK, "file_chunk_size", Some(1))?.map(|size| size.0);
@@ -185,9 +186,9 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// A record of 1.03.
+    /// Record in the layout of 1.03.
     fn without_version(&self) -> Result<Record, ReadError> {
-        // Large file, then files, with the file type between them.
+        // The fields of the large file precede this one, those of the files follow it.
         const FILES: usize = 2 + 2 * IO_PHASES;
         let mut phases = [PhaseFigures::default(); 12];
         for (at, (phase, name)) in phases.iter_mut().zip(PHASES).enumerate() {
@@ -214,7 +215,8 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// `16`, `16:4096`, `16:4096:512`, or any of them with directories: `16/4`.
+    /// Number and sizes of the files: `16`, `16:4096`, or `16:4096:512`, each optionally with
+    /// directories, such as `16/4`.
     fn small_files(&self, at: usize) -> Result<Small, ReadError> {
         let wrong = || {
             let expected = "number of files, optionally with sizes and directories, such as \
@@ -239,7 +241,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// `2G`, or `2G:64k`.
+    /// Size of the large file, optionally with bytes per I/O call: `2G` or `2G:64k`.
     fn file_and_chunk(&self, at: usize) -> Result<(Option<Bytes>, Option<Bytes>), ReadError> {
         match self.fields[at].split_once(':') {
             None => Ok((self.size(at, "file_size", None)?, None)),
@@ -251,7 +253,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Rate and CPU.
+    /// Rate and CPU % of a phase.
     fn pair(&self, at: usize, phase: &str) -> Result<PhaseFigures, ReadError> {
         let rate = self.figure(at, phase, "a rate, plus signs, or an empty field")?;
         let name = format!("{phase} cpu");
@@ -310,7 +312,7 @@ impl<'a> Line<'a> {
     fn largest(&self, at: usize, text: &str) -> Result<Option<Largest>, ReadError> {
         match text {
             "" => Ok(None),
-            // Keywords of the records, and the numbers that the options accept.
+            // Keywords of the records, and the numbers that the options of bonnie++ accept.
             "link" | "-1" => Ok(Some(Largest::Link)),
             "symlink" | "-2" => Ok(Some(Largest::Symlink)),
             text => match text.parse() {
@@ -340,7 +342,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Files of the file phases of a 1.03 record.
+/// Number, sizes, and directories of the files in a 1.03 record.
 struct Small {
     files: Option<u64>,
     largest: Option<Largest>,
@@ -348,8 +350,8 @@ struct Small {
     directories: Option<u64>,
 }
 
-/// A number with k, M, G, or T, which are powers of 1024; a number without is in units of `plain`
-/// bytes, and no size if that is `None`.
+/// Size with suffix k, M, G, or T (powers of 1024). A number without suffix is in units of `plain`
+/// bytes, and invalid if `plain` is `None`.
 fn size(text: &str, plain: Option<u64>) -> Option<Bytes> {
     let (number, unit) = match text.char_indices().next_back()? {
         (at, letter) if letter.is_ascii_alphabetic() => {

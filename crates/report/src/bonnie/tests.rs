@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{View, fixture, json};
 
-/// Records as the programs print them: 2.00a, 1.96 in full, and 1.96 without the large file.
+/// Records as printed by bonnie++ 2.00a, by 1.96, and by 1.96 without the large-file phases.
 pub(crate) const PRINTED: &str = "\
 1.98,2.00a,testhost,1,42,64M,,100,2,,,+++++,+++,+++++,+++,,,+++++,+++,+++++,+++,2,8192,1024,,4,\
 3888,50,+++++,+++,+++++,+++,3025,58,+++++,+++,2384,11,,618us,1013us,,46us,180us,5044us,46us,2345us,\
@@ -29,7 +29,7 @@ fn the_records_of_several_versions_are_read() {
     let [new, old, without] = &records[..] else { panic!("three records") };
     assert_eq!((new.version.as_str(), new.seeks, new.seekers), ("2.00a", Some(100), Some(2)));
     assert_eq!(new.file, Some(Bytes::mib(64)));
-    // The program puts the number of directories into the field of the chunk.
+    // bonnie++ writes the number of directories into the field of the I/O size.
     assert_eq!((new.directories, new.file_chunk), (Some(4), None));
     assert_eq!((new.largest, new.smallest), (Some(Largest::Bytes(8192)), Some(1024)));
     assert_eq!(new.phases[0], PhaseFigures::default(), "putc was left out");
@@ -77,7 +77,7 @@ fn errors_name_line_and_field() {
     assert!(said(&format!("{record},")).ends_with("have 50 fields, found 51"));
     assert!(said("a,b,c").contains("its first field is `a` and it has 3 fields"));
     assert_eq!(said("name,file_size\n"), "the file has no bonnie++ record");
-    // Fields are counted in the text, even those the layout does not have.
+    // The error states the field number in the text, which lacks fields of the layout.
     let old = PRINTED.lines().nth(1).unwrap();
     assert!(said(&old.replace(",35092,", ",x,")).contains("field 25 (seq-create)"));
     let without = PRINTED.lines().nth(2).unwrap();
@@ -88,10 +88,10 @@ fn errors_name_line_and_field() {
 fn what_was_printed_is_written_again_but_for_its_mistakes() {
     let lines: Vec<&str> = PRINTED.lines().collect();
     let again: Vec<String> = read(PRINTED).unwrap().iter().map(write).collect();
-    // The directories are in the position of the header.
+    // The number of directories is in the field that the header names.
     assert_eq!(again[0], lines[0].replace(",1024,,4,3888", ",1024,4,,3888"));
     assert_eq!(again[1], lines[1]);
-    // The comma that 1.96 leaves out.
+    // bonnie++ 1.96 omits this comma.
     assert_eq!(again[2], lines[2].replace("1374655110,", "1374655110,,"));
 }
 
@@ -102,7 +102,7 @@ fn figure(values: impl Strategy<Value = f64>) -> impl Strategy<Value = Figure> {
 fn phase(seeks: bool) -> impl Strategy<Value = PhaseFigures> {
     let rate = if seeks { 0..9_999_u32 } else { 0..99_999_999 };
     let rate = rate.prop_map(move |rate| f64::from(rate) / if seeks { 10.0 } else { 1.0 });
-    // Times as the records can hold them.
+    // Times that records can represent.
     let time = prop_oneof![
         (0..100_000_u64).prop_map(|micros| Nanos(micros * 1_000)),
         (100..100_000_u64).prop_map(|millis| Nanos(millis * 1_000_000)),
@@ -127,7 +127,8 @@ fn any_record() -> impl Strategy<Value = Record> {
     let file = (proptest::option::of(file), proptest::option::of(512..1_048_576_u64));
     let seeks = (some(9_999), some(64));
     let files = (some(9_999), proptest::option::of(largest), some(9_999));
-    // A chunk alone would be parsed as a number of directories.
+    // An I/O size of small files without a number of directories would be read as that number, so
+    // it is not generated.
     let spread = (some(99_999), some(1_048_576));
     let phases = proptest::collection::vec((phase(false), phase(true)), 12);
     (head, file, seeks, files, spread, phases).prop_map(
@@ -202,7 +203,7 @@ fn imported_records_are_a_run_of_the_suite() {
         let known = trial.warnings.iter().filter(|(_, warning)| warning.code() == "imported");
         assert_eq!(known.count(), 1);
     }
-    // A withheld number is replaced neither by zero nor by an estimate.
+    // A number that the record does not contain has no sample, neither zero nor an estimate.
     let short = run.trials[0].samples.iter().filter(|sample| sample.phase == "put-block");
     assert_eq!(short.map(|sample| sample.metric).collect::<Vec<_>>(), [Metric::LatencyMax]);
 }
@@ -239,12 +240,12 @@ fn imported_records_never_have_findings() {
     assert_eq!(value["measured_by_fslab"], false);
     assert_eq!(value["imported_from"], "bonnie++ 1.96");
     assert!(value["title"].as_str().unwrap().starts_with("Imported, not measured by fslab"));
-    // Hints for plans do not apply to imported results.
+    // Warnings with hints for plans do not apply to imported results.
     assert!(view.warnings.iter().all(|row| row.code == "imported"));
     let tests = value["workloads"][0]["tests"].as_array().unwrap();
     assert_eq!((tests.len(), tests[1]["results"].as_array().unwrap().len()), (12, 2));
     assert!(tests.iter().all(|test| test["results"][0]["ranked"] == false));
-    // The same numbers measured by fslab would yield a finding: the import withholds it.
+    // The same numbers without the warning of the import yield a finding.
     let mut measured = run;
     measured.warnings.clear();
     assert!(!View::new(&measured).findings.by_point[0].findings.is_empty());
@@ -269,11 +270,11 @@ fn a_run_is_a_record_for_each_repetition() {
     assert_eq!((record.file, record.chunk), (Some(Bytes::gib(1)), None));
     assert_eq!((record.files, record.largest), (Some(16), Some(Largest::Bytes(8192))));
     assert_eq!((record.directories, record.file_chunk), (Some(4), Some(16_384)));
-    // For 0.02 s, this format has neither rate nor CPU time; the latency is included.
+    // A phase of 0.02 s has neither rate nor CPU % in this format, but its latency.
     assert_eq!((record.phases[7].rate, record.phases[7].cpu), (Figure::Short, Figure::Short));
     assert!(record.phases[7].latency.is_some());
     assert_eq!(record.phases[1].cpu, Figure::Known(31.0));
-    // A phase that was left out is empty.
+    // A phase that did not run is empty.
     assert_eq!(records[2].phases[2], PhaseFigures::default());
     let sample = |phase: &str, metric| {
         let mut samples = run.trials[1].samples.iter();

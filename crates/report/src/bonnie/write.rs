@@ -1,11 +1,11 @@
-//! Writing records.
+//! Formatter of bonnie++ records.
 
 use model::{Bytes, Nanos};
 
 use super::{Figure, Format, IO_PHASES, Largest, PhaseFigures, Record, SEEKS};
 
-/// One record as a line without its end, in the layout it names; one of 1.03 is written as 1.96,
-/// since it has no field for what that adds.
+/// Formats a record as a line without line end, in its layout. Records of 1.03 are written in the
+/// layout of 1.96.
 pub fn write(record: &Record) -> String {
     let number = |count: Option<u64>| count.map_or(String::new(), |count| count.to_string());
     let text = |text: &str| clean(text);
@@ -46,8 +46,8 @@ pub fn write(record: &Record) -> String {
     fields.join(",")
 }
 
-/// Rate and CPU. Rates are cut to whole numbers, but for seeks below 1000 a second, which have one
-/// decimal place.
+/// Appends rate and CPU %. Both are truncated to integers, except the rate of seeks, which is
+/// rounded, below 1000 per second to one decimal place.
 fn pair(fields: &mut Vec<String>, phase: &PhaseFigures, seeks: bool) {
     fields.push(match phase.rate {
         Figure::Empty => String::new(),
@@ -63,7 +63,7 @@ fn pair(fields: &mut Vec<String>, phase: &PhaseFigures, seeks: bool) {
     });
 }
 
-/// Microseconds up to a tenth of a second, milliseconds up to 100 s, then seconds; cut.
+/// Time in microseconds below 0.1 s, in milliseconds below 100 s, otherwise in seconds; truncated.
 fn latency(time: Nanos) -> String {
     let micros = time.0 / 1_000;
     match micros {
@@ -73,7 +73,7 @@ fn latency(time: Nanos) -> String {
     }
 }
 
-/// Size in GiB if exact, else in MiB, rounded up, because sizes are given in MiB.
+/// Size in GiB if exact, otherwise in MiB, rounded up.
 fn file_size(size: Bytes) -> String {
     let whole =
         |unit: Bytes| (size.0 > 0 && size.0.is_multiple_of(unit.0)).then(|| size.0 / unit.0);
@@ -83,7 +83,7 @@ fn file_size(size: Bytes) -> String {
     }
 }
 
-/// Text that cannot break its line: what separates fields, and what does not print, becomes a dash.
+/// Text with a dash for each comma, control character, and white space.
 fn clean(text: &str) -> String {
     text.replace(|c: char| c == ',' || c.is_control() || c.is_whitespace(), "-")
 }

@@ -109,8 +109,8 @@ impl PanelScale {
         }
     }
 
-    /// Ticks with their labels; those that do not fit into the width `wide` are empty. A logarithmic
-    /// axis of one or two decades also has ticks at 2 and 5.
+    /// Ticks with their labels; labels that do not fit into the width `wide` are empty. Logarithmic
+    /// axes of one or two decades also have ticks at 2 and 5.
     fn ticks(&self, wide: f64) -> Vec<(f64, String)> {
         let room = |count: usize| (count as f64 * TICK / wide).ceil().max(1.0);
         let thinned = |all: Vec<(f64, String)>| {

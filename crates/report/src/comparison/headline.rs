@@ -1,10 +1,11 @@
-//! Verdict of a comparison in one sentence.
+//! Headline of a comparison: its verdict in one sentence.
 
 use analysis::runs::{Chain, Gate, GateVerdict, TestPair};
 
 use super::{Mark, RenderedComparison, phrases};
 
-/// Verdict of the gate, else of the only comparison.
+/// Verdict of the gate. Without a gate, verdict of the only comparison, or numbers of tests over
+/// several comparisons.
 pub(super) fn headline(chain: &Chain, all: &[RenderedComparison<'_>]) -> String {
     if let Some(gate) = &chain.gate {
         return of_gate(gate, all);
@@ -51,7 +52,8 @@ fn of_gate(gate: &Gate, all: &[RenderedComparison<'_>]) -> String {
     format!("{word} gate {limit}: {what}")
 }
 
-/// Verdict of a comparison of two runs. An inconclusive test is not reported as no difference.
+/// Verdict of a comparison of two runs. Inconclusive tests are stated, so that they are not read as
+/// equivalent.
 pub(super) fn of_step(rendered: &RenderedComparison<'_>) -> String {
     let step = rendered.step;
     if let Some(why) = step.obstacles.first() {
@@ -114,7 +116,7 @@ fn marked<'a>(
     own.filter(move |test| Mark::of(test, step) == mark)
 }
 
-/// Test with the largest change.
+/// Test with the largest change, by the absolute value of the logarithm of its ratio.
 fn largest<'a>(tests: impl Iterator<Item = &'a TestPair>) -> Option<&'a TestPair> {
     let size = |test: &TestPair| test.comparison.as_ref().map_or(0.0, |own| own.ratio.0.ln().abs());
     tests.max_by(|one, other| size(one).total_cmp(&size(other)))

@@ -15,7 +15,8 @@ use super::{ComparisonFinding, Mark, RenderedComparison, name, rendered, verdict
 /// Schema version. Incremented if a field is removed or changes its meaning; fields may be added.
 const SCHEMA: u32 = 1;
 
-/// The complete comparison: values in base units; ratios above 1 mean that the second is better.
+/// Complete comparison as JSON. Values are in base units. A ratio above 1 means that the second run
+/// is better.
 pub fn json(runs: &[&RunRecord], chain: &Chain) -> String {
     let runs = runs.iter().enumerate().map(|(at, run)| {
         json!({

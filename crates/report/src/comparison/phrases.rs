@@ -19,23 +19,24 @@ use crate::{
 /// Maximum length of a value within a sentence, in characters.
 const VALUE_MAX: usize = 48;
 
-/// Minimum number of repetitions of each run (`analysis::summary::needed` at 95 %).
+/// Minimum number of repetitions of each run for a confidence interval (`analysis::summary::needed`
+/// at 95 %).
 const REPETITIONS_MIN: u32 = 6;
 
-/// Ratio of the ends from which an interval is wide.
+/// An interval is wide if the ratio of its ends exceeds this value.
 const WIDE: f64 = 3.0;
 
 /// Maximum number of cells with missing tests named in the result line.
 const MISSING_MAX: usize = 4;
 
-/// A margin in percent, without trailing zeros: `5 %`, `2.5 %`.
+/// Margin in percent without trailing zeros: `5 %`, `2.5 %`.
 pub(super) fn limit(share: f64) -> String {
     let text = fixed(share * 100.0, 1);
     format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// A ratio with its interval. The ends of a wide interval are rounded separately, so that none
-/// becomes zero.
+/// Ratio with its interval. The ends of a wide interval are rounded separately, so that the lower
+/// end does not become zero.
 fn ratio(value: f64, interval: Option<Interval>) -> String {
     let wide = |interval: &Interval| interval.high > WIDE * interval.low;
     let Some(Interval { low, high, .. }) = interval.filter(wide) else {
@@ -59,7 +60,8 @@ pub(super) fn least(step: &Paired) -> String {
     }
 }
 
-/// All aspects: `kernel 6.1 -> 6.12 and machine … -> …, combined`; empty if none differs.
+/// All aspects that differ: `kernel 6.1 -> 6.12 and machine … -> …, combined`; empty if none
+/// differs.
 pub(super) fn aspects(aspects: &[AspectDifference]) -> String {
     let each: Vec<String> = aspects.iter().map(way).collect();
     match &each[..] {
@@ -131,12 +133,12 @@ pub(super) fn place(test: &TestPair) -> String {
     format!("{}, {}, {}", filesystem(test), one_line(&test.label), one_line(&test.phase))
 }
 
-/// The same with the metric.
+/// Filesystem, workload, phase, and metric of a test.
 pub(super) fn named(test: &TestPair) -> String {
     format!("{}, {}", place(test), metric_label(test.metric))
 }
 
-/// Titles of tests for tables: `random-write on xfs`, with what varies besides.
+/// Titles of tests for tables: `random-write on xfs`, followed by workload and metric if they vary.
 pub(super) fn titles(tests: &[TestPair]) -> Vec<String> {
     let suite = |test: &TestPair| test.label.split(' ').next().unwrap_or_default().to_owned();
     let first = tests.first();
@@ -165,7 +167,7 @@ pub(super) fn titles(tests: &[TestPair]) -> Vec<String> {
     tests.iter().map(title).collect()
 }
 
-/// Tests without results in the second run, with the reason.
+/// Tests of one cell without results in the second run, with the reason.
 pub(super) fn missing(missing: &Missing) -> String {
     let tests = match &missing.phases[..] {
         [phase] => one_line(phase),
@@ -174,7 +176,7 @@ pub(super) fn missing(missing: &Missing) -> String {
     format!("{}, {tests}: {}", one_line(&missing.cell), one_line(&missing.reason))
 }
 
-/// The first cells with such tests, and the number of further cells.
+/// Tests without results of the first [`MISSING_MAX`] cells, and the number of further cells.
 pub(super) fn some(missing: &[Missing]) -> String {
     let mut texts: Vec<String> = missing.iter().take(MISSING_MAX).map(self::missing).collect();
     let more = missing.len().saturating_sub(MISSING_MAX);
@@ -189,7 +191,8 @@ pub(super) fn filesystem(test: &TestPair) -> String {
     if first == second { second } else { format!("{second} instead of {first}") }
 }
 
-/// Relative change of the value, with its interval. A time that doubled is +100 %.
+/// Relative change of the value, with its interval, as fractions: a time that doubled has changed
+/// by 1.
 pub(super) fn change(test: &TestPair) -> Option<(f64, Option<Interval>)> {
     let ratio = test.comparison.as_ref().ok()?.ratio.0;
     Some(match test.metric.spec().better {
@@ -222,7 +225,7 @@ fn sign(share: f64) -> &'static str {
     if share < 0.0 { "-" } else { "+" }
 }
 
-/// Decimal places of a percentage with this half-width.
+/// Number of decimal places of a percentage whose interval has this half-width, a fraction.
 fn places(half_width: f64) -> i32 {
     match half_width {
         0.1.. => 0,
@@ -250,7 +253,7 @@ pub(super) fn changed(
     let half = interval.map_or(value.abs(), |i| (i.high - i.low) / 2.0);
     let percents = |share: f64| fixed(share * 100.0, places(half));
     let size = match interval {
-        // The verb has the sign of the change, so the interval is given without it.
+        // The verb states the direction, so the size has no sign.
         Some(Interval { low, high, .. }) if value < 0.0 => {
             format!("{} % [{}, {}]", percents(-value), percents(-high), percents(-low))
         }
@@ -321,7 +324,7 @@ pub(super) fn tests(count: impl std::fmt::Display) -> String {
     if count == "1" { "1 test".into() } else { format!("{count} tests") }
 }
 
-/// Counts, all tests together, the margin, and negative controls.
+/// Numbers of tests by result, mean over all tests, equivalence margin, and negative controls.
 pub(super) fn notes(step: &Paired) -> Vec<String> {
     let mut notes = Vec::new();
     let tally = step.tally;
@@ -381,9 +384,9 @@ pub(super) fn notes(step: &Paired) -> Vec<String> {
     notes
 }
 
-/// C12: all affected tests together.
+/// C12: geometric mean over all affected tests.
 fn total(step: &Paired) -> Option<String> {
-    // The total of one test is that test.
+    // A mean over one test would repeat the test.
     let total = step.total.as_ref().filter(|total| total.each.len() > 1)?;
     let tally = step.tally;
     let counts = format!(

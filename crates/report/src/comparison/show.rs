@@ -1,4 +1,4 @@
-//! Document of a comparison: verdict, one row per test, then how it was found.
+//! Document of a comparison: verdict, table of tests, findings, controls, and conditions.
 
 use analysis::{
     Summary,
@@ -21,7 +21,7 @@ use crate::{
     view::{directions, sample_index::SampleIndex},
 };
 
-/// Maximum width of the terminal text, so that it fits into mails and issues.
+/// Maximum width of the terminal text in columns, so that it fits into mails and issues.
 const WIDTH_MAX: usize = 80;
 
 /// Maximum number of findings of one kind on a terminal. The table has all tests.
@@ -30,7 +30,7 @@ const FINDINGS_MAX: usize = 12;
 /// Maximum number of rows of the chart.
 const ROWS_MAX: usize = 60;
 
-/// Maximum number of conditions in a mail.
+/// Maximum number of conditions in the Markdown text.
 const CONDITIONS_MAX: usize = 5;
 
 /// Extent of a document.
@@ -39,7 +39,7 @@ enum Extent {
     /// Verdict, table, and conditions.
     Mail,
     Terminal,
-    /// Everything, with charts, CPU time, and amplification.
+    /// All sections, with charts, CPU time, and write amplification.
     Page,
 }
 
@@ -117,16 +117,16 @@ fn document(runs: &[&RunRecord], chain: &Chain, extent: Extent) -> Document {
 struct Step<'a> {
     rendered: &'a RenderedComparison<'a>,
     extent: Extent,
-    /// Prefix of its anchors.
+    /// Prefix of the anchors.
     prefix: String,
-    /// Index of the first run.
+    /// Index of the first of the two runs.
     at: usize,
-    /// Gate, or else the equivalence margin.
+    /// Margin of the gate; without a gate, the effective equivalence margin; a fraction.
     margin: f64,
 }
 
 impl Step<'_> {
-    /// Blocks of the first page, and further sections.
+    /// Blocks of the first page, and the sections after it.
     fn content(&self, runs: &[&RunRecord]) -> (Vec<Block>, Vec<Section>) {
         let rendered = self.rendered;
         let step = rendered.step;
@@ -192,7 +192,7 @@ impl Step<'_> {
         Section::new(id, title, blocks.into_iter().collect())
     }
 
-    /// Tests with their titles: worse ones first, equivalent ones last.
+    /// Tests with values in one of the runs, with titles and marks, in the order of [`Mark`].
     fn tests(&self) -> Vec<(String, &TestPair, Mark)> {
         let step = self.rendered.step;
         let titles = phrases::titles(&step.tests);
@@ -201,7 +201,7 @@ impl Step<'_> {
         let tests = tests.filter(|(test, _)| valued(test));
         let mut tests: Vec<_> =
             tests.map(|(test, title)| (title, test, Mark::of(test, step))).collect();
-        // Stable: equally marked tests keep their order.
+        // The sort is stable: tests with equal marks keep their order.
         tests.sort_by_key(|(_, _, mark)| *mark);
         tests
     }
@@ -259,7 +259,7 @@ impl Step<'_> {
                 false => format!(" of {one} and {}{also}", plural(other, "repetition")),
             }
         });
-        // The estimate is not the ratio of the two medians (analysis: Hodges and Lehmann 1963).
+        // The Hodges–Lehmann estimate (1963) is not the ratio of the two medians.
         let caption = vec![
             format!(
                 "{first} and {second}: medians{n}; {}{empty}",
@@ -343,13 +343,14 @@ impl Step<'_> {
     }
 }
 
-/// Confidence level of the intervals of a comparison in percent. Tables state at least 95 %.
+/// Confidence level of the intervals of a comparison in percent, at least 95.
 fn level(step: &Paired) -> String {
     let percent = crate::units::fixed(step.family.level.max(0.95) * 100.0, 2);
     percent.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Cells of one run only, with a hint. A/A duplicates have no counterpart and are not listed.
+/// Cells of one run only, with a hint if filesystems can be paired. A/A duplicates have no
+/// counterpart and are not listed.
 fn unpaired(cells: &[Unpaired]) -> Vec<Block> {
     let listed = cells.iter().filter(|own| own.reason != UnpairedReason::AaDuplicate);
     let item = |own: &Unpaired| Item::named(&own.name, own.reason.to_string());
@@ -362,11 +363,11 @@ fn unpaired(cells: &[Unpaired]) -> Vec<Block> {
 /// CPU time and write amplification of the tests of two runs.
 struct Costs<'a> {
     runs: [SampleIndex<'a>; 2],
-    /// Titles and metrics that both runs have.
+    /// Columns of [`COSTS`] with values of both runs in at least one test.
     shown: Vec<&'static (&'static str, &'static [Metric])>,
 }
 
-/// Metrics in addition to that of a test, in order of preference.
+/// Titles of the further columns, each with its metrics in order of preference.
 const COSTS: [(&str, &[Metric]); 2] = [
     ("CPU time per operation", &[Metric::AttributedCpuTimePerOp, Metric::SystemTimePerOp]),
     ("write amplification", &[Metric::WriteAmplification]),

@@ -1,11 +1,11 @@
 //! Side-by-side comparison of a run with published results, or of two published sets.
 //!
 //! A [`SideBySide`] is formatted for a terminal, as Markdown, as JSON, or as an HTML page. Pairs
-//! have the same suite, test, filesystem, and metric. Confounders come first, with the conclusions
-//! they prevent. There is no statistical test, because machine, disk, and kernel always differ as
-//! well. Ratios are ratios of means; they require a known spread of both sides, and that the files
-//! of both sides or of neither fit in memory. Published numbers share an axis with measured ones
-//! only here, and are labeled.
+//! have the same suite, test, block size, filesystem, and metric. Confounders come first, with the
+//! conclusions they prevent. There is no statistical test, because several conditions differ
+//! together. A ratio of means requires that the spread of both sides is known. There is no ratio if
+//! the file of only one side fits in memory. Only these charts show published and measured numbers
+//! on one axis, with labels.
 
 mod printed;
 mod run;
@@ -35,10 +35,10 @@ pub enum Source<'a> {
 /// Reason why two sources cannot be compared, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SideBySideError {
-    /// Both are runs.
+    /// Both sources are runs.
     #[error("neither side is published; use fslab compare RUN RUN to compare two runs")]
     TwoRuns,
-    /// A published set and itself.
+    /// A published set is compared with itself.
     #[error("{name} is compared with itself; {hint}")]
     SameSet {
         /// Name of the set.
@@ -46,7 +46,7 @@ pub enum SideBySideError {
         /// Hint.
         hint: String,
     },
-    /// Two published sets of different suites.
+    /// The two published sets are of different suites.
     #[error("{first} and {second} are of different suites, {of_first} and {of_second}; {hint}")]
     Suites {
         /// Name of the first.
@@ -72,7 +72,7 @@ pub enum SideBySideError {
         /// Command that measures them.
         hint: String,
     },
-    /// No common test of a filesystem.
+    /// The sources have no common test of a filesystem.
     #[error(
         "no common tests: {first} has {of_first}; {second} has {of_second}; use --pair A=B to \
          compare filesystem A of the first with B of the second"
@@ -87,7 +87,7 @@ pub enum SideBySideError {
         /// Filesystems of the second.
         of_second: String,
     },
-    /// Unknown filesystem in `--pair`.
+    /// A filesystem in `--pair` is unknown.
     #[error("{of} has no filesystem `{name}`; {hint}")]
     Pair {
         /// The name.
@@ -99,7 +99,7 @@ pub enum SideBySideError {
     },
 }
 
-/// Identity of a number.
+/// Coordinates of a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Key {
     /// Short name of the test in the published source.
@@ -141,7 +141,7 @@ impl Center {
     }
 }
 
-/// A number with its spread and marks, in base units.
+/// Number with its spread and marks, in base units.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
     pub(crate) key: Key,
@@ -156,9 +156,10 @@ pub(crate) struct Value {
     pub(crate) n: u32,
     /// Mean and standard deviation, if known.
     pub(crate) moments: Option<Moments>,
-    /// True if the file is smaller than memory; `None` if unknown or without a single file.
+    /// True if the file is smaller than memory; `None` if unknown or if the test does not use a
+    /// single file.
     pub(crate) fits: Option<bool>,
-    /// Warnings, or quality notes on the printed number.
+    /// Quality notes on a published number.
     pub(crate) marks: Vec<&'static str>,
 }
 
@@ -180,7 +181,7 @@ pub(crate) fn of_run(run: &RunRecord, suite: &'static str) -> Side {
     run::side(run, suite)
 }
 
-/// Conditions, and the subject of the conclusions that a difference in each prevents.
+/// Conditions, each with the subject of the conclusions that a difference prevents.
 pub(crate) const CONFOUNDERS: [(&str, &str); 10] = [
     ("machine", "filesystems in CPU-bound tests"),
     ("memory", "filesystems in cached tests"),
@@ -194,7 +195,7 @@ pub(crate) const CONFOUNDERS: [(&str, &str); 10] = [
     ("program", "different sequences of system calls"),
 ];
 
-/// A condition that differs.
+/// Condition that differs or is not recorded.
 #[derive(Clone, Debug)]
 struct Differing {
     what: &'static str,
@@ -219,16 +220,16 @@ pub struct SideBySide {
     second: Side,
     differing: Vec<Differing>,
     pairs: Vec<Pair>,
-    /// Names of the sides with the filesystems that only they have.
+    /// Names of the sides, each with the filesystems that only this side has.
     alone: Vec<(String, Vec<String>)>,
-    /// Both sets, if they are published editions of the tasks, which have charts.
+    /// Both sets, if they are editions of the published tasks, which have separate charts.
     editions: Option<(Published, Published)>,
 }
 
 /// Compares two sources. `rename` pairs a filesystem of the first with one of the second.
 ///
 /// # Errors
-/// [`SideBySideError`] if the sources have no common tests.
+/// [`SideBySideError`] if the sources cannot be compared or have no common tests.
 pub fn side_by_side(
     first: Source<'_>,
     second: Source<'_>,
@@ -318,8 +319,8 @@ fn names(side: &Side) -> Vec<String> {
     names
 }
 
-/// Renames filesystems of the first side to those of the second: as given by the user, and where
-/// built-in plans use other names than their studies.
+/// Renames filesystems of the first side to those of the second: as the user requests, or if a
+/// built-in plan and its study use different names.
 fn renamed(
     first: &mut Side,
     second: &Side,

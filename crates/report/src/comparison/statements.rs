@@ -1,8 +1,8 @@
-//! Statements of a study checked on a run: do they still hold?
+//! Check of the statements of a study against the results of a run.
 //!
-//! The results of the run get the coordinates of the printed numbers, and
-//! [`analysis::audit::measured`] decides each statement of the article. A run at another scale has
-//! other block sizes; they stand for those of the study in proportion.
+//! Results of the run get the coordinates of the printed numbers, and [`analysis::audit::measured`]
+//! decides each statement of the article. In a run at another scale, each block size represents the
+//! block size of the study multiplied by the scale.
 
 use analysis::audit::{Decision, Measured, REPETITIONS, Statement, Verdict, measured};
 use model::{Bytes, Metric, RunRecord};
@@ -36,10 +36,10 @@ const VERDICTS: [(Verdict, &str, &str); 4] = [
     (Verdict::NotTestable, "Not testable", "not-testable"),
 ];
 
-/// Reason why the statements of a study cannot be checked on a run, with a hint.
+/// Reason why the statements of a study cannot be checked against a run, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StudyError {
-    /// The study has no statements, or does not exist.
+    /// The study does not exist or has no statements.
     #[error("there are no statements of `{name}`; available: {known}")]
     Unknown {
         /// Name as given.
@@ -55,7 +55,7 @@ pub enum StudyError {
         /// Name of the study.
         study: &'static str,
     },
-    /// The results of the run are of other tests, sizes, or filesystems than those of the study.
+    /// The tests, sizes, or filesystems of the run differ from those of the study.
     #[error(
         "the run has suite {suite}, but no test, size, and filesystem of the study; measure them \
          with fslab run {study}"
@@ -66,12 +66,12 @@ pub enum StudyError {
         /// Name of the study.
         study: &'static str,
     },
-    /// No test has a spread.
+    /// Every test has a single repetition, so no spread is known.
     #[error("every test of the run has one repetition; {REPETITIONS} are required")]
     Repetitions,
 }
 
-/// Statements of a study with their verdicts on a run.
+/// Statements of a study with their verdicts for a run.
 #[derive(Clone, Debug)]
 pub struct StudyAudit {
     run: String,
@@ -82,10 +82,12 @@ pub struct StudyAudit {
 }
 
 impl StudyAudit {
-    /// Checks the statements of a study, by name with or without `@published`, on a run.
+    /// Checks the statements of a study against a run. `study` is the name of the study with or
+    /// without `@published`.
     ///
     /// # Errors
-    /// [`StudyError`].
+    /// [`StudyError`] if the study has no statements, or the run has no results that correspond to
+    /// its numbers.
     pub fn new(run: &RunRecord, study: &str) -> Result<Self, StudyError> {
         let name = study.strip_suffix(SUFFIX).unwrap_or(study);
         let set = AUDITED.iter().find(|set| set.name == name).ok_or_else(|| {
@@ -146,7 +148,7 @@ impl StudyAudit {
         self.audit.statements().map(|(statement, _)| statement).zip(&self.decisions)
     }
 
-    /// Main result in one sentence.
+    /// Number of statements by verdict, in one sentence.
     fn headline(&self) -> String {
         let tested = self.decisions.len() - self.count(Verdict::NotTestable);
         let of = |verdict| self.count(verdict);
@@ -235,7 +237,7 @@ fn verdict_id(verdict: Verdict) -> &'static str {
     VERDICTS.iter().find(|(own, ..)| *own == verdict).map_or("", |(_, _, id)| id)
 }
 
-/// Share of the draws, for undecided statements.
+/// Share of the draws in which an undecided statement holds; `None` for other statements.
 fn share(decision: &Decision) -> Option<String> {
     let share = decision.share.filter(|_| decision.verdict == Verdict::Undecided)?;
     Some(format!("holds in {:.0} % of the draws from the uncertainty of the means", share * 100.0))
@@ -246,8 +248,8 @@ fn suite(set: &Audited) -> &'static str {
     PUBLISHED.iter().find(|own| own.name == set.name).map_or("", |own| own.suite)
 }
 
-/// Results of the run with the coordinates of the printed numbers. Several workloads with the same
-/// coordinates, such as two methods of the tasks, are not mixed: the first one counts.
+/// Results of the run with the coordinates of the printed numbers. If several workloads have the
+/// same coordinates, such as two methods of the tasks, the first one is used.
 fn numbers(side: &Side, run: &RunRecord, printed: &Table) -> Vec<Measured> {
     let mut numbers: Vec<Measured> = Vec::new();
     for value in &side.values {
@@ -268,7 +270,8 @@ fn numbers(side: &Side, run: &RunRecord, printed: &Table) -> Vec<Measured> {
     numbers
 }
 
-/// Level of the statistic in the study, and factor from base units to its unit.
+/// Level of coordinate `metric` in the study, and factor from base units to its unit; `None` if the
+/// study has no such metric.
 fn metrics(suite: &str, metric: Metric) -> Option<(&'static str, f64)> {
     const KIB: f64 = 1.0 / 1024.0;
     match (suite, metric) {

@@ -4,7 +4,7 @@ use model::{Ratio, Warning, record::Outcome};
 use super::*;
 use crate::{TerminalOptions, fixture};
 
-/// The fixture, and a run on another kernel in which random writes on xfs are 12 % slower.
+/// Fixture, and a run on another kernel in which random writes on xfs are 12 % slower.
 fn two() -> [RunRecord; 2] {
     let first = fixture::record();
     let mut second = fixture::record();
@@ -26,7 +26,7 @@ fn gated(how: CompareOptions) -> CompareOptions {
     CompareOptions { gate: Some(rule), ..how }
 }
 
-/// All three formats.
+/// Terminal text, Markdown, and JSON of a comparison.
 fn forms(runs: &[RunRecord], how: &CompareOptions) -> [String; 3] {
     let runs: Vec<&RunRecord> = runs.iter().collect();
     let chain = runs::chain(&runs, how).unwrap();
@@ -104,7 +104,7 @@ fn a_mail_about_twenty_tests_has_forty_lines() {
     let table = mail.lines().position(|line| line.starts_with("| test |")).unwrap();
     let condition = mail.lines().position(|line| line.starts_with("- kernel.release")).unwrap();
     assert!(verdict < table && table < condition, "{mail}");
-    // One table, although a row of it has more than 80 columns.
+    // There is one table, although one of its rows has more than 80 columns.
     assert_eq!(text.matches("\n test ").count(), 1, "{text}");
 }
 
@@ -242,7 +242,8 @@ fn the_gate_names_failing_and_missing_tests() {
 #[test]
 fn a_disagreement_has_no_hint_to_run_more_repetitions() {
     let mut runs = two();
-    // The second run is bimodal, so the mean of its logarithms is not near any value.
+    // The values of the second run are in several clusters, so the mean of their logarithms is not
+    // near any value.
     for trial in runs[1].trials.iter_mut().filter(|trial| trial.repetition % 2 == 1) {
         for sample in trial.samples.iter_mut().filter(|sample| sample.phase == "read") {
             sample.value *= if trial.repetition % 4 == 1 { 0.2 } else { 0.85 };

@@ -75,8 +75,9 @@ mod tests {
     #[test]
     fn nothing_is_in_percent_and_nothing_is_a_reference() {
         let svg = "<svg class=\"chart\" width=\"200\" height=\"9\"><title>5%</title>\n\
-                   <svg viewBox=\"0 0 200 9\" preserveAspectRatio=\"none\">\n<path d=\"M0 0\"/></svg>\n\
-                   <g data-filesystem=\"x=&quot;1%&quot;\"><use href=\"#m1\" x=\"25%\" y=\"4\"/></g>\n\
+                   <svg viewBox=\"0 0 200 9\" preserveAspectRatio=\"none\">\n\
+                   <path d=\"M0 0\"/></svg>\n<g data-filesystem=\"x=&quot;1%&quot;\">\
+                   <use href=\"#m1\" x=\"25%\" y=\"4\"/></g>\n\
                    <rect class=\"z\" x=\"50%\" y=\"1\" width=\".5%\" height=\"9\"/>\n\
                    <svg x=\"10%\" y=\"2\"><text>a</text></svg><circle cx=\"1%\" cy=\"2\"/></svg>";
         assert_eq!(

@@ -1,7 +1,6 @@
-//! Text width in the font of pictures, and line breaking.
+//! Estimated text width in the font of exported charts, and line breaking.
 
-/// Advance widths of Noto Sans from space to `~`, in thousandths of the font's size; the bold
-/// ones are at most 1.15 times as wide on the average of a sentence.
+/// Advance widths of Noto Sans Regular from space to `~`, in thousandths of the font size.
 const WIDTHS: [u16; 95] = [
     260, 269, 408, 646, 572, 831, 732, 225, 300, 300, 551, 572, 268, 322, 268, 372, 572, 572, 572,
     572, 572, 572, 572, 572, 572, 572, 268, 268, 572, 572, 572, 434, 899, 639, 650, 632, 730, 556,
@@ -10,16 +9,18 @@ const WIDTHS: [u16; 95] = [
     258, 935, 618, 605, 615, 615, 413, 479, 361, 618, 508, 786, 529, 510, 470, 380, 551, 380, 572,
 ];
 
-/// Letters of Latin-1, Greek, and symbols: as wide as the wider ones.
+/// Estimated width of other characters below U+2500 (Latin-1, Greek, arrows, mathematical symbols);
+/// most are narrower.
 const OTHER: u16 = 700;
 
-/// Width of the box that replaces a missing glyph.
+/// Estimated width of all other characters, and of the box that replaces a missing glyph.
 const FOREIGN: u16 = 1000;
 
-/// Factor of the width of bold letters.
+/// Width of bold text relative to regular text. A finding is about 1.06 times as wide in Noto Sans
+/// Bold.
 const BOLD: f64 = 1.08;
 
-/// Width of a text at a size, both in units of the picture.
+/// Estimated width of a text at a font size, both in units of the SVG.
 pub(super) fn width(text: &str, size: f64, bold: bool) -> f64 {
     let thousandths: f64 = text.chars().map(|c| f64::from(advance(c))).sum();
     thousandths / 1000.0 * size * if bold { BOLD } else { 1.0 }
@@ -34,7 +35,7 @@ fn advance(c: char) -> u16 {
     }
 }
 
-/// Breaks text into lines of a width; longer words are split.
+/// Breaks a text into lines of at most this width. Words that are wider are split.
 pub(super) fn lines(text: &str, room: f64, size: f64, bold: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();

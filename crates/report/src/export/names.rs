@@ -1,31 +1,32 @@
-//! Names of files: short, plain, and each once.
+//! File names of charts: short, safe, and unique.
 
 use std::collections::BTreeSet;
 
 use crate::figures::Kind;
 
-/// Letters of a name without its suffix. Filesystems allow 255 bytes, some archives 100.
+/// Maximum length of the part of a name that comes from the figure's ID; a hash, the kind, and a
+/// number may follow. Filesystems allow 255 bytes per name, the ustar format 100.
 const LETTERS_MAX: usize = 80;
 
-/// The names given so far.
+/// Names that are in use.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     taken: BTreeSet<String>,
 }
 
 impl Names {
-    /// A name for a figure: its id and its kind in lower-case letters, digits, and single dashes.
-    /// One that is cut ends with a hash of the id, so that it does not depend on the others; one
-    /// that was given already gets a number.
+    /// Name for a figure: its ID and its kind in lower-case letters, digits, and single dashes. A
+    /// truncated ID is followed by its hash, so that the name does not depend on other figures. A
+    /// name that is in use gets a number.
     pub(super) fn take(&mut self, id: &str, kind: Kind) -> String {
         let mut stem = plain(id);
         if stem.len() > LETTERS_MAX {
-            // The letters are ASCII.
+            // `plain` returns ASCII, so that any position is a character boundary.
             stem.truncate(LETTERS_MAX);
             stem = format!("{}-{:08x}", stem.trim_end_matches('-'), hash(id));
         }
         let kind = kind.name();
-        // A stem that ends with the kind is not extended.
+        // The kind is not appended twice.
         let name = match stem
             .strip_suffix(kind)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('-'))
@@ -43,13 +44,13 @@ impl Names {
     }
 }
 
-/// Lower-case letters and digits, with one dash for everything between.
+/// Lower-case ASCII letters and digits, with one dash for each run of other characters.
 fn plain(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
-/// FNV-1a of 32 bits (RFC 9923), to distinguish truncated names.
+/// 32-bit FNV-1a hash (RFC 9923).
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_the_published_one() {
-        // Test vector of the definition.
+        // Test vector of RFC 9923.
         assert_eq!(hash("foobar"), 0xbf9c_f968);
     }
 

@@ -1,5 +1,5 @@
-//! Frame of an exported chart: finding or title above; meaning of the marks, conditions, and source
-//! below.
+//! Frame of an exported chart: finding or title above the chart; caption, conditions, and source
+//! below it.
 
 use crate::{
     document::{Figure, Kind},
@@ -14,27 +14,28 @@ use crate::{
     view::View,
 };
 
-/// Fonts requested when the file is shown; PNG files use the first one.
+/// Font families of the SVG. PNG files use the first one.
 const FAMILIES: &str = "Noto Sans, Liberation Sans, Arial, Helvetica, sans-serif";
 
-/// Around everything, in units of the picture.
+/// Margin on all sides, in units of the SVG.
 const MARGIN: f64 = 24.0;
 
-/// Captions of narrower charts would become columns.
+/// Minimum width of the texts, in units of the SVG, so that captions of narrow charts have few
+/// lines.
 const ROOM_MIN: f64 = 600.0;
 
-/// Letters of a title; what is longer comes from no plan that anyone would print.
+/// Maximum length of a title or finding, in characters.
 const TITLE_MAX: usize = 300;
 
-/// Letters below a chart.
+/// Maximum length of a caption, in characters.
 const CAPTION_MAX: usize = 4000;
 
-/// A text of one size and color.
+/// Text with its size and color.
 struct Block<'a> {
     text: &'a str,
     size: f64,
     bold: bool,
-    /// A variable of the style sheet.
+    /// Variable of the style sheet.
     color: &'static str,
 }
 
@@ -42,9 +43,9 @@ struct Block<'a> {
 struct Around {
     /// Title for screen readers.
     title: String,
-    /// The largest line above.
+    /// Line above the chart in the largest font.
     first: String,
-    /// The line below that.
+    /// Second line above the chart.
     second: String,
     caption: String,
     origin: String,
@@ -112,7 +113,7 @@ fn picture(svg: &str, kind: Kind, around: &Around, sheet: &Sheet) -> String {
     )
 }
 
-/// A picture from top to bottom.
+/// Picture that is written from top to bottom.
 struct Page<'a> {
     sheet: &'a Sheet,
     body: String,
@@ -126,7 +127,7 @@ impl Page<'_> {
         let (size, color) = (block.size, self.sheet.variable(block.color));
         let weight = if block.bold { " font-weight=\"bold\"" } else { "" };
         for line in lines(block.text, self.room, size, block.bold) {
-            // The width is estimated for one font; others are scaled to fit (`textLength`).
+            // `lines` breaks at the estimated width; a single character may be wider.
             debug_assert!(width(&line, size, block.bold) <= self.room || line.chars().count() == 1);
             self.y += size * 1.38;
             self.body.push_str(&format!(
@@ -138,7 +139,7 @@ impl Page<'_> {
         }
     }
 
-    /// Puts the chart in its place.
+    /// Nests the chart at the current position.
     fn chart(&mut self, chart: &str) {
         let rest = chart.strip_prefix("<svg").unwrap_or(chart);
         self.body.push_str(&format!("<svg x=\"{MARGIN}\" y=\"{:.1}\"{rest}\n", self.y));
@@ -158,7 +159,7 @@ fn caption(figure: &Figure, view: &View) -> String {
     capital(text.trim())
 }
 
-/// Program, run, plan, and time.
+/// Program, run, plan or source of the import, and time of the run.
 fn origin(view: &View) -> String {
     let facts = &view.facts;
     let plan = if facts.imported.is_some() { "records" } else { "plan" };
@@ -168,7 +169,7 @@ fn origin(view: &View) -> String {
     ))
 }
 
-/// The sentence that a chart shows: the first that its description begins with.
+/// Finding that a chart shows: the first one with whose text the description of the chart begins.
 fn finding<'a>(view: &'a View, description: &str) -> Option<&'a str> {
     let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
     let texts = findings.map(|finding| finding.text.as_str());
@@ -189,7 +190,8 @@ fn size_of(svg: &str) -> (f64, f64) {
     (number("width").unwrap_or(ROOM_MIN), number("height").unwrap_or(0.0))
 }
 
-/// Text between two texts; after the end of the tag, if the first one begins a tag.
+/// Text between `from` and `to`. If `from` is the beginning of a tag, the text starts after the
+/// tag.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     let start = text.find(from)? + from.len();
     let rest = &text[start..];
@@ -197,13 +199,13 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     Some(&rest[..rest.find(to)?])
 }
 
-/// Text without the characters that XML 1.0 (2.2) forbids.
+/// Text with U+FFFD instead of the characters that XML 1.0 (section 2.2) forbids.
 fn valid(text: &str) -> String {
     let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
     text.chars().map(|c| if allowed(c) { c } else { '\u{fffd}' }).collect()
 }
 
-/// Truncates text to a number of letters.
+/// Truncates a text to `letters` characters, including an ellipsis.
 fn cut(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();

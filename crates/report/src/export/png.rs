@@ -1,4 +1,4 @@
-//! A picture in pixels, drawn with the fonts of this crate and no others.
+//! PNG rendering with the embedded fonts only.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,41 +8,41 @@ use resvg::{
 };
 use thiserror::Error;
 
-/// Pixels of the largest picture: 400 MB while it is drawn.
+/// Maximum number of pixels of a picture, which take 400 MB while it is drawn (4 bytes each).
 pub(super) const PIXELS_MAX: u64 = 100_000_000;
 
 /// Reason that a chart cannot be rendered as PNG.
 #[derive(Debug, Error)]
 pub enum PngError {
-    /// It would be empty, or larger than a hundred million pixels.
+    /// The picture would be empty or have more than 100 million pixels.
     #[error(
         "drawing {width}×{height} units at {pixels_per_unit} pixels a unit: pictures have 1 to \
          {PIXELS_MAX} pixels; take fewer pixels a unit, or the SVG"
     )]
     Size {
-        /// Units from left to right.
+        /// Width in units of the SVG.
         width: f32,
-        /// Units from top to bottom.
+        /// Height in units of the SVG.
         height: f32,
         /// Requested resolution.
         pixels_per_unit: f32,
     },
-    /// The SVG is not one that can be drawn.
+    /// The SVG cannot be parsed.
     #[error("cannot render the SVG of a chart; use the SVG file")]
     Svg(#[source] usvg::Error),
-    /// The pixels cannot be written as PNG.
+    /// The picture cannot be encoded as PNG.
     #[error("cannot encode {width}×{height} pixels as PNG: {reason}; use the SVG file")]
     Encode {
-        /// Pixels from left to right.
+        /// Width in pixels.
         width: u32,
-        /// Pixels from top to bottom.
+        /// Height in pixels.
         height: u32,
         /// Error of the encoder.
         reason: String,
     },
 }
 
-/// See `fonts/README.md` for the sources.
+/// Embedded fonts; `fonts/README.md` states their sources.
 const FONTS: [&[u8]; 4] = [
     include_bytes!("../../fonts/NotoSans-Regular.subset.ttf"),
     include_bytes!("../../fonts/NotoSans-Bold.subset.ttf"),
@@ -50,7 +50,7 @@ const FONTS: [&[u8]; 4] = [
     include_bytes!("../../fonts/NotoSansSymbols2-Regular.subset.ttf"),
 ];
 
-/// Font of texts; the other fonts provide missing letters.
+/// Font family of texts; the other fonts provide symbols that it lacks.
 const FAMILY: &str = "Noto Sans";
 
 static DATABASE: LazyLock<Arc<Database>> = LazyLock::new(|| {
@@ -60,7 +60,7 @@ static DATABASE: LazyLock<Arc<Database>> = LazyLock::new(|| {
     Arc::new(database)
 });
 
-/// Draws an SVG.
+/// Renders an SVG as PNG.
 ///
 /// # Errors
 /// As [`PngError`].
@@ -68,7 +68,7 @@ pub(super) fn png(svg: &str, pixels_per_unit: f32) -> Result<Vec<u8>, PngError> 
     let options = Options {
         font_family: FAMILY.into(),
         fontdb: Arc::clone(&DATABASE),
-        // Charts have no pictures in them, and this crate reads no files.
+        // Charts contain no images, and this crate reads no files.
         image_href_resolver: ImageHrefResolver {
             resolve_data: Box::new(|_, _, _| None),
             resolve_string: Box::new(|_, _| None),
@@ -97,7 +97,7 @@ pub(super) fn png(svg: &str, pixels_per_unit: f32) -> Result<Vec<u8>, PngError> 
     })
 }
 
-/// A length in whole pixels; `None` if there are none, or too many for any picture.
+/// Length in pixels, rounded up. `None` if it is not positive or exceeds [`PIXELS_MAX`].
 fn pixels(length: f32, pixels_per_unit: f32) -> Option<u32> {
     let pixels = f64::from(length) * f64::from(pixels_per_unit);
     #[expect(clippy::cast_precision_loss, reason = "a power of ten below 2^53")]

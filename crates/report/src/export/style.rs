@@ -1,16 +1,16 @@
-//! Inlines CSS: converts the style sheet's rules for each chart element to attributes.
+//! Conversion of the style sheet to presentation attributes of the elements of a chart.
 //!
-//! Elements get presentation attributes (SVG 1.1, 6.1) instead of classes, in the light colors,
-//! without variables. Supports the CSS that our style sheet uses for charts: selectors of element
-//! names and classes with descendants; custom properties and `var()` (css-variables-1); the `font`
-//! shorthand. Rules with other selectors, and those under conditions (`@media`), do not apply to
-//! exported charts.
+//! Elements get presentation attributes (SVG 1.1, section 6.1) instead of classes, in the light
+//! color scheme, without variables. The supported subset of CSS is what the style sheet of reports
+//! uses for charts: selectors of element names, classes, and descendants; custom properties and
+//! `var()` (css-variables-1); the `font` shorthand. Rules with other selectors and conditional
+//! rules (`@media`) are ignored.
 
 use std::collections::BTreeMap;
 
 use crate::svg::looks;
 
-/// Attributes that are written; all other properties concern the page.
+/// Properties that are written as attributes; all others concern the HTML page.
 const ATTRIBUTES: [&str; 23] = [
     "fill",
     "fill-opacity",
@@ -37,17 +37,17 @@ const ATTRIBUTES: [&str; 23] = [
     "visibility",
 ];
 
-/// Variables may refer to each other this deep.
+/// Maximum nesting of references between variables.
 const DEPTH_MAX: usize = 8;
 
 type Variables = BTreeMap<String, String>;
 
-/// The rules of a style sheet.
+/// Rules of a style sheet.
 #[derive(Debug)]
 pub(super) struct Sheet {
     pub(super) looks: Vec<usize>,
     root: Variables,
-    /// By weight, so that later ones win.
+    /// Sorted by specificity, so that later rules override earlier ones.
     rules: Vec<Rule>,
 }
 
@@ -58,7 +58,7 @@ struct Rule {
     declarations: Vec<(String, String)>,
 }
 
-/// A selector of one element.
+/// Selector of a single element.
 #[derive(Debug, Default)]
 struct Simple {
     element: Option<String>,
@@ -81,7 +81,7 @@ impl Sheet {
         Self { looks, ..Self::of(&css) }
     }
 
-    /// Reads a style sheet of ours.
+    /// Parses a style sheet.
     fn of(css: &str) -> Self {
         let mut sheet = Self { looks: Vec::new(), root: Variables::new(), rules: Vec::new() };
         for (selectors, body) in blocks(css) {
@@ -94,17 +94,18 @@ impl Sheet {
                 }
             }
         }
-        // Stable: of equally heavy ones the later wins.
+        // The sort is stable: of rules with equal specificity, the later one wins.
         sheet.rules.sort_by_key(Rule::weight);
         sheet
     }
 
-    /// The value of a variable of the page, such as `--ink`.
+    /// Value of a variable of the page, such as `--ink`; empty if it is not defined.
     pub(super) fn variable(&self, name: &str) -> &str {
         self.root.get(name).map_or("", String::as_str)
     }
 
-    /// The SVG with its style written out; `outside` are the classes of the element around it.
+    /// Returns the SVG with presentation attributes. `outside` are the classes of the surrounding
+    /// element.
     pub(super) fn apply(&self, svg: &str, outside: &[&str]) -> String {
         let around = Open {
             element: "figure".into(),
@@ -129,7 +130,7 @@ impl Sheet {
         text
     }
 
-    /// Writes a tag that opens an element, or is one.
+    /// Writes a start tag or an empty-element tag with its attributes.
     fn styled(&self, tag: &str, open: &mut Vec<Open>, text: &mut String) {
         let empty = tag.ends_with("/>");
         let inner = tag.trim_start_matches('<').trim_end_matches('>').trim_end_matches('/');
@@ -179,13 +180,13 @@ impl Sheet {
 }
 
 impl Rule {
-    /// Classes and elements of its selector (selectors-4, specificity).
+    /// Specificity: number of classes and number of elements of the selector (selectors-4).
     fn weight(&self) -> (usize, usize) {
         let classes = self.path.iter().map(|simple| simple.classes.len()).sum();
         (classes, self.path.iter().filter(|simple| simple.element.is_some()).count())
     }
 
-    /// True if the selector matches the innermost of these elements.
+    /// True if the selector matches the last of these elements.
     fn is_of(&self, open: &[Open]) -> bool {
         let (Some((last, above)), Some((this, around))) =
             (self.path.split_last(), open.split_last())
@@ -204,12 +205,12 @@ impl Simple {
     }
 }
 
-/// Selectors and declarations of each unconditional rule.
+/// Selectors and declarations of each rule outside of `@` blocks.
 fn blocks(css: &str) -> Vec<(&str, &str)> {
     let (mut found, mut rest) = (Vec::new(), css);
     while let Some(start) = rest.find('{') {
         let head = rest[..start].trim();
-        // The text before is a comment or another statement.
+        // A comment or another statement may precede the selectors.
         let head = head.rsplit(['}', ';']).next().unwrap_or(head);
         let head = head.rsplit("*/").next().unwrap_or(head).trim();
         let body = &rest[start + 1..];
@@ -222,7 +223,7 @@ fn blocks(css: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// Position of the brace that closes the one open before this text.
+/// Position of the brace that closes the block in which this text starts.
 fn closing(text: &str) -> usize {
     let mut depth = 1_usize;
     for (at, c) in text.char_indices() {
@@ -241,7 +242,7 @@ fn declarations(body: &str) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
 }
 
-/// A selector of names and classes; `None` for any other.
+/// Selector of element names and classes; `None` for any other.
 fn path(selector: &str) -> Option<Vec<Simple>> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     if selector.is_empty() || !selector.chars().all(plain) {
@@ -255,7 +256,8 @@ fn path(selector: &str) -> Option<Vec<Simple>> {
     Some(selector.split_whitespace().map(simple).collect())
 }
 
-/// Size, weight, and slant of `font: [style] [weight] size[/height] family`; the family is ours.
+/// Style, weight, and size of `font: [style] [weight] size[/height] family`. The family is set by
+/// the frame.
 fn font(value: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for word in value.split_whitespace() {
@@ -277,7 +279,8 @@ fn font(value: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Weight that every program supports: the hundreds and keywords of SVG 1.1, no numbers between.
+/// Font weight as `bold` or `normal` (numbers from 600 are bold), because some programs do not
+/// support numbers between the hundreds of SVG 1.1.
 fn weight(value: &str) -> String {
     match value.parse::<u32>() {
         Ok(600..) => "bold".into(),
@@ -286,7 +289,7 @@ fn weight(value: &str) -> String {
     }
 }
 
-/// A value without variables, and lengths without `px`, which is what numbers are in.
+/// Value with variables replaced, and with lengths in user units, which equal `px`.
 fn resolved(value: &str, variables: &Variables, depth: usize) -> String {
     let mut text = value.to_owned();
     while let Some(start) = text.find("var(") {
@@ -309,7 +312,7 @@ fn resolved(value: &str, variables: &Variables, depth: usize) -> String {
         .join(" ")
 }
 
-/// The tag at the start of a text; values in quotes may hold what ends a tag.
+/// Tag at the start of a text. Quoted values may contain `>`.
 pub(super) fn tag_at(text: &str) -> &str {
     let mut quote = None;
     for (at, c) in text.char_indices() {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture;
 
-/// Runs whose charts are of every kind.
+/// Views that together have charts of all kinds.
 fn views() -> [(&'static str, View); 2] {
     [
         ("iozone", View::new(&fixture::record())),
@@ -18,7 +18,7 @@ fn every_figure_is_self_contained() {
             for foreign in [" class=", " style=", "var(", "color-mix", "calc(", "=\"\"", "NaN"] {
                 assert!(!chart.svg.contains(foreign), "{name} {}: {foreign}", chart.name);
             }
-            // Captions are broken into lines, each a separate element.
+            // Each line of a caption is a separate element.
             let words = chart.svg.split('<').filter_map(|part| Some(part.split_once('>')?.1));
             let words = words.collect::<Vec<_>>().join(" ");
             let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -46,8 +46,8 @@ fn one_of_each_kind_can_be_drawn() {
     }
 }
 
-/// Red, green, and blue of a pixel of a drawn SVG would need a decoder; that letters are drawn at
-/// all shows in what the picture takes.
+/// Characters are compared as rendered PNG files: a missing glyph gives the same file as a space or
+/// as an unsupported character.
 #[test]
 fn letters_arrows_and_marks_are_in_the_fonts() {
     let draw = |text: &str| {

@@ -1,10 +1,10 @@
-//! Runs of suite `iozone` in the text layout of IOzone: the columns of its single-stream mode and
-//! the lines of its throughput mode, one report per filesystem.
+//! Runs of suite `iozone` in the text layout of IOzone: columns of its single-stream mode, and
+//! lines of its throughput mode, with one or more reports per filesystem.
 //!
 //! The head states that fslab measured, to prevent confusion with results of IOzone. A value is the
-//! median of the repetitions, in units of 1024 bytes per second, truncated to an integer as by
-//! IOzone; data without a field in that layout (repetitions, intervals, warnings, durable
-//! throughput) are in the other formats. A/A duplicates, failed, and invalid trials are excluded.
+//! median of the repetitions in KiB/s, truncated to an integer as in IOzone. Data that the layout
+//! lacks (repetitions, intervals, warnings, durable throughput) are in the other formats. A/A
+//! duplicates and failed and invalid trials are excluded.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,19 +19,19 @@ use thiserror::Error;
 
 use crate::units::one_line;
 
-/// The suite whose cells have such reports.
+/// Suite whose cells are exported.
 const SUITE: &str = "iozone";
 
-/// Reason that a run has no such report.
+/// Reason that a run cannot be shown in the layout of IOzone.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotIozone {
-    /// Another suite ran.
+    /// The run has no cells of suite `iozone`.
     #[error(
         "the run has no cells of suite iozone, and only these make a report in the layout of \
          IOzone; run a plan with `suite = \"iozone\"`, or print this run with --format csv"
     )]
     OtherSuite,
-    /// No repetition came to its end.
+    /// No repetition was completed.
     #[error(
         "no repetition of suite iozone was measured to its end; `fslab report` without --format \
          prints the reason"
@@ -39,8 +39,8 @@ pub enum NotIozone {
     NothingMeasured,
 }
 
-/// A column of the single-stream mode: its test, the two lines of its head, how many columns its
-/// head and its values take, and the title of its table by file size and record size.
+/// Column of the single-stream mode: test, two lines of the head, width of head and values in
+/// characters, and title of its table by file size and block size.
 struct ColumnOf {
     test: &'static str,
     head: [&'static str; 2],
@@ -58,8 +58,8 @@ const fn column(
     ColumnOf { test, head, head_width, width, table }
 }
 
-/// In the original's order and widths (version 3.471, observed); heads and values are not equally
-/// wide there either.
+/// Columns in the order and widths of IOzone 3.471, as observed. Heads and values of IOzone also
+/// differ in width.
 const COLUMNS: [ColumnOf; 17] = [
     column("write", ["", "write"], [9, 9], "Writer"),
     column("rewrite", ["", "rewrite"], [9, 9], "Re-writer"),
@@ -80,10 +80,10 @@ const COLUMNS: [ColumnOf; 17] = [
     column("repread", ["", "repread"], [10, 9], "Re-Pread"),
 ];
 
-/// Columns that are there whether or not they were measured; the others have no head otherwise.
+/// Number of columns that are always shown. The others are shown only if they were measured.
 const ALWAYS: usize = 13;
 
-/// Tests of the throughput mode: our name, and the workers' in its lines.
+/// Tests of the throughput mode: name in fslab, and name of the workers in the lines of IOzone.
 const WORKERS: [(&str, &str); 13] = [
     ("initial-write", "initial writers"),
     ("rewrite", "rewriters"),
@@ -100,16 +100,16 @@ const WORKERS: [(&str, &str); 13] = [
     ("fread", "freaders"),
 ];
 
-/// A cell by its parameters, and its measured trials.
+/// Parameters of a cell, and its measured trials.
 type Member<'a> = (&'a WorkloadParameters, Vec<&'a TrialRecord>);
 
-/// File and record in KiB, and the median of each test.
+/// Medians in KiB/s by test, and by file size and block size in KiB.
 type Rows = BTreeMap<(u64, u64), BTreeMap<&'static str, u64>>;
 
-/// A run of suite `iozone` in the layout of IOzone's text output.
+/// Formats a run of suite `iozone` in the text layout of IOzone.
 ///
 /// # Errors
-/// [`NotIozone`] when there is nothing of that suite.
+/// [`NotIozone`] if the run has no measured trials of that suite.
 pub fn iozone(record: &RunRecord) -> Result<String, NotIozone> {
     let ours = record.cells.iter().enumerate();
     let ours: Vec<_> = ours
@@ -134,13 +134,13 @@ pub fn iozone(record: &RunRecord) -> Result<String, NotIozone> {
     if text.is_empty() { Err(NotIozone::NothingMeasured) } else { Ok(text) }
 }
 
-/// Cells of a filesystem that make one report: those that differ in file, record, processes, and
-/// tests only, as long as no two have a number for the same place.
+/// Cells of a filesystem in one report. They differ only in file size, block size, workers, and
+/// tests, and no two of them have a value for the same row and column.
 struct Report<'a> {
-    /// Text of the common properties of its cells.
+    /// Properties that the cells have in common, as text.
     words: String,
     members: Vec<Member<'a>>,
-    /// File and record in KiB and the test of every number of its rows.
+    /// File size and block size in KiB, and test, of each value in the rows.
     taken: BTreeSet<(u64, u64, &'static str)>,
 }
 
@@ -181,8 +181,8 @@ fn reports<'a>(
     reports
 }
 
-/// Rows and columns of a report that show the numbers of a cell; lines of the throughput mode
-/// follow one another and are not counted.
+/// Rows and columns that show the values of a cell. Lines of the throughput mode are not included,
+/// because they are appended.
 fn places((point, trials): &Member) -> BTreeSet<(u64, u64, &'static str)> {
     if count(point, "workers") > 0 {
         return BTreeSet::new();
@@ -191,7 +191,7 @@ fn places((point, trials): &Member) -> BTreeSet<(u64, u64, &'static str)> {
     row(trials).into_keys().map(|test| (file, record, test)).collect()
 }
 
-/// Adds the tests to the heads of reports that would otherwise be equal.
+/// Adds the names of the tests to heads that would otherwise be equal.
 fn disambiguate(reports: &mut [Report<'_>]) {
     let all: Vec<String> = reports.iter().map(|report| report.words.clone()).collect();
     for report in reports {
@@ -269,12 +269,12 @@ fn body(text: &mut String, members: &[Member]) {
     text.push('\n');
 }
 
-/// File and record in KiB.
+/// File size and block size in KiB.
 fn sizes(point: &WorkloadParameters) -> (u64, u64) {
     (kib(point, "file_size"), kib(point, "block_size"))
 }
 
-/// The median of each test that has a column.
+/// Median of each test that has a column, in KiB/s.
 fn row(trials: &[&TrialRecord]) -> BTreeMap<&'static str, u64> {
     let medians = COLUMNS
         .iter()
@@ -282,7 +282,7 @@ fn row(trials: &[&TrialRecord]) -> BTreeMap<&'static str, u64> {
     medians.flatten().collect()
 }
 
-/// The same numbers by file and record, one table for each test.
+/// Values by file size and block size, one table per test.
 fn tables(text: &mut String, rows: &Rows) {
     let mut records: Vec<u64> = rows.keys().map(|(_, record)| *record).collect();
     let mut files: Vec<u64> = rows.keys().map(|(file, _)| *file).collect();
@@ -298,8 +298,8 @@ fn tables(text: &mut String, rows: &Rows) {
         let _ = writeln!(text, "\n\"{} report\"\n      {heads}", column.table);
         for file in &files {
             let _ = write!(text, "\"{file}\"  ");
-            // Rows are read from the smallest block size on: a gap is a zero, as in IOzone, and
-            // trailing values are omitted.
+            // As in IOzone, a missing value is a zero, and missing values at the end of a row are
+            // omitted.
             let cell = |record: &u64| {
                 rows.get(&(*file, *record)).and_then(|row| row.get(column.test)).copied()
             };
@@ -312,7 +312,7 @@ fn tables(text: &mut String, rows: &Rows) {
     }
 }
 
-/// The lines of the throughput mode for one cell.
+/// Lines of the throughput mode for one cell.
 fn throughput(
     text: &mut String,
     point: &WorkloadParameters,
@@ -343,7 +343,7 @@ fn throughput(
     }
 }
 
-/// Parameters that do not create rows.
+/// Parameters other than file size, block size, tests, and workers, as `name=value`.
 fn parameters(point: &WorkloadParameters) -> Vec<String> {
     let own =
         |name: &&String| !matches!(name.as_str(), "file_size" | "block_size" | "tests" | "workers");
@@ -351,7 +351,7 @@ fn parameters(point: &WorkloadParameters) -> Vec<String> {
     names.map(|name| format!("{name}={}", point.parameters[name])).collect()
 }
 
-/// The median over repetitions in KiB/s, cut to a whole number as the original does it.
+/// Median of the repetitions in KiB/s, truncated to an integer as in IOzone. `None` without values.
 fn value(trials: &[&TrialRecord], test: &str, metric: Metric) -> Option<u64> {
     let own = |sample: &&Sample| {
         sample.phase == test && sample.metric == metric && sample.worker.is_none()

@@ -1,4 +1,5 @@
-//! Summaries, ranks, verdicts and warnings as JSON, for programs. Base units; keys as in the store.
+//! Report as JSON: summaries, ranks, verdicts, findings, and warnings. Values are in base units,
+//! with the keys of the run file.
 
 use analysis::Summary;
 use model::Metric;
@@ -13,11 +14,11 @@ use crate::{
     view::{Entry, Finding, Interaction, Scaled, Status, Test, View, WithheldFinding},
 };
 
-/// Name and version of this format: docs/schemas/report-1.json describes it. A key that changes its
-/// meaning or goes raises the version; new ones may come at any time, in the schema as well.
+/// Name and version of the format, which `docs/schemas/report-1.json` describes. Removing a key or
+/// changing its meaning raises the version. Keys may be added to format and schema at any time.
 const SCHEMA: &str = "fslab-report/1";
 
-/// The view as JSON, indented. Objects have their keys in alphabetical order.
+/// Indented JSON. The keys of an object are in alphabetical order.
 pub fn json(view: &View) -> String {
     let facts = &view.facts;
     let points = view.suites.iter().flat_map(|suite| suite.points.iter().map(move |p| (suite, p)));
@@ -29,8 +30,8 @@ pub fn json(view: &View) -> String {
                 .iter()
                 .map(|(name, value)| (name.clone(), json!(value.to_string())))
                 .collect();
-            // Tests are on the left: `zip` advances the right side only after the left yielded an
-            // item.
+            // The tests are on the left, because `zip` advances the right side only if the left
+            // side has an item.
             let tests = point.tests.iter().zip(activity.by_ref());
             let tests: Vec<Value> =
                 tests.map(|(test, (tables, done))| of_test(view, test, tables, done)).collect();
@@ -93,7 +94,7 @@ pub fn json(view: &View) -> String {
     format!("{document:#}\n")
 }
 
-/// Tests over the number of clients.
+/// Results over the number of clients.
 fn scaling(view: &View) -> Value {
     let of = |scaled: &Scaled| {
         json!({
@@ -108,7 +109,7 @@ fn scaling(view: &View) -> Value {
     view.scaling.iter().map(of).collect()
 }
 
-/// Tests under conditions that vary.
+/// Results under varied conditions.
 fn conditions(view: &View) -> Value {
     let of = |interaction: &Interaction| {
         json!({
@@ -201,7 +202,7 @@ fn of_test(view: &View, test: &Test, activity: &[Table], operations: &Option<Tab
     })
 }
 
-/// A metric by its name, with unit, direction, and summary.
+/// Name of a metric, and its summary with unit and direction.
 fn of_metric((metric, summary): &(Metric, Summary)) -> (String, Value) {
     let spec = metric.spec();
     let mut value = of_summary(summary);

@@ -1,7 +1,7 @@
-//! Parquet export: the samples as typed columns, for data frames and databases.
+//! Samples as Parquet: typed columns for data frames and databases.
 //!
-//! One row per sample as in the CSV, with the conditions of the run as key-value metadata of the
-//! file. Columns are compressed with LZ4, with dictionary encoding for repeated values. The same
+//! There is one row per sample, as in the CSV. The metadata of the file contain the conditions of
+//! the run. Columns are compressed with LZ4, with dictionary encoding for repeated values. The same
 //! record gives the same bytes. Format: <https://parquet.apache.org/docs/file-format/>.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::{
     view::conditions,
 };
 
-/// Names, order, and types of the columns; [`Columns`] has the same.
+/// Names, order, and types of the columns. [`Columns`] has the same order.
 const SCHEMA: &str = "message samples {
     REQUIRED BYTE_ARRAY run (STRING);
     REQUIRED BYTE_ARRAY cell (STRING);
@@ -46,15 +46,15 @@ const SCHEMA: &str = "message samples {
     REQUIRED DOUBLE value;
 }";
 
-/// The columns that may be null, by their place in [`SCHEMA`].
+/// Indexes in [`SCHEMA`] of the columns that may be null.
 const SCHEDULER: usize = 6;
 const WORKER: usize = 15;
 
-/// Rows of a row group: what is held in memory apart from the record, some 20 MB, and what a reader
-/// takes at once.
+/// Rows per row group. A group takes about 20 MB of memory in addition to the record; readers load
+/// one group at a time.
 const GROUP: usize = 1 << 17;
 
-/// Samples could not be written as Parquet.
+/// The samples cannot be written as Parquet.
 #[derive(Debug, thiserror::Error)]
 #[error("writing {rows} samples as Parquet; --format csv gives the same rows without this writer")]
 pub struct ParquetError {
@@ -62,13 +62,13 @@ pub struct ParquetError {
     source: errors::ParquetError,
 }
 
-/// All samples of a run, in the order of measurement: the rows of [`crate::csv`], with `parameters`
-/// as one JSON object in base units, `aa_duplicate` as a boolean, and `worker` and `scheduler` null
-/// if there is none. Values are in the base unit named by `unit`. File metadata: keys that begin
-/// with `fslab.` for run, plan, program, and conditions.
+/// All samples of a run, in the order of measurement, with the columns of [`crate::csv`] and their
+/// JSON `parameters` in base units. `aa_duplicate` is a boolean; `worker` and `scheduler` are null
+/// if there is none. Values are in the base unit named by `unit`. The metadata of the file have
+/// keys that begin with `fslab.` for run, plan, program, and conditions.
 ///
 /// # Errors
-/// Errors of the writer, which no known record causes.
+/// [`ParquetError`] if the writer fails. No known record causes this.
 pub fn parquet(record: &RunRecord) -> Result<Vec<u8>, ParquetError> {
     write(record).map_err(|source| ParquetError {
         rows: record.trials.iter().map(|trial| trial.samples.len()).sum(),
@@ -121,17 +121,17 @@ fn metadata(record: &RunRecord) -> Vec<KeyValue> {
     pairs.into_iter().map(pair).collect()
 }
 
-/// The rows of a row group by column.
+/// Rows of a row group, by column.
 #[derive(Default)]
 struct Columns {
-    /// Those of text, in the order of the schema.
+    /// Text columns, in the order of the schema.
     text: [Vec<ByteArray>; 12],
     aa_duplicate: Vec<bool>,
     repetition: Vec<i32>,
     attempt: Vec<i32>,
     worker: Vec<i32>,
     value: Vec<f64>,
-    /// 1 if there is a scheduler, and if there is a worker.
+    /// Definition levels: 1 if the value is present, 0 if it is null.
     scheduler_there: Vec<i16>,
     worker_there: Vec<i16>,
 }
@@ -158,7 +158,7 @@ impl Columns {
             column.extend(word.map(ByteArray::from));
         }
         self.aa_duplicate.push(cell.aa_duplicate);
-        // Parquet keeps unsigned numbers in the bits of signed ones.
+        // Parquet stores unsigned integers in the bits of signed ones.
         self.repetition.push(repetition.cast_signed());
         self.attempt.push(attempt.cast_signed());
         self.worker.extend(worker.map(u32::cast_signed));
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// A record with everything that a column may lack, and a value of each kind of trouble.
+    /// Record with and without a scheduler and a worker, and with extreme values.
     fn record() -> RunRecord {
         let mut record = fixture::record();
         record.cells[1].cell.scheduler = Some("mq-deadline".into());

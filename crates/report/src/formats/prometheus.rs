@@ -1,11 +1,11 @@
-//! Prometheus text exposition format (version 0.0.4), for the textfile collector of its node
+//! Prometheus text exposition format, version 0.0.4, for the textfile collector of the node
 //! exporter.
 //!
-//! Each metric has four families of gauges: median, both ends of its interval, and number of
-//! repetitions; one family lists the warnings of each value, and one the run. Times are in seconds,
-//! sizes in bytes, fractions from 0 to 1, as Prometheus naming conventions require. There are no
-//! time stamps, because the collector rejects them; a label has that of the run. A/A duplicates are
-//! excluded.
+//! Each metric has four families of gauges: median, lower and upper end of its interval, and number
+//! of repetitions. Other families contain the run, the warnings of the tests, and the failed
+//! repetitions. Times are in seconds, sizes in bytes, fractions from 0 to 1, as the naming
+//! conventions of Prometheus require. There are no timestamps, because the collector rejects them.
+//! A/A duplicates are excluded.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -17,8 +17,7 @@ use crate::{
     view::{Entry, Test, View, metric_label},
 };
 
-/// A run as gauges. Every value is a median over repetitions of what one filesystem did at one
-/// test.
+/// Formats a run as gauges. A value is a median over the repetitions of one filesystem in one test.
 pub fn prometheus(view: &View) -> String {
     let mut families: BTreeMap<&str, Family> = BTreeMap::new();
     let mut warnings: Vec<String> = Vec::new();
@@ -63,7 +62,7 @@ pub fn prometheus(view: &View) -> String {
     text
 }
 
-/// One metric with its values.
+/// Metric with its values, by their labels.
 struct Family {
     metric: Metric,
     values: Vec<(String, Summary)>,
@@ -95,7 +94,7 @@ impl Family {
     }
 }
 
-/// Labels of the run, and of the program that measured imported results.
+/// Gauges of the run: ID, conditions, and program, and whether the run has ended.
 fn run(text: &mut String, view: &View) {
     let facts = &view.facts;
     let mut labels = format!(
@@ -119,7 +118,7 @@ fn run(text: &mut String, view: &View) {
     gauge(text, "fslab_run_ended", help, [(labels, ended)].into_iter());
 }
 
-/// The labels of a number; `id` keeps numbers apart whose other labels are alike.
+/// Labels of a value. `id` distinguishes values with otherwise equal labels.
 fn labels(view: &View, suite: &str, workload: &str, test: &Test, entry: &Entry) -> String {
     format!(
         "run={},filesystem={},suite={},workload={},test={},id={}",
@@ -132,7 +131,7 @@ fn labels(view: &View, suite: &str, workload: &str, test: &Test, entry: &Entry) 
     )
 }
 
-/// A family of gauges; none without a value.
+/// Writes a family of gauges, or nothing if it has no values.
 fn gauge(text: &mut String, name: &str, help: &str, values: impl Iterator<Item = (String, f64)>) {
     let mut values = values.peekable();
     if values.peek().is_none() {
@@ -146,7 +145,7 @@ fn gauge(text: &mut String, name: &str, help: &str, values: impl Iterator<Item =
     }
 }
 
-/// Factor for values in our base unit, and suffix of the name.
+/// Factor from the base unit to the unit of Prometheus, and suffix of the name.
 fn base(unit: Unit) -> (f64, &'static str) {
     match unit {
         Unit::Bytes => (1.0, "_bytes"),
@@ -162,12 +161,12 @@ fn base(unit: Unit) -> (f64, &'static str) {
     }
 }
 
-/// A label's value: one line, with `\`, `"` escaped.
+/// Label value: one line, with `\` and `"` escaped.
 fn quoted(value: &str) -> String {
     format!("\"{}\"", one_line(value).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A value as the format writes it.
+/// Number in the notation of the format.
 fn number(value: f64) -> String {
     match value {
         value if value.is_nan() => "NaN".into(),
@@ -184,7 +183,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// Name, labels, and value of a line, read by the rules of the format.
+    /// Name, labels, and value of a line, parsed by the rules of the format.
     fn read(line: &str) -> (String, Vec<(String, String)>, f64) {
         let (name, rest) = line.split_once('{').unwrap();
         let mut letters = rest.chars();

@@ -1,11 +1,11 @@
-//! Workbook export (Office Open XML, ECMA-376).
+//! Workbook (Office Open XML, ECMA-376).
 //!
-//! The first sheet has the run, its conditions, the findings, and a list of sheets. Then follow
-//! every result in one table, every table of the report on a separate sheet, matrices and lines
-//! over swept parameters with native charts, and the samples. Numbers are numbers, in the unit of
-//! their header, with full precision and displayed with the digits that their intervals justify.
-//! Text is text and never becomes a formula. The same run gives the same bytes; the date of the
-//! file is that of the run.
+//! The first sheet contains the run, its conditions, the findings, and a list of sheets. It is
+//! followed by a table of all results, the tables of the report on separate sheets, matrices and
+//! lines over swept parameters with native charts, and the samples. Numbers are stored in the unit
+//! of their header with full precision and displayed with the digits that their intervals allow.
+//! Text never becomes a formula. The same run gives the same bytes; the date of the file is that of
+//! the run.
 
 mod book;
 mod drawn;
@@ -28,23 +28,23 @@ use crate::{
 };
 use book::Book;
 
-/// Maximum number of sheets, so that tables can be found; further tables are listed on the first
-/// sheet, and their numbers are on the sheet of results.
+/// Maximum number of sheets, so that tables can be found. The first sheet lists the tables beyond
+/// it, and the sheet of results contains their numbers.
 const SHEETS_MAX: usize = 200;
 
-/// The workbook could not be written.
+/// The workbook cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write sheet `{sheet}` of the workbook; use --format csv or --format json")]
 pub struct XlsxError {
-    /// Name of its sheet, or a substitute.
+    /// Name of the sheet, or a substitute.
     sheet: String,
     source: Refused,
 }
 
-/// The run as a workbook.
+/// Formats a run as a workbook.
 ///
 /// # Errors
-/// When the writer refuses, which no run is known to make it do.
+/// [`XlsxError`] if the writer fails. No known run causes this.
 pub fn xlsx(view: &View, record: &RunRecord) -> Result<Vec<u8>, XlsxError> {
     let mut book = Book::new(view);
     results::results(&mut book, view)?;

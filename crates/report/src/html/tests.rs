@@ -1,4 +1,4 @@
-//! Tests of the page: data for the script, content without script, untrusted text.
+//! Tests of the HTML page: data for the script, content without script, and untrusted text.
 
 use model::Bytes;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::{Budget, html, page};
 use crate::{View, csv, fixture};
 
-/// Text that would break out of any context if it were not escaped.
+/// Text that would be interpreted as markup in every context if it were not escaped.
 const HOSTILE: &str = "</script><img src=x onerror=\"alert('1')\">&\u{2028}<!--";
 
-/// Text between two others.
+/// Text between `before` and `after`.
 fn between<'a>(page: &'a str, before: &str, after: &str) -> &'a str {
     let start = page.find(before).unwrap() + before.len();
     &page[start..start + page[start..].find(after).unwrap()]
@@ -47,7 +47,7 @@ fn page_has_the_data_for_the_script() {
     }
     assert!(!text.contains("<tr data-filesystem=\"jfs\">"), "skipped filesystems have no rows");
     assert!(text.contains("<g data-filesystem=\"ext4\">"));
-    // Every number that turns into a ratio is of a test and of a filesystem of the data.
+    // Each ratio of the page refers to a test and a filesystem of the data.
     let data = ratios(&text);
     let tests = data["tests"].as_array().unwrap();
     for of in text.split("data-of=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
@@ -97,7 +97,7 @@ fn untrusted_text_is_escaped() {
         }
     }
     let text = html(&View::new(&record), &[]);
-    // One ends the data and one the script.
+    // The end tags of the data and of the script.
     assert_eq!(text.matches("</script>").count(), 2);
     assert!(!text.contains("<img") && !text.contains("onerror=\""));
     let name = ratios(&text)["filesystems"][0].as_str().unwrap().to_owned();
@@ -149,7 +149,7 @@ fn omitted_charts_are_listed_in_place() {
     assert!(few.contains(".fslab --charts DIR"));
     let note = "1 chart omitted to limit the file size: <a href=\"#data\">Raw data</a>.";
     assert!(few.contains(note));
-    // Their data stay.
+    // The tables of omitted charts are kept.
     assert_eq!(few.matches("<table").count(), all.matches("<table").count());
     assert!(!all.contains(" omitted "));
 }
@@ -165,7 +165,7 @@ fn question_names_filesystems_tests_and_parameters() {
     );
 }
 
-/// Bounds the size of a page like that of the demo, without its samples.
+/// Limits the size of a page as large as that of the demo, without its samples.
 #[test]
 fn a_page_like_that_of_the_demo_is_small() {
     let mut view = View::new(&fixture::demo::record());

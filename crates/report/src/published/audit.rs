@@ -1,6 +1,6 @@
 //! Published results that can be audited: their numbers, and the statements of their articles.
 //!
-//! The statements are paraphrased, with their provenance, in `published/*.audit.toml`.
+//! The statements are paraphrased in `published/*.audit.toml`, with their provenance.
 
 use super::{PUBLISHED, SUFFIX, bonnie};
 use crate::audit::{Audit, Statements, Table};
@@ -10,9 +10,9 @@ use crate::audit::{Audit, Statements, Table};
 pub struct Audited {
     /// Name without suffix.
     pub name: &'static str,
-    /// Layout and statements.
+    /// Layout of the table, and statements, in TOML.
     statements: &'static str,
-    /// Function that returns its cells.
+    /// Function that returns the table.
     table: fn(&Statements) -> Table,
 }
 
@@ -35,7 +35,7 @@ pub const AUDITED: &[Audited] = &[
     },
 ];
 
-/// Audits the named published results, with or without suffix; `None` if there are none.
+/// Audits the named published results, with or without suffix. `None` if there are no such results.
 pub fn published(name: &str) -> Option<Audit> {
     let name = name.strip_suffix(SUFFIX).unwrap_or(name);
     let set = AUDITED.iter().find(|set| set.name == name)?;
@@ -50,7 +50,8 @@ impl Audited {
         format!("{}{SUFFIX}", self.name)
     }
 
-    /// Table and statements. Both files are built in and covered by tests.
+    /// Table and statements. Both files are built in and covered by tests, so that reading them
+    /// cannot fail.
     pub(crate) fn parts(&self) -> (Table, Statements) {
         let read = Statements::read(self.statements);
         let statements = read.unwrap_or_else(|error| unreachable!("{}: {error}", self.name));

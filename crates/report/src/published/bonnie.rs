@@ -1,5 +1,6 @@
-//! The study of 2012: bonnie++ on ext4, btrfs, and xfs in eleven configurations.
-//! Records are stored as printed; configurations are rows, and phases are columns.
+//! Study of 2012: bonnie++ on ext4, btrfs, and xfs in eleven configurations.
+//!
+//! Records are stored as printed. In the tables, rows are configurations and columns are phases.
 
 use model::{Nanos, metric::Unit};
 
@@ -20,24 +21,25 @@ pub(crate) struct Measured {
     pub(crate) printed: String,
 }
 
-/// Phases in bytes, by position; then seeks, and phases in files.
+/// Positions in [`PHASES`]: phases measured in bytes, then seeks and the file phases, then all
+/// phases.
 const BYTES: std::ops::Range<usize> = 0..5;
 const OPERATIONS: std::ops::Range<usize> = 5..12;
 const ALL: std::ops::Range<usize> = 0..12;
 
 /// Quantity of a column.
 struct Quantity {
-    /// As printed.
+    /// Printed unit.
     name: &'static str,
-    /// Base unit, and one printed unit in it.
+    /// Base unit, and the size of the printed unit in it.
     unit: (Unit, f64),
-    /// Decimal places, if the number is not shown as in the record.
+    /// Decimal places shown.
     places: i32,
 }
 
 const KIB: f64 = 1024.0;
 
-/// Throughput; seeks and files per second; CPU %; the longest operation.
+/// Tables of throughput, seeks and files per second, CPU %, and the longest operation.
 pub(crate) fn tables(set: &Published) -> Vec<Table> {
     let rate = |at: usize, phase: &PhaseFigures| match at {
         // Two decimal places of a MiB preserve the whole KiB of the records.
@@ -108,7 +110,7 @@ pub(crate) fn configurations(set: &Published) -> Vec<(String, String)> {
     measured(set.data).into_iter().map(made).collect()
 }
 
-/// Rates, CPU %, and latencies of every configuration for an audit, with the digits of the records;
+/// Rates, CPU %, and latencies of all configurations for an audit, with the digits of the records;
 /// latencies are in µs.
 pub(crate) fn cells(text: &str) -> crate::audit::Table {
     let names = ["configuration", "phase", "metric"];
@@ -138,7 +140,8 @@ pub(crate) fn cells(text: &str) -> crate::audit::Table {
 }
 
 /// Rows of the file: configuration, heading in the source, commands, record. A field with a comma
-/// is in double quotes (RFC 4180); no field contains a quote.
+/// is in double quotes (RFC 4180); no field contains a quote. A row whose record cannot be read is
+/// skipped.
 pub(crate) fn measured(text: &str) -> Vec<Measured> {
     text.lines().skip(1).filter_map(row).collect()
 }
@@ -174,7 +177,7 @@ struct Layout<'a> {
     caption: &'static str,
     /// Positions in [`PHASES`].
     phases: std::ops::Range<usize>,
-    /// The unit of the column of a phase.
+    /// Unit of the column of a phase.
     unit: fn(usize) -> &'static str,
     cell: &'a dyn Fn(usize, &PhaseFigures) -> TableCell,
 }
@@ -198,7 +201,7 @@ impl Layout<'_> {
     }
 }
 
-/// Number of a record in `factor` units of the quantity.
+/// Number of a record, multiplied by `factor` to convert it to the unit of the quantity.
 fn figure(figure: Figure, factor: f64, quantity: &Quantity) -> TableCell {
     match figure {
         Figure::Known(printed) => {
@@ -210,18 +213,18 @@ fn figure(figure: Figure, factor: f64, quantity: &Quantity) -> TableCell {
     }
 }
 
-/// Time in milliseconds, with microseconds if the record has them.
+/// Time in milliseconds, with three decimal places below 100 ms.
 fn latency(time: Option<Nanos>) -> TableCell {
     let Some(time) = time else {
         return TableCell::Text("not printed".into());
     };
     let millis = time.seconds() * 1e3;
-    // From a tenth of a second on, records have whole milliseconds.
+    // Records have whole milliseconds from 0.1 s on.
     let places = if millis < 100.0 { 3 } else { 0 };
     cell(fixed(millis, places), millis, (Unit::Nanoseconds, 1e6))
 }
 
-/// A number of a single record.
+/// Number of a single record.
 fn cell(text: String, value: f64, (unit, factor): (Unit, f64)) -> TableCell {
     TableCell::Value(ValueCell {
         shown: Shown { value: text, interval: None, relative: None },

@@ -1,6 +1,8 @@
-//! All sets as CSV (RFC 4180) in one schema: one row per printed number, with the value in the base
-//! unit of the metric of a run, so that both can be combined, and the printed text with its unit. A
-//! deviation, which the study of 2009 prints after each mean, is in the row of its mean.
+//! Published data sets as CSV (RFC 4180) in a common schema.
+//!
+//! Each row is one printed number, with its value in the base unit of the corresponding metric of a
+//! run, the printed text, and the printed unit. The deviations of the study of 2009 are in the rows
+//! of their means.
 
 use model::Metric;
 
@@ -16,29 +18,31 @@ pub(super) const HEADER: &str = "origin,published,suite,table,filesystem,test,re
                                  metric,unit,value,deviation,n,summary,printed,printed_deviation,\
                                  printed_unit,marks\r\n";
 
-/// Fields of a record of 1.96 (<https://www.coker.com.au/bonnie++/readme.html> and the records
-/// themselves): the first pair of rate and CPU of the phases on the large file, of those on many
-/// files, and the first latency.
+/// Index of the first rate in a record of bonnie++ 1.96
+/// (<https://www.coker.com.au/bonnie++/readme.html> and the records themselves). The CPU % follows
+/// each rate; the phases on the large file come first.
 const LARGE: usize = 7;
+/// Index of the first rate of the phases on many files.
 const MANY: usize = 24;
+/// Index of the first latency.
 const LATENCIES: usize = 36;
-/// Field of the study of 2009 with the text that was printed.
+/// Index of the printed text in the file of the study of 2009.
 const PRINTED: usize = 6;
-/// Phases on the large file.
+/// Number of phases on the large file.
 const IO_PHASES: usize = 6;
-/// Phases whose rate is in KiB/s.
+/// Number of phases whose rate is in KiB/s.
 const IN_BYTES: usize = 5;
 
-/// A printed number.
+/// Printed number.
 struct Row {
-    /// Number of its table, if tables have numbers.
+    /// Number of the table; `None` if the source does not number its tables.
     table: Option<u32>,
     filesystem: String,
     test: String,
-    /// In bytes.
+    /// Record length in bytes.
     record: Option<u64>,
     metric: Metric,
-    /// Value in the base unit of the metric; `None` if it was withheld.
+    /// Value in the base unit of the metric; `None` if the record has plus signs or an empty field.
     value: Option<f64>,
     deviation: Option<f64>,
     n: u32,
@@ -49,7 +53,7 @@ struct Row {
     marks: String,
 }
 
-/// Data of a set.
+/// CSV text of a data set.
 pub(super) fn csv(set: &Published) -> String {
     let rows = match set.suite {
         "iozone" => of_iozone(set),
@@ -84,12 +88,12 @@ pub(super) fn csv(set: &Published) -> String {
     text
 }
 
-/// Field, quoted if necessary; the data contain no quotes.
+/// Field, quoted if it contains a comma. The data contain no quotes.
 fn quoted(field: &str) -> String {
     if field.contains(',') { format!("\"{field}\"") } else { field.to_owned() }
 }
 
-/// Fields of a line; the data contain no quotes within fields.
+/// Fields of a line. The data contain no quotes within fields.
 pub(super) fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut field, mut inside) = (Vec::new(), String::new(), false);
     for c in line.chars() {

@@ -18,7 +18,7 @@ use crate::{
     units::{capital, fixed, slug},
 };
 
-/// Charts under one heading: the first ones visible, the rest collapsed.
+/// Charts under one heading: the first ones visible, the others collapsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) id: String,
@@ -40,7 +40,7 @@ impl Group {
 const MARK: &str = "published, not measured by fslab";
 const MIB: f64 = 1024.0;
 
-/// Charts of each test: over the record length, and at each length.
+/// Charts of each test: a sweep over the record length, and a ranking at each length.
 pub(super) fn iozone(study: &Study) -> Vec<Group> {
     let group = |test: &str| Group {
         id: format!("iozone-2009-{}", slug(test)),
@@ -153,7 +153,8 @@ fn ranking(study: &Study, test: &str, record: u32) -> Figure {
     }
 }
 
-/// Charts of both editions of the tasks, and their totals.
+/// Charts of the study of everyday tasks: totals, and for the edition of 2006 also a comparison
+/// with the edition of 2004.
 pub(super) fn tasks(set: &Published) -> Vec<Group> {
     let Some((old, new)) = published("tasks-2004").zip(published("tasks-2006")) else {
         return Vec::new();
@@ -175,7 +176,7 @@ const UNLIKE: &str = "Disk, controller, kernel, distribution, and tools differ b
                       editions, and so does the tarball of tasks 007 to 012 and 020; changes \
                       cannot be attributed to one of them";
 
-/// Two sets of tasks, connected by task and filesystem.
+/// Seconds of two editions, by task and filesystem.
 pub(crate) fn editions(old: &Published, new: &Published) -> Figure {
     let (before, after) = (tasks::seconds(old), tasks::seconds(new));
     let ids = tasks::ids(&after);
@@ -217,7 +218,7 @@ pub(crate) fn editions(old: &Published, new: &Published) -> Figure {
     }
 }
 
-/// Sums of the seconds of one or two sets.
+/// Sums of the seconds of one or two editions.
 pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Figure {
     let last = new.unwrap_or(old);
     let (before, after) = (tasks::seconds(old), tasks::seconds(last));
@@ -259,7 +260,7 @@ pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Figure {
     }
 }
 
-/// Chart of the records of 2012.
+/// Chart of the study of 2012.
 struct Shown {
     id: &'static str,
     title: &'static str,

@@ -1,7 +1,9 @@
-//! The study of 2009: IOzone on eight filesystems, with mean and deviation of ten runs.
-//! Tables 1 to 8 have their original rows; 9 to 12, which regroup means of those, are shown as
-//! printed. Marks at numbers come from the audit of the same data. Intervals assume that the second
-//! number of a cell is the standard deviation of its ten runs; the article does not name it.
+//! Study of 2009: IOzone on eight filesystems, with mean and deviation of ten runs.
+//!
+//! Tables 1 to 8 have their original rows. Tables 9 to 12 repeat means of tables 1 to 8 in another
+//! arrangement and are shown as printed. Marks at numbers come from the audit of the same data.
+//! Intervals assume that the second number of a cell is the standard deviation of its ten runs; the
+//! article does not name it.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -20,11 +22,11 @@ use crate::{
 
 /// Runs of each test.
 pub(crate) const RUNS: u32 = 10;
-/// Bytes in the unit of the tables: IOzone's KB are 1,024 bytes.
+/// Bytes per KB of the tables: the KB of IOzone are 1,024 bytes.
 pub(crate) const KIB: f64 = 1024.0;
-/// Level of the intervals at the numbers.
+/// Confidence level of the intervals.
 const LEVEL: f64 = 0.95;
-/// Tables that regroup what others print start here.
+/// Number of the first table that repeats numbers of other tables.
 const REGROUPED: u32 = 9;
 
 /// Printed mean with its deviation and marks.
@@ -36,36 +38,36 @@ pub(crate) struct Number {
     pub(crate) record: u32,
     /// Test, such as `random_write`.
     pub(crate) test: String,
-    /// In KiB/s.
+    /// Mean in KiB/s.
     pub(crate) mean: f64,
-    /// In KiB/s, with the digits it was printed with; tables 9 to 12 have none.
+    /// Deviation in KiB/s, and as text with two decimal places; `None` in tables 9 to 12.
     pub(crate) deviation: Option<(f64, String)>,
-    /// Of mean and deviation.
+    /// Quality notes of mean and deviation.
     pub(crate) quality_notes: Vec<(Statistic, QualityNote)>,
 }
 
-/// Number of a cell.
+/// Number within a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Statistic {
-    /// First number.
+    /// First number of the cell.
     Mean,
-    /// Second number.
+    /// Second number of the cell.
     Deviation,
 }
 
 impl Number {
-    /// Mean and deviation, in KiB/s.
+    /// Mean and deviation in KiB/s; `None` without a deviation.
     pub(crate) fn moments(&self) -> Option<Moments> {
         let (deviation, _) = self.deviation.as_ref()?;
         Some(Moments { mean: self.mean, deviation: *deviation, n: RUNS })
     }
 
-    /// The 95 % interval of the mean, in KiB/s.
+    /// 95 % confidence interval of the mean in KiB/s.
     pub(crate) fn interval(&self) -> Option<Interval> {
         self.moments()?.interval(LEVEL).ok()
     }
 
-    /// Marks at the number.
+    /// Distinct marks of the number.
     pub(crate) fn codes(&self) -> Vec<&'static str> {
         let kinds = QualityNoteKind::ALL.into_iter();
         let own =
@@ -74,17 +76,17 @@ impl Number {
     }
 }
 
-/// The whole study.
+/// Numbers and audit of the study.
 pub(crate) struct Study {
     audit: Audit,
-    /// In the order of the tables.
+    /// Numbers in the order of the tables.
     pub(crate) numbers: Vec<Number>,
 }
 
-/// Computed once, because the audit checks every pair of cells.
+/// Computed once, because the audit compares all pairs of cells.
 static STUDY: LazyLock<Study> = LazyLock::new(Study::read);
 
-/// The study.
+/// Numbers and audit of the study.
 pub(crate) fn study() -> &'static Study {
     &STUDY
 }
@@ -103,7 +105,7 @@ impl Study {
             let Some(value) = cell.value else { continue };
             let own = quality_notes.remove(&index).unwrap_or_default();
             if at("metric") == "throughput_stddev" {
-                // It follows its mean.
+                // A deviation follows its mean.
                 if let Some(number) = numbers.last_mut() {
                     number.deviation = Some((value, fixed(value, 2)));
                     let own = own.into_iter().map(|note| (Statistic::Deviation, note));
@@ -144,7 +146,7 @@ impl Study {
         once(self.originals().map(|number| number.record))
     }
 
-    /// Number of tables 1 to 8 for one quantity.
+    /// Number in tables 1 to 8.
     pub(crate) fn of(&self, test: &str, filesystem: &str, record: u32) -> Option<&Number> {
         self.originals().find(|number| {
             number.test == test && number.filesystem == filesystem && number.record == record
@@ -152,7 +154,7 @@ impl Study {
     }
 }
 
-/// Each once, in the order they come.
+/// Distinct values, in the order of their first occurrence.
 fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut each = Vec::new();
     for one in all {
@@ -163,7 +165,7 @@ fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     each
 }
 
-/// Record length, such as `1 MiB`.
+/// Record length, given in KiB, such as `1 MiB`.
 pub(crate) fn length(record: u32) -> String {
     format!("{} MiB", record / 1024)
 }
@@ -173,7 +175,7 @@ pub(crate) fn test_name(test: &str) -> String {
     test.replace('_', " ")
 }
 
-/// All twelve.
+/// The twelve tables of the study.
 pub(crate) fn tables(set: &Published) -> Vec<Table> {
     let study = study();
     let ids = once(study.numbers.iter().map(|number| number.table));
@@ -254,7 +256,7 @@ fn value(number: &Number) -> TableCell {
     })
 }
 
-/// Trends with their charts, and all marked numbers.
+/// Findings, charts, and marked numbers.
 pub(super) fn extras(_: &Published) -> Extras {
     let study = study();
     let mut marked: Vec<MarkedNumber> = Vec::new();

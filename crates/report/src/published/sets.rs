@@ -2,7 +2,7 @@
 
 use super::{Extras, Published, bonnie, figures, iozone, tasks};
 
-/// All sets, oldest first.
+/// Published data sets, oldest first.
 pub const PUBLISHED: &[Published] = &[
     Published {
         name: "tasks-2004",

@@ -11,9 +11,9 @@ use crate::{
 /// Number of runs of each task; the mean was printed.
 pub(crate) const RUNS: u32 = 3;
 
-/// One printed number.
+/// Printed number.
 pub(crate) struct Printed<'a> {
-    /// Number of the task, which identifies it because names differ in case.
+    /// Number of the task. It identifies the task, because the spelling of names varies.
     pub(crate) id: &'a str,
     pub(crate) task: &'a str,
     pub(crate) filesystem: &'a str,
@@ -23,9 +23,9 @@ pub(crate) struct Printed<'a> {
     pub(crate) value: f64,
 }
 
-/// One printed time.
+/// Printed time.
 pub(crate) struct Second {
-    /// The number of its task.
+    /// Number of the task.
     pub(crate) id: String,
     pub(crate) task: String,
     pub(crate) filesystem: String,
@@ -44,7 +44,7 @@ pub(crate) fn seconds(set: &Published) -> Vec<Second> {
     .collect()
 }
 
-/// Numbers of tasks with the names that come first, in the order of the file.
+/// Task numbers with the first name of each, in the order of the file.
 pub(crate) fn ids(all: &[Second]) -> Vec<(String, String)> {
     let mut ids: Vec<(String, String)> = Vec::new();
     for one in all {
@@ -61,13 +61,13 @@ pub(crate) fn filesystems(all: &[Second]) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// All printed numbers of a metric: task number, filesystem, value.
+/// Printed numbers of a metric: task number, filesystem, value.
 pub(crate) fn printed_of(set: &Published, metric: &str) -> Vec<(String, String, f64)> {
     let own = read(set.data).into_iter().filter(|printed| printed.metric == metric);
     own.map(|printed| (printed.id.into(), printed.filesystem.into(), printed.value)).collect()
 }
 
-/// Seconds, CPU %, and the totals.
+/// Tables of seconds, CPU %, and totals.
 pub(crate) fn tables(set: &Published) -> Vec<Table> {
     let data = read(set.data);
     let seconds = Layout {
@@ -107,7 +107,7 @@ fn printed(line: &str) -> Option<Printed<'_>> {
     Some(Printed { id, task, filesystem, metric, text, value })
 }
 
-/// Each once, in the order of the file.
+/// Distinct words, in the order of their first occurrence.
 fn each_once<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut each: Vec<&str> = Vec::new();
     for word in words {
@@ -124,12 +124,12 @@ struct Layout {
     title: &'static str,
     metric: &'static str,
     unit: &'static str,
-    /// Base unit, and one printed unit in it.
+    /// Base unit, and the size of the printed unit in it.
     base: (Unit, f64),
     caption: &'static str,
 }
 
-/// Tasks × filesystems, as printed.
+/// Table of tasks × filesystems, as printed.
 fn grid(set: &Published, data: &[Printed<'_>], layout: &Layout) -> Table {
     let filesystems = each_once(data.iter().map(|printed| printed.filesystem));
     let row = |id: &str| {
@@ -157,7 +157,7 @@ fn grid(set: &Published, data: &[Printed<'_>], layout: &Layout) -> Table {
     }
 }
 
-/// A number without an interval.
+/// Number without an interval.
 fn value(text: String, printed: f64, (unit, factor): (Unit, f64)) -> TableCell {
     TableCell::Value(ValueCell {
         shown: Shown { value: text, interval: None, relative: None },
@@ -180,7 +180,7 @@ struct Sum<'a> {
     longest: Option<&'a Printed<'a>>,
 }
 
-/// Sums of seconds, smallest first.
+/// Table of the sums of seconds, smallest first.
 fn totals(set: &Published, data: &[Printed<'_>]) -> Table {
     let filesystems = each_once(data.iter().map(|printed| printed.filesystem));
     let mut sums: Vec<Sum<'_>> = Vec::new();

@@ -71,8 +71,8 @@ fn every_format_states_that_it_was_not_measured() {
     }
 }
 
-/// The decoded records of the study, made and checked apart from this reader: configuration, phase,
-/// metric, value.
+/// The expected values were decoded from the records independently of this parser: configuration,
+/// phase, metric, value.
 #[test]
 fn the_records_of_2012_hold_what_their_tables_print() {
     let set = published("bonnie-2012@published").unwrap();
@@ -106,7 +106,7 @@ fn the_records_of_2012_hold_what_their_tables_print() {
     assert_eq!(configurations[7].1, "no commands are printed");
 }
 
-/// The text of the number in the first of the tables with this row and column.
+/// Cell with this row and column.
 fn cell<'a>(table: &'a crate::view::Table, row: &str, column: &str) -> &'a crate::view::ValueCell {
     let column = table.columns.iter().position(|found| found.title == column).unwrap();
     let row = table.rows.iter().find(|found| found.title == row).unwrap();
@@ -126,7 +126,7 @@ fn twelve_tables_hold_every_number_of_the_study_of_2009() {
     let deviations = values().filter(|value| value.note.starts_with("s = ")).count();
     assert_eq!((values().count(), deviations), (520, 416));
     assert_eq!(values().count() + deviations, set.numbers());
-    // Every number as it was read, in its own cell.
+    // Each number has its digits and is in its own cell.
     let mut deviation = 0;
     for (number, value) in iozone::study().numbers.iter().zip(values_by_cell(&tables)) {
         assert_eq!(value.shown.value, format!("{:.2}", number.mean));
@@ -138,7 +138,7 @@ fn twelve_tables_hold_every_number_of_the_study_of_2009() {
     assert_eq!(deviation, 416);
 }
 
-/// All numbers in the order of the source, which is that of tables, rows, and columns.
+/// All numbers in the order of tables, rows, and columns, which is that of the source.
 fn values_by_cell(tables: &[crate::view::Table]) -> impl Iterator<Item = &crate::view::ValueCell> {
     let cells = tables.iter().flat_map(|table| &table.rows).flat_map(|row| match &row.body {
         Body::Cells(cells) => cells.as_slice(),
@@ -169,7 +169,7 @@ fn intervals_match_scipy_and_marks_are_at_their_numbers() {
         (["conflicting-values"].as_slice(), None)
     );
     assert!(slipped.note.contains("table 1 has 94,290.90"), "{}", slipped.note);
-    // 7 malformed, 16 conflicting, and both ends of 13 pairs, of which some belong to one number.
+    // The audit finds 7 malformed and 16 conflicting numbers.
     let marks = |code: &str| {
         let all = tables.iter().flat_map(|table| table.values());
         all.filter(|value| value.codes.contains(&code)).count()
@@ -188,7 +188,7 @@ fn trends_are_reported_if_summaries_support_them() {
     assert!(falls.contains("decreased"), "{falls}");
     assert!(label("throughput of ext3 on backwards read").unwrap().contains("peaked"));
     assert!(label("throughput of xfs on write").unwrap().contains("insensitive"));
-    // Copied cells have no finding.
+    // Numbers marked as copies have no finding.
     assert!(label("throughput of xfs on fwrite").is_none());
     let why = withheld.iter().find(|reason| reason.contains("of xfs on fwrite")).unwrap();
     assert!(why.contains("same as table"), "{why}");
@@ -284,7 +284,7 @@ fn all_sets_share_one_schema_with_numbers_and_the_printed_text() {
     assert_eq!(malformed.unwrap()[16], "malformed-number");
     let touch = &rows("tasks-2006")[0];
     assert_eq!((touch[5].as_str(), touch[9].as_str()), ("001 Touch 10,000 Files", "48250000000"));
-    // Each printed text equals the number next to it.
+    // The value equals the printed text in base units.
     let records = rows("bonnie-2012");
     assert_eq!(records.len(), 396);
     for row in records {

@@ -1,10 +1,10 @@
 //! Effect of the record length on each filesystem and test, from printed means and deviations.
 //!
-//! Findings are those of a measured sweep (C6 to C8), as far as summaries permit: nothing can be
-//! resampled, so every difference has a Fieller interval ([`Moments::over`]), and all sweeps of the
-//! study are one family (Bonferroni). Equivalence is checked first, then turning points, then
-//! trends. Findings that depend on a cell marked by the audit are withheld, unless all readings of
-//! a malformed number agree.
+//! The findings are those of a measured sweep (C6 to C8 of `fslab explain`), adapted to summaries,
+//! which cannot be resampled: every ratio has a Fieller interval ([`Moments::over`]), and all
+//! sweeps of the study are one family (Bonferroni). Equivalence is checked first, then turning
+//! points, then trends. Findings that depend on a number marked by the audit are withheld, unless
+//! all readings of a malformed number lead to the same finding.
 
 use analysis::{Interval, moments::Moments, trend::INSENSITIVE};
 
@@ -14,25 +14,25 @@ use crate::{
     units::{fixed, percents, ratio},
 };
 
-/// Error allowed over the whole family.
+/// Family-wise error rate.
 const ERROR: f64 = 0.05;
 const KIB_IN_MIB: f64 = 1024.0;
 
 /// Result of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Answer {
-    /// Levels are equivalent: largest over smallest mean, and its bound.
+    /// The levels are equivalent: ratio of the largest to the smallest mean, and its upper bound.
     Alike { largest: f64, bound: f64 },
-    /// An inner level is above (or below) every other.
+    /// An inner level is significantly above (`peak`) or below all others.
     Turns { level: usize, peak: bool },
-    /// Ratio of the last to the first.
+    /// The last level differs significantly from the first: ratio and interval.
     Changes { ratio: f64, interval: Interval },
     /// Inconclusive.
     Open,
 }
 
 impl Answer {
-    /// True if two answers have the same sentence except for its numbers.
+    /// True if two answers lead to the same sentence except for its numbers.
     fn agrees(self, other: Self) -> bool {
         match (self, other) {
             (Self::Alike { .. }, Self::Alike { .. }) | (Self::Open, Self::Open) => true,
@@ -77,7 +77,7 @@ pub(super) fn findings(study: &Study) -> (Vec<String>, Vec<String>) {
     (claims, withheld)
 }
 
-/// `throughput of xfs on random write`.
+/// Subject of a sentence, such as `throughput of xfs on random write`.
 fn subject(sweep: &[&Number]) -> String {
     let first = sweep.first();
     first.map_or_else(String::new, |first| {
@@ -117,7 +117,7 @@ fn of_sweep(sweep: &[&Number], family: f64) -> Result<String, String> {
     sentence(sweep, &moments, answer, family, &read)
 }
 
-/// Ratio of the last to the first, at the family-wise level for this many intervals.
+/// Ratio of two means with its interval, at the level adjusted for `family` intervals (Bonferroni).
 fn over(last: &Moments, first: &Moments, family: f64) -> Option<(f64, Interval)> {
     let found = last.over(first, 1.0 - ERROR / family).ok()?;
     Some((found.ratio.0, found.interval))
@@ -147,7 +147,7 @@ fn answer(levels: &[Moments], family: f64) -> Answer {
     let Some((ratio, interval)) = ends.and_then(|(first, last)| over(last, first, family)) else {
         return Answer::Open;
     };
-    // A significant step in the opposite direction excludes a single change.
+    // A significant step in the opposite direction excludes a trend.
     let against = levels.windows(2).any(|two| {
         over(&two[1], &two[0], family).is_some_and(|(_, step)| match ratio > 1.0 {
             true => step.high < 1.0,
@@ -160,7 +160,8 @@ fn answer(levels: &[Moments], family: f64) -> Answer {
     }
 }
 
-/// Ratio of the largest to the smallest mean, and its bound over all pairs of all sweeps.
+/// Ratio of the largest to the smallest mean, and its upper bound, adjusted for all pairs of levels
+/// of all sweeps.
 fn spread(levels: &[Moments], family: f64) -> Option<(f64, f64)> {
     let pairs = family * (levels.len() * levels.len().saturating_sub(1) / 2) as f64;
     let (mut largest, mut bound) = (1.0f64, 1.0f64);
@@ -225,7 +226,8 @@ fn sentence(
     Ok(text)
 }
 
-/// `by 34.2 % [31.0 to 37.5 %]`; beyond twice or half as a ratio.
+/// Size of a change, such as `by 34.2 % [31.0 to 37.5 %]`; as a ratio if it is below 0.5 or above
+/// 2.
 fn change(by: f64, interval: Interval) -> String {
     if !(0.5..=2.0).contains(&by) {
         return format!("to {}", ratio(by, Some(interval)));

@@ -1,8 +1,8 @@
 //! Size limit of a page.
 //!
-//! Browsers show a page of ten thousand marks at once, but not one of a million. Charts are
-//! included in the order of the page as long as their marks fit, then tables that repeat data of
-//! others. The rest is counted, and the page states the omissions in place.
+//! Browsers display a page of ten thousand chart marks immediately, but not one of a million.
+//! Charts, and tables that repeat data of others, are included if they fit into the rest of the
+//! budget. The others are counted, and the page states each omission at its place.
 
 use crate::{
     document::{Block, Body, Figure, Table},
@@ -12,14 +12,14 @@ use crate::{
 /// Maximum number of chart marks of a page: about 60 bytes each, so that charts stay below 3 MB.
 const MARKS: usize = 45_000;
 
-/// Maximum size of a page in bytes, without findings.
+/// Maximum size of the charts and tables of a page in bytes.
 const BYTES: usize = 7_500_000;
 
-/// Typical size of a cell, and of a table without its cells.
+/// Typical size in bytes of a cell, and of a table without its cells.
 const CELL: usize = 110;
 const TABLE: usize = 700;
 
-/// Remaining marks and bytes.
+/// Remaining marks and bytes, and numbers of omitted charts and tables.
 #[derive(Debug)]
 pub(crate) struct Budget {
     charts: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Budget of a document of texts, without limit.
+    /// Unlimited budget of a text document, which has no charts.
     pub(crate) fn text() -> Self {
         Self { charts: false, bytes: usize::MAX, ..Self::of(0) }
     }
@@ -50,7 +50,7 @@ impl Budget {
         self.charts
     }
 
-    /// Half of the rest, for charts that must not use all of it.
+    /// Splits off half of the remaining budget, for charts that must not use all of it.
     pub(super) fn split(&mut self) -> Self {
         let [marks, bytes] = [self.marks / 2, self.bytes / 2];
         self.marks -= marks;
@@ -58,14 +58,14 @@ impl Budget {
         Self { charts: self.charts, marks, bytes, omitted: 0, tables_omitted: 0 }
     }
 
-    /// Returns the unused rest of a part, and adds its omitted charts.
+    /// Returns the unused budget of a part, and adds its number of omitted charts.
     pub(super) fn return_unused(&mut self, part: &Self) {
         self.marks += part.marks;
         self.bytes += part.bytes;
         self.omitted += part.omitted;
     }
 
-    /// Charts that fit, and a note on those that do not.
+    /// Charts that fit, and a note on the omitted ones.
     pub(super) fn charts(&mut self, figures: impl IntoIterator<Item = Figure>) -> Vec<Block> {
         if !self.charts {
             return Vec::new();
@@ -119,7 +119,8 @@ impl Budget {
     }
 }
 
-/// Note on omitted parts with a link to the section that names another format.
+/// Note on omitted parts, with a link to the section that lists other formats; `None` if nothing is
+/// omitted.
 pub(super) fn left_out(number: usize, what: &str) -> Option<Block> {
     let text = format!("{} omitted to limit the file size", count(number, what));
     (number > 0).then(|| Block::Links(text, vec![("data".into(), "Raw data".into())]))

@@ -8,13 +8,13 @@ use crate::{
     view::{EquivalenceMargin, View},
 };
 
-/// The sections in order. The budget has the numbers of omitted parts.
+/// Sections in order. `budget` has the numbers of omitted charts and tables.
 pub(super) fn sections(view: &View, budget: &Budget) -> Vec<Section> {
     let all = [Some(run(view)), environment(view), Some(plan(view)), Some(method(view))];
     all.into_iter().flatten().chain([data(view, budget)]).collect()
 }
 
-/// Question, plan, program, and conditions.
+/// Question, plan, program, conditions, and filesystems.
 fn run(view: &View) -> Section {
     let facts = &view.facts;
     let plan = match facts.imported {
@@ -69,7 +69,7 @@ fn method(view: &View) -> Section {
     Section::new("method", "Method", blocks)
 }
 
-/// The run file, all samples, and references to published results.
+/// Run file, samples, and references to published results.
 fn data(view: &View, budget: &Budget) -> Section {
     let (run, samples) = (&view.facts.run, count(view.samples.rows, "sample"));
     let file = format!(

@@ -9,10 +9,12 @@ use crate::{
     view::{AS_FOUND, Suite, View},
 };
 
-/// Maximum number of values of a parameter that are listed; of more, the first and the last are.
+/// Maximum number of listed values of a parameter. Of more values, the first and the last are
+/// listed.
 const NAMED: usize = 6;
 
-/// `How do ext4 and xfs compare in 13 tests of iozone (record 1MiB, 4MiB)?`
+/// Question as text; empty if the run has no suites: `How do ext4 and xfs compare in 13 tests of
+/// iozone (block_size 1MiB, 4MiB)?`
 pub(super) fn question(view: &View) -> String {
     let names: Vec<&str> =
         view.filesystems.iter().map(|filesystem| filesystem.name.as_str()).collect();
@@ -28,7 +30,7 @@ pub(super) fn question(view: &View) -> String {
     }
 }
 
-/// `13 tests of iozone (record 1MiB, 4MiB)`.
+/// Tests and varied parameters of a suite: `13 tests of iozone (block_size 1MiB, 4MiB)`.
 fn of_suite(suite: &Suite) -> String {
     let tests = suite.points.iter().flat_map(|point| &point.tests);
     let tests = tests.map(|test| test.name.as_str()).collect::<BTreeSet<_>>().len();
@@ -45,7 +47,7 @@ fn of_suite(suite: &Suite) -> String {
     format!("{tests}{}{varied}", suite.name)
 }
 
-/// `record 1MiB, 4MiB`.
+/// Values of a varied parameter: `block_size 1MiB, 4MiB`.
 fn varied(suite: &Suite, name: &str) -> String {
     let mut values: Vec<String> = Vec::new();
     for point in &suite.points {

@@ -13,14 +13,16 @@ use crate::{
     view::{Entry, Table, Test, View},
 };
 
-/// Range relative to the median below which repetitions are shown level. It is smaller than any
-/// equivalence margin, and the steps of a sparkline would exaggerate it.
+/// Sparklines of repetitions are level if the range relative to the median is below this value.
+/// Such a range is smaller than any equivalence margin, and the steps of a sparkline would
+/// exaggerate it.
 const LEVEL: f64 = 0.01;
 
-/// Number of tests whose charts are drawn at a time: most of a large run are omitted.
+/// Number of tests whose charts are drawn at a time, which limits memory: most charts of a large
+/// run are omitted.
 const TOGETHER: usize = 128;
 
-/// Heading of the section of a suite; its name only if there are several.
+/// Heading of a section of a suite; with the name of the suite if there are several.
 fn heading(view: &View, suite: usize, title: &str) -> String {
     match view.suites.len() {
         1 => title.to_owned(),
@@ -86,7 +88,8 @@ fn fitting<'a>(
     tables(budget.tables(own), layout).collect()
 }
 
-/// Every test of a suite, by workload point. `first` is the index of the first point.
+/// Every test of a suite, by workload point. `first` is the index of the first point of the suite
+/// among all points.
 pub(super) fn tests(view: &View, at: usize, first: usize, budget: &mut Budget) -> Section {
     let suite = &view.suites[at];
     let id = format!("tests-{}", at + 1);
@@ -123,7 +126,7 @@ pub(super) fn tests(view: &View, at: usize, first: usize, budget: &mut Budget) -
     section
 }
 
-/// Point and index of each test of a suite.
+/// Index of the point, and index of the test in its point, of each test of a suite.
 fn places(view: &View, suite: usize) -> Vec<(usize, usize)> {
     let points = view.suites[suite].points.iter().enumerate();
     points.flat_map(|(at, point)| (0..point.tests.len()).map(move |test| (at, test))).collect()
@@ -202,7 +205,7 @@ pub(super) fn activity(view: &View, budget: &mut Budget) -> Option<Section> {
     Section::new("activity", "CPU and devices", blocks).some()
 }
 
-/// Estimated size of the data of all tests, which are always included.
+/// Estimated size in bytes of the rankings of all tests, which are always included.
 pub(super) fn mandatory(view: &View) -> usize {
     view.ranked.iter().flatten().map(size).sum()
 }

@@ -10,7 +10,7 @@ use crate::{
     view::{Table, View, metric_label},
 };
 
-/// Scaling, settings, and sweeps, each if there are some.
+/// Sections on scaling, system settings, and parameter sweeps, without empty ones.
 pub(super) fn sections(view: &View, budget: &mut Budget) -> Vec<Section> {
     let mut scaling = Vec::new();
     for (index, own) in view.scaling.iter().enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn sections(view: &View, budget: &mut Budget) -> Vec<Section> {
     .collect()
 }
 
-/// Charts, sparklines, and tables of one of them.
+/// Charts, sparklines, and tables of one scaling, interaction, or sweep.
 fn section(
     (id, title): (&str, &str),
     charts: Vec<Block>,
@@ -73,7 +73,7 @@ fn section(
     Section::new(id, title, blocks.collect())
 }
 
-/// One line per filesystem, from zero to the maximum of all.
+/// Sparklines, one per filesystem, from zero to the maximum of all; `None` without positive values.
 fn spark(
     title: String,
     (unit, better): (&str, &str),
@@ -107,7 +107,7 @@ fn spark(
     })
 }
 
-/// A displayed number with three digits.
+/// Number with three digits, but at most two decimal places.
 fn short(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),

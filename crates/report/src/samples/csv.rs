@@ -1,9 +1,9 @@
-//! Tidy CSV (RFC 4180): one row per sample, in base units, failed trials included.
+//! Samples as CSV (RFC 4180): one row per sample, in base units, including failed and invalid
+//! trials.
 //!
 //! Spreadsheet programs treat a text as a formula if it begins with certain characters, quoted or
-//! not, and a formula can call programs. Text fields that begin so get an apostrophe, as OWASP
-//! recommends (<https://owasp.org/www-community/attacks/CSV_Injection>); numeric fields are never
-//! changed.
+//! not. A formula can run programs. Such text fields get a leading apostrophe, as OWASP recommends
+//! (<https://owasp.org/www-community/attacks/CSV_Injection>). Numeric fields are never changed.
 
 use model::RunRecord;
 
@@ -12,16 +12,20 @@ use crate::samples::{self, SampleRow};
 const HEADER: &str = "run,cell,filesystem,suite,workload,scheduler,settings,aa_duplicate,\
                       repetition,attempt,outcome,phase,metric,unit,worker,value\r\n";
 
-/// First characters of a formula, by OWASP's list. Japanese and Chinese versions also accept the
-/// full-width forms. Line ends cannot occur, because texts are one line.
+/// First characters of a formula, as listed by OWASP. The full-width forms are included because
+/// Japanese and Chinese versions of spreadsheet programs accept them. Line ends cannot occur,
+/// because texts are one line.
 const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
 
-/// All samples of a run, in the order they were made. Values are in the base unit of the `unit`
-/// column; `worker` is empty for all workers together; `settings` are those of the machine that the
-/// plan set; `aa_duplicate` is `yes` for a second cell of the same, which counts in nothing but the
-/// control; `attempt` counts the invalid trials of the same repetition before this one; rows of
-/// failed and invalid trials and of imported results are marked in `outcome`; failed and invalid
-/// trials count in no summary.
+/// All samples of a run, in the order of measurement. Columns:
+///
+/// - `value` is in the base unit named by `unit`.
+/// - `worker` is empty for all workers together.
+/// - `settings` are the system settings that the plan sets.
+/// - `aa_duplicate` is `yes` for an A/A duplicate, which only the A/A control uses.
+/// - `attempt` is the number of invalid trials of the same repetition before this one.
+/// - `outcome` is `measured`, `failed`, `invalid`, or `imported`. Failed and invalid trials are
+///   excluded from all summaries.
 pub fn csv(record: &RunRecord) -> String {
     let mut text = String::from(HEADER);
     let run = text_field(&record.info.id);
@@ -52,7 +56,7 @@ pub fn csv(record: &RunRecord) -> String {
     text
 }
 
-/// Text field: escaped against formulas, and quoted if necessary.
+/// Text field that is not a formula, quoted if necessary.
 fn text_field(field: &str) -> String {
     match field.starts_with(FORMULA) {
         true => quoted(&format!("'{field}")),
@@ -112,7 +116,7 @@ mod tests {
         assert!(line.ends_with(",,-1.5"), "{line}");
     }
 
-    /// The fields of a line by RFC 4180.
+    /// Fields of a line (RFC 4180).
     fn fields(line: &str) -> Vec<String> {
         let (mut fields, mut within, mut letters) =
             (vec![String::new()], false, line.chars().peekable());

@@ -1,7 +1,6 @@
 //! First page on a terminal: tables of one or more runs, then the findings.
 //!
-//! Usually at most [`LINES_MAX`] lines of 80 columns: if it is longer, it has fewer findings and
-//! tests.
+//! It has at most [`LINES_MAX`] lines if possible: longer pages have fewer findings and tests.
 
 use crate::{
     document::terminal::{
@@ -25,8 +24,8 @@ const TOP: &str = "●";
 const TITLE_MAX: usize = 26;
 const NAME_MAX: usize = 20;
 
-/// First page of one or more views. Several views are parts of one result, such as times of this
-/// machine and instructions of a guest.
+/// First page of one or more views. Several views are parts of one result, such as times on the
+/// host and instruction counts of a guest.
 pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
     let answers: Vec<Answer> = views.iter().map(|view| Answer::new(view)).collect();
     let mut text = String::new();
@@ -103,7 +102,7 @@ impl Page {
         self.board(&board);
     }
 
-    /// Table of medians, tests as rows. Filesystems that do not fit continue below.
+    /// Table of medians, tests as rows. Filesystems that exceed the width continue below.
     pub(super) fn board(&mut self, board: &Board) {
         if board.rows.is_empty() {
             return;
@@ -183,7 +182,7 @@ impl Page {
         }
     }
 
-    /// Failed filesystems, and those that no part measured.
+    /// Failed filesystems, and filesystems that no part measured.
     fn holes(&mut self, answers: &[Answer]) {
         for text in answer::failures(answers) {
             self.wrapped("", "  ", &format!("Failed: {text}"));
@@ -195,7 +194,7 @@ impl Page {
     }
 }
 
-/// The cells of a row as text.
+/// Cells of a row as text.
 fn texts(row: &BoardRow) -> Vec<String> {
     let text = |cell: &Option<crate::view::answer::BoardCell>| match cell {
         None => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! Scoreboard of a run in progress: medians so far, without statistics.
+//! Table of a run in progress: medians so far, without statistics.
 
 use analysis::Summary;
 use model::Metric;
@@ -9,7 +9,7 @@ use crate::{
     view::answer::{Board, BoardCell, BoardRow, titles},
 };
 
-/// Mark of a cell to which repetitions will be added.
+/// Mark of a cell that gets more repetitions.
 const OPEN: &str = "~";
 
 /// Test of a run in progress.

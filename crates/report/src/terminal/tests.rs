@@ -8,7 +8,7 @@ use crate::{
     fixture,
 };
 
-/// Runs in which every section has content.
+/// Views in which every section has content.
 static VIEWS: LazyLock<Vec<View>> = LazyLock::new(|| {
     vec![
         View::new(&fixture::with_records(&[4, 16, 64].map(model::Bytes::kib), "sweep")),

@@ -1,4 +1,4 @@
-//! The report of suite `bonnie`, and what its configurations bring along.
+//! Reports of suite `bonnie`, with removed options and converted filesystems.
 
 use expect_test::expect_file;
 

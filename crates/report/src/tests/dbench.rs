@@ -1,4 +1,4 @@
-//! Reports of runs that replay: scaling, conditions, operations by kind.
+//! Reports of suite `dbench`: scaling, settings, and operations by type.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::{
     view::{Body, Finding, Table, TableCell},
 };
 
-/// Building it takes seconds.
+/// Shared, because creating the view takes seconds.
 static VIEW: LazyLock<View> = LazyLock::new(|| View::new(&dbench::record()));
 
 fn text_of(cell: &TableCell) -> String {
@@ -135,7 +135,7 @@ fn findings_name_the_condition_that_the_best_filesystem_depends_on() {
     for finding in ranked {
         assert!(finding.text.starts_with("At scheduler="), "{}", finding.text);
     }
-    // Points without settings have no interaction.
+    // Findings for points without varied settings name no condition.
     let others = VIEW.findings.by_point.iter().filter(|group| !group.label.contains("scheduler"));
     let mut texts = others.flat_map(|group| &group.findings).map(|finding| &finding.text);
     assert!(texts.all(|text| !text.starts_with("At ")));
@@ -144,7 +144,7 @@ fn findings_name_the_condition_that_the_best_filesystem_depends_on() {
 #[test]
 fn a_setting_that_changes_no_order_needs_no_condition() {
     let mut record = dbench::with(&[5, 20], 6);
-    // The scheduler does nothing.
+    // Removes the effect of the scheduler.
     let factor = |cell: &model::Cell| match (&*cell.filesystem.name, cell.scheduler.as_deref()) {
         ("ext3", Some("bfq")) => 2.4,
         ("ext3", _) | (_, Some("none") | None) => 1.0,

@@ -1,4 +1,4 @@
-//! Forms of numbers in texts: at most four significant digits before a scaled unit, a space before
+//! Number formats in texts: at most four significant digits before a scaled unit, a space before
 //! the unit, one unit per column, and a singular noun after 1.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::{
     view::{Body, TableCell},
 };
 
-/// Units that are chosen so that a value has few digits.
+/// Scaled units, whose values have few digits.
 const UNITS: [&str; 18] = [
     "KiB/s", "MiB/s", "GiB/s", "TiB/s", "KiB", "MiB", "GiB", "TiB", "k ops/s", "M ops/s",
     "k instr", "M instr", "G instr", "µs", "ms", "%", "k", "M",
@@ -62,7 +62,7 @@ fn records() -> Vec<RunRecord> {
     ]
 }
 
-/// Sizes of many digits, and values that hardly vary.
+/// Run with environment facts of many digits and values that hardly vary.
 fn large() -> RunRecord {
     let mut record = fixture::record();
     record.environment = Environment(
@@ -84,7 +84,7 @@ fn large() -> RunRecord {
     record
 }
 
-/// Texts of all formats, each with a name.
+/// Texts in all formats, with their names.
 fn texts() -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for (at, record) in records().iter().enumerate() {
@@ -114,8 +114,8 @@ fn texts() -> Vec<(String, String)> {
     texts
 }
 
-/// Numbers in a line: digits with at most one point, and the text after them. Parts of names,
-/// versions, and dates are not numbers.
+/// Numbers in a line (digits with at most one decimal point), each with the text after it. Digits
+/// in names, versions, and dates are not numbers.
 fn numbers(line: &str) -> Vec<(&str, &str)> {
     let mut all = Vec::new();
     let mut at = 0;
@@ -133,7 +133,7 @@ fn numbers(line: &str) -> Vec<(&str, &str)> {
     all
 }
 
-/// Malformed number with its text, if any.
+/// Number and the text after it, if the format is wrong.
 fn malformed((number, after): (&str, &str)) -> Option<String> {
     let digits = number.trim_start_matches(['0', '.']).matches(|c: char| c.is_ascii_digit());
     let shown = || Some(format!("{number}{}", after.chars().take(12).collect::<String>()));

@@ -1,4 +1,4 @@
-//! Views of studies: what they show, in which order, and that nothing is shown twice.
+//! Reports of study plans: contents, order, and absence of duplicates.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::{
     views,
 };
 
-/// Titles and sizes of what a view shows.
+/// Titles and sizes of the parts of a study.
 fn structure(view: &View) -> String {
     let study = view.study.as_ref().unwrap();
     let mut text = format!("{}\n", study.title);
@@ -53,8 +53,8 @@ fn check(record: &RunRecord, expected: Expect) -> View {
     view
 }
 
-/// Each anchor of the page is there once, each link leads to one, and each table of the suites is
-/// shown once in every text.
+/// Checks that the anchors of the page are unique, that each link has its anchor, and that each
+/// text contains the title of the study and each table of the suites once.
 fn shown_once(view: &View) {
     let page = html(view, &[]);
     let anchors: Vec<&str> =
@@ -124,7 +124,7 @@ fn the_study_of_2006_has_tasks_totals_and_lifecycle() {
             links Tasks by filesystem: 3
         "#]],
     );
-    // Bars consist of their tasks, and have the length of the table's value.
+    // The segments of a bar are the tasks, and their sum is the value in the table.
     let bars = &view.overviews[0].totals[0];
     for row in bars.rows.iter().filter(|row| !row.pieces.is_empty()) {
         assert_eq!(row.pieces.len(), bars.tasks.len());
@@ -187,7 +187,7 @@ fn the_study_of_dbench_names_the_reference_of_its_ratios() {
     }
 }
 
-/// Fails all trials of the replays whose number of clients and scheduler are chosen.
+/// Run in which all trials with the chosen numbers of clients and schedulers failed.
 fn failing(chosen: impl Fn(u64, &str) -> bool) -> RunRecord {
     let mut record = dbench::with(&[1, 4, 16], 6);
     for trial in &mut record.trials {
@@ -273,7 +273,7 @@ fn the_view_of_small_files_cuts_its_bars_and_writes_their_values() {
     );
     let study = view.study.unwrap();
     let chart = study.parts.iter().find_map(figures::of_part).unwrap();
-    // One bar is cut, and its value is written.
+    // One bar is clipped, and its value is printed.
     assert_eq!(chart.svg.matches("class=\"stb\"").count(), 2);
     let Part::Capped(capped) = &study.parts[0] else { panic!("the chart stands first") };
     let cut = capped.cut.unwrap();

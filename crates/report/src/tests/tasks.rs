@@ -1,4 +1,5 @@
-//! Tables of tasks, their totals, system activity, lifecycle, and run conditions.
+//! Reports of suite `tasks`: tables of the tasks, totals, system activity, lifecycle, and run
+//! conditions.
 
 use expect_test::expect_file;
 use model::{FillLevel, Metric, RunRecord, Warning, record::Outcome};
@@ -36,7 +37,7 @@ fn missing(row: &Row) -> &str {
     }
 }
 
-/// Takes the samples of one task of one filesystem out of some repetitions.
+/// Removes the samples of one task of one cell from some repetitions.
 fn without(record: &mut RunRecord, cell: usize, task: &str, repetitions: std::ops::Range<u32>) {
     for trial in record.trials.iter_mut().filter(|trial| trial.cell == cell) {
         if repetitions.contains(&trial.repetition) {
@@ -72,7 +73,7 @@ fn no_line_of_it_is_wider_than_the_terminal() {
     }
 }
 
-/// The run with four further filesystems, one of which loses a repetition.
+/// Run with four additional filesystems, one of which has a failed repetition.
 fn many() -> RunRecord {
     let mut record = tasks::record();
     let mut rng = fastrand::Rng::with_seed(6);
@@ -102,7 +103,7 @@ fn a_filesystem_with_a_failed_repetition_is_shown_and_not_ranked() {
     assert!(!value(&cells(total)[0]).top && value(&cells(total)[0]).n == 7);
     assert!(matches!(&cells(total)[2],
         TableCell::Text(text) if text == "not ranked: repetitions failed"));
-    // Rows are sorted by their totals, the best first.
+    // Rows are sorted by total, smallest first.
     let rows = view.overviews[0].composites[0].rows.iter();
     let totals: Vec<f64> = rows
         .filter_map(|row| match &row.body {
@@ -135,7 +136,7 @@ fn tasks_of_any_duration_are_rows_in_seconds() {
 #[test]
 fn the_total_of_a_repetition_is_the_sum_of_its_tasks() {
     let mut record = tasks::record();
-    // Times that can be added up in one's head: ext4 100, 2, 50 and btrfs 150, 1, 50 seconds.
+    // Times in seconds: ext4 100, 2, 50 and btrfs 150, 1, 50.
     for trial in &mut record.trials {
         let times = if trial.cell == 0 { [100.0, 2.0, 50.0] } else { [150.0, 1.0, 50.0] };
         for sample in trial.samples.iter_mut().filter(|sample| sample.metric == Metric::Elapsed) {
@@ -152,7 +153,7 @@ fn the_total_of_a_repetition_is_the_sum_of_its_tasks() {
     };
     let near = |value: f64, wanted: f64| assert!((value / wanted - 1.0).abs() < 1e-9, "{value}");
     let drift = 1.0035;
-    // Best medians: 100, 1, 50.
+    // Best medians: 100, 1, and 50 s.
     for (name, sum, rest, product) in [("ext4", 152.0, 52.0, 2.0f64), ("btrfs", 201.0, 51.0, 1.5)] {
         let [total, without, ratios] = medians(name);
         near(total, sum * 1e9 * drift);
@@ -160,7 +161,7 @@ fn the_total_of_a_repetition_is_the_sum_of_its_tasks() {
         near(ratios, product.cbrt());
     }
     assert_eq!(table.columns[3].title, "without 001-touch-files");
-    // The sum favors ext4, the mean of ratios btrfs: the caption notes the disagreement.
+    // The sum favors ext4 and the mean of ratios favors btrfs. The caption notes the disagreement.
     assert!(value(&cells(row(table, "ext4"))[0]).top && !value(&cells(row(table, "btrfs"))[0]).top);
     assert!(!value(&cells(row(table, "ext4"))[4]).top && value(&cells(row(table, "btrfs"))[4]).top);
     let caption = table.caption.join("; ");
@@ -183,7 +184,7 @@ fn a_filesystem_without_a_task_has_a_reason_instead_of_a_total() {
     assert!(missing(row(table, "reiser4")).starts_with("skipped"));
     let ext4 = cells(row(table, "ext4"));
     assert!(!value(&ext4[0]).top, "one alone is not compared");
-    // The other filesystem's tasks take no part in the best medians.
+    // The best medians exclude the tasks of the filesystem without a total.
     assert!((value(&ext4[4]).sort - 1.0).abs() < 0.02);
 }
 
@@ -206,7 +207,7 @@ fn three_repetitions_have_totals_and_no_findings() {
     assert!(!table.has_top() && table.values().all(|value| value.shown.interval.is_none()));
     assert!(matches!(&cells(row(table, "ext4"))[2],
         TableCell::Text(text) if text == "not ranked: see warnings"));
-    // Every warning code at a number links to the warnings.
+    // The page explains each warning code of a number.
     let page = html(&view, &[]);
     for code in view.overviews[0].all().flat_map(Table::values).flat_map(|value| &value.codes) {
         assert!(page.contains(&format!("id=\"warning-{code}\"")), "{code}");

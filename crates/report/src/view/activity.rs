@@ -1,8 +1,8 @@
 //! System activity during a test: CPU time by consumer and device I/O.
 //!
 //! The input is the [`SystemActivity`] of each repetition and the samples derived from it. Each
-//! test gets two tables, parts × filesystems. Values that the kernel does not provide are shown as
-//! not available, never as zero.
+//! test has up to two tables, with one row per part and one column per filesystem. Values that the
+//! kernel does not provide are shown as not available, never as zero.
 
 use analysis::Summary;
 use model::{
@@ -40,11 +40,12 @@ pub(crate) fn activity(
     suites.iter().map(of_suite).collect()
 }
 
-/// A part of the CPU time: title, true if shown even when zero, nanoseconds.
+/// Part of the CPU time: title, true if it is shown even when zero, and amount. The amount is
+/// nanoseconds in [`parts`] and a fraction of the window in [`Sheet::shares`].
 type Part = (&'static str, bool, f64);
 
-/// CPU time by consumer, in table order. Values from host counters are NaN if the window is too
-/// short for their resolution.
+/// CPU time by consumer in nanoseconds, in table order. If `host` is false, the window is too short
+/// for the resolution of the host counters, and the parts that need them are NaN.
 fn parts(cpu: &CpuActivity, host: bool) -> Vec<Part> {
     let time = |time: model::Nanos| time.seconds() * 1e9;
     let threads = Origin::ALL.into_iter().filter(|origin| origin.attributed());
@@ -166,7 +167,7 @@ impl Sheet<'_> {
         Some(table)
     }
 
-    /// Parts over the window, per repetition with CPU data.
+    /// Parts as fractions of the window, one list per repetition with CPU data.
     fn shares(&self, entry: &Entry) -> Vec<Vec<Part>> {
         let all = self.sample_index.activity(entry.cell, &self.test.name);
         all.filter_map(|activity| {
@@ -245,7 +246,7 @@ impl Sheet<'_> {
     }
 }
 
-/// Row of one part over the filesystems, in one unit.
+/// Row of one part: one cell per filesystem, all in the same unit.
 fn row(title: &str, unit: Unit, summaries: &[Option<Summary>]) -> Row {
     let scale = scale_of(unit, summaries.iter().flatten());
     let cell = |summary: &Option<Summary>| match summary {
@@ -256,7 +257,7 @@ fn row(title: &str, unit: Unit, summaries: &[Option<Summary>]) -> Row {
     Row { unit: scale.name, ..Row::of(title, None, cells) }
 }
 
-/// Two decimals in all cells of a row of percentages, because they are parts of one sum.
+/// Sets two decimals in all cells of a row of percentages, because the rows are parts of one sum.
 fn two_decimals(mut row: Row) -> Row {
     let Body::Cells(cells) = &mut row.body else { return row };
     for cell in cells {

@@ -1,7 +1,9 @@
-//! The first page of a report: the result in one sentence, one table, and a few findings.
+//! First page of a report: a headline, a table of medians, and the findings with the largest
+//! effects.
 //!
 //! All content is selected from a [`View`], which has the statistics. The findings are based on the
-//! rankings of the tests ([`super::Family`]), Holm-adjusted over all pairs of a test.
+//! rankings of the tests ([`super::Family`]), whose p-values are Holm-adjusted over all pairs of a
+//! test.
 
 mod accounts;
 mod missing;
@@ -14,7 +16,7 @@ use model::metric::{Better, Unit};
 
 use super::{View, points::Test};
 use crate::units::{Scale, capital, count, one_line};
-use standings::{Standing, findings, standings, superlatives};
+use standings::{Standing, comparative, findings, standings, superlatives};
 
 pub(crate) use accounts::Accounts;
 pub(crate) use missing::{Hole, failures, not_measured};
@@ -26,32 +28,32 @@ pub(crate) const FINDINGS_MAX: usize = 6;
 const TESTS_MAX: usize = 3;
 /// Maximum number of table rows on the first page.
 const ROWS_MAX: usize = 20;
-/// Minimum number of filesystems for a slowest one.
+/// Minimum number of compared filesystems for a finding about the slowest one.
 const FOR_SLOWEST: usize = 3;
 
-/// The first page.
+/// First page of a report.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// Title, filesystems, tests, repetitions, and duration.
+    /// Title of the run, numbers of filesystems, tests, and repetitions, start, and duration.
     pub(crate) title: String,
     pub(crate) conditions: String,
     pub(crate) headline: String,
     pub(crate) board: Board,
     /// Largest effect first.
     pub(crate) findings: Vec<Finding>,
-    /// Findings that are not on the page.
+    /// Number of findings of the report minus the number of findings on the page.
     pub(crate) further: usize,
-    /// Inconclusive questions.
+    /// Number of inconclusive questions.
     pub(crate) open: usize,
     pub(crate) accounts: Accounts,
     pub(crate) trust: Trust,
     pub(crate) missing: Vec<Hole>,
 }
 
-/// Medians of the measured filesystems.
+/// Medians of the measured filesystems, one row per test.
 #[derive(Clone, Debug)]
 pub(crate) struct Board {
-    /// Names of the columns.
+    /// Names of the measured filesystems, one column each, in plan order.
     pub(crate) filesystems: Vec<String>,
     /// Common unit of all rows, if any.
     pub(crate) unit: Option<&'static str>,
@@ -74,18 +76,19 @@ pub(crate) struct BoardRow {
 pub(crate) struct BoardCell {
     /// Median, to three significant digits.
     pub(crate) value: String,
-    /// True if in the top group.
+    /// True if the filesystem is in the top group of the test.
     pub(crate) top: bool,
-    /// True if no finding uses the number.
+    /// True if the filesystem is not compared with others in the test.
     pub(crate) blocked: bool,
-    /// Ratio of the best median of the row to this one, at least 1; `None` without a direction.
+    /// Ratio between the best median of the row and this one, at least 1; `None` if the metric has
+    /// no direction.
     pub(crate) distance: Option<f64>,
 }
 
-/// A finding with its effect size.
+/// Finding with its effect size.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// Absolute natural logarithm of its largest ratio; 0 without one.
+    /// Absolute value of the natural logarithm of the largest ratio in the text; 0 without a ratio.
     effect: f64,
     pub(crate) text: String,
 }
@@ -108,7 +111,7 @@ impl Answer {
         Self {
             title: title(view, &tests),
             conditions: view.facts.conditions.clone(),
-            headline: headline(view, &tests, &last),
+            headline: headline(view, &tests, &first, &last),
             board: board(view, &tests),
             further: said.saturating_sub(shown),
             open: points.iter().map(|point| point.open.len()).sum(),
@@ -120,8 +123,9 @@ impl Answer {
     }
 }
 
-/// Findings of several parts of one result, largest effect first in each, and the number of those
-/// that are not shown. The parts share `most`.
+/// Findings of the parts of one result, such as host and guest, and the number of findings that are
+/// not shown. The largest effects of each part come first. The parts have equal shares of `most`,
+/// rounded up.
 pub(crate) fn shown_findings(answers: &[Answer], most: usize) -> (Vec<&str>, usize) {
     let most = most.div_ceil(answers.len().max(1));
     let shown = answers.iter().flat_map(|answer| answer.findings.iter().take(most));
@@ -150,8 +154,8 @@ fn named(view: &View) -> Vec<Named<'_>> {
     titled.map(|((_, test), title)| Named { title, test }).collect()
 }
 
-/// Short unique titles of tests, which are given by workload and name: the name of the test, of its
-/// workload if that has no other test, or both.
+/// Short titles of tests, which are given by workload and name. The title is the name if no other
+/// test has it. Otherwise it is the workload if that has no other test, or else both.
 pub(crate) fn titles(tests: &[(&str, &str)]) -> Vec<String> {
     let (mut workloads, mut names) = (BTreeMap::new(), BTreeMap::new());
     for (workload, name) in tests {
@@ -169,7 +173,8 @@ pub(crate) fn titles(tests: &[(&str, &str)]) -> Vec<String> {
     tests.iter().map(title).collect()
 }
 
-/// Value of a label that is one size, such as `block_size=4KiB`; other labels are unchanged.
+/// Removes the key from a label that consists of one size: `4KiB` for `block_size=4KiB`. Other
+/// labels are unchanged.
 pub(crate) fn without_key(label: &str) -> &str {
     match label.split_once('=') {
         Some((_, value)) if value.ends_with('B') && !value.contains([' ', '=']) => value,
@@ -209,7 +214,8 @@ fn columns(view: &View, tests: &[Named<'_>]) -> Vec<usize> {
 fn board(view: &View, tests: &[Named<'_>]) -> Board {
     let columns = columns(view, tests);
     let shown = &tests[..tests.len().min(ROWS_MAX)];
-    // Instructions have the same scale in all rows; rates and times differ too much.
+    // All rows of instructions have the same scale. Rates and times of different tests differ too
+    // much for that.
     let instructions = |named: &&Named<'_>| named.test.metric.spec().unit == Unit::Instructions;
     let medians = |named: &Named<'_>| -> Vec<f64> {
         let entries = named.test.entries.iter();
@@ -244,7 +250,7 @@ fn board(view: &View, tests: &[Named<'_>]) -> Board {
     }
 }
 
-/// Best of some medians, if the metric has a direction.
+/// Best median; `None` if the metric has no direction or there are no medians.
 fn best(better: Better, medians: &[f64]) -> Option<f64> {
     let medians = medians.iter().copied();
     match better {
@@ -254,7 +260,7 @@ fn best(better: Better, medians: &[f64]) -> Option<f64> {
     }
 }
 
-/// Ratio of the best median to another one, turned so that it is at least 1.
+/// Ratio between the best median and another one, at least 1.
 fn distance(better: Better, best: f64, median: f64) -> f64 {
     match better {
         Better::Lower => median / best,
@@ -266,7 +272,12 @@ fn is_contest(named: &Named<'_>) -> bool {
     named.test.metric.spec().better != Better::Neither && named.test.family.is_some()
 }
 
-fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
+fn headline(
+    view: &View,
+    tests: &[Named<'_>],
+    first: &[Standing<'_>],
+    last: &[Standing<'_>],
+) -> String {
     let contests: Vec<&Named<'_>> = tests.iter().filter(|named| is_contest(named)).collect();
     let prefix = if view.facts.ended { "" } else { "provisional: " };
     let m = contests.len();
@@ -299,20 +310,25 @@ fn headline(view: &View, tests: &[Named<'_>], last: &[Standing<'_>]) -> String {
             count(m, "test")
         ));
     }
-    let best = (0..view.filesystems.len()).max_by_key(|it| (times(*it), usize::MAX - it));
+    let count = |standings: &[Standing<'_>], filesystem: usize| {
+        standings.iter().filter(|it| it.filesystem == filesystem).count()
+    };
+    let filesystems = || 0..view.filesystems.len();
+    let best = filesystems().max_by_key(|it| (times(*it), count(first, *it), usize::MAX - it));
     let best = best.unwrap_or_default();
-    let count = |filesystem: usize| last.iter().filter(|it| it.filesystem == filesystem).count();
-    let worst = (0..view.filesystems.len()).max_by_key(|it| (count(*it), usize::MAX - it));
-    let worst = worst.filter(|worst| count(*worst) > 1 && *worst != best);
-    let (first, least) = superlatives(contests[0].test.metric, "fastest", "slowest");
+    let worst = filesystems().max_by_key(|it| (count(last, *it), usize::MAX - it));
+    let worst = worst.filter(|worst| count(last, *worst) > 1 && *worst != best);
+    let metric = contests[0].test.metric;
+    let (fastest, slowest) = superlatives(metric, "fastest", "slowest");
     let mut text = format!(
-        "{prefix}{} {first} or tied in {} of {m} tests",
+        "{prefix}{} {fastest}, or not significantly {}, in {} of {m} tests",
         view.filesystems[best].name,
+        comparative(metric),
         times(best),
     );
     if let Some(worst) = worst {
-        let (name, count) = (&view.filesystems[worst].name, count(worst));
-        text.push_str(&format!("; {name} {least} in {count}"));
+        let (name, count) = (&view.filesystems[worst].name, count(last, worst));
+        text.push_str(&format!("; {name} {slowest} in {count}"));
     }
     text
 }

@@ -1,8 +1,8 @@
-//! Time per file set as clipped bars, data of `charts::capped`.
+//! Elapsed time per file set as clipped bars, data of `charts::capped`.
 //!
 //! The input is the points of the small-file suite. Points that differ only in the cache state
 //! share a chart with one panel per state. The 2011 study clipped bars at 450 s without showing
-//! their values; here the clipping limit follows from the data by a rule stated in the caption, and
+//! their values. Here a rule, stated in the caption, derives the clipping limit from the data, and
 //! every bar is labeled with its value.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ const SIDE_BY_SIDE: &str = "cache";
 /// Clipping limit, as a multiple of the upper quartile of all medians.
 const CUT: f64 = 2.0;
 
-/// Minimum ratio of the longest bar to the limit for clipping.
+/// Bars are clipped only if the longest one exceeds this multiple of the limit.
 const WORTH: f64 = 1.5;
 
 /// One chart.
@@ -46,7 +46,7 @@ pub(crate) struct Capped {
     pub(crate) absent: Vec<(String, String)>,
 }
 
-/// The charts of a suite; none of suites but `small-files`.
+/// Charts of a suite. Only suite `small-files` has any.
 pub(crate) fn capped(suite: &Suite, filesystems: &[Filesystem]) -> Vec<Capped> {
     if suite.name != "small-files" {
         return Vec::new();
@@ -96,8 +96,8 @@ fn seconds(entry: &Entry) -> Option<&analysis::Summary> {
     found.map(|(_, summary)| summary)
 }
 
-/// Clipping limit for medians in ascending order. The upper quartile is the smallest value that at
-/// least three quarters do not exceed.
+/// Clipping limit for medians in ascending order; `None` if no bar is long enough for clipping. The
+/// upper quartile is the smallest median that at least three quarters of the medians do not exceed.
 fn cut(medians: &[f64]) -> Option<f64> {
     let upper = medians[(medians.len() * 3).div_ceil(4).saturating_sub(1)];
     let longest = medians.last()?;

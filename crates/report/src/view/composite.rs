@@ -1,11 +1,15 @@
 //! Total of all tasks under three weightings.
 //!
-//! Each repetition with all tasks has three aggregates: the sum; the sum without the longest task;
-//! and the geometric mean of the times relative to the best median of each task. Each aggregate has
-//! one value per repetition, so median, interval, and comparison are the usual ones. A sum of
-//! seconds is dominated by the long tasks (Fleming and Wallace, "How not to lie with statistics:
-//! the correct way to summarize benchmark results", Communications of the ACM 29(3), 1986); hence
-//! the other two. A filesystem without a result for some task has no total.
+//! Each repetition with all tasks has three aggregates: the sum of the times, the sum without the
+//! longest task, and the mean of ratios. The mean of ratios is the geometric mean of the times
+//! relative to the best median of each task. The longest task is the one with the largest share of
+//! the sum over all filesystems. An aggregate has one value per repetition and is summarized and
+//! compared like a metric.
+//!
+//! Long tasks dominate a sum of seconds, so the other two aggregates have different weights. See
+//! Fleming and Wallace, "How not to lie with statistics: the correct way to summarize benchmark
+//! results", Communications of the ACM 29(3), 1986. A filesystem without a result for some task has
+//! no total.
 
 use analysis::{Comparer, Ranking, Summary, ranks, stop};
 use model::{Metric, Warning, metric::Better, warning::Severity};
@@ -33,15 +37,16 @@ struct Total<'a> {
     times: Vec<Vec<f64>>,
     /// Median share of each task in the sum.
     shares: Vec<f64>,
-    /// True if all its tasks are ranked.
+    /// True if the filesystem is ranked in all tasks.
     ranked: bool,
     /// Codes of warnings from the measurement of the tasks.
     codes: Vec<&'static str>,
-    /// Aggregates per repetition.
+    /// Aggregates, one value per complete repetition; set by [`aggregate`].
     aggregates: [Vec<f64>; AGGREGATES],
 }
 
-/// Totals of a point with timed tasks; `None` for other points and for a single task.
+/// Totals of a point with timed tasks, as a table and as bars; `None` for other points and for a
+/// single task.
 pub(crate) fn composite(
     point: &WorkPoint,
     sample_index: &SampleIndex,
@@ -179,7 +184,7 @@ fn total<'a>(
     })
 }
 
-/// Sets the aggregates. Returns the task with the largest share over all filesystems.
+/// Sets the aggregates. Returns the task with the largest share of the totals of all filesystems.
 fn aggregate(point: &WorkPoint, totals: &mut [Total]) -> Option<usize> {
     let part = |task: &usize| totals.iter().map(|total| total.shares[*task]).sum::<f64>();
     let longest = (0..point.tests.len()).max_by(|a, b| part(a).total_cmp(&part(b)))?;
@@ -202,7 +207,7 @@ fn aggregate(point: &WorkPoint, totals: &mut [Total]) -> Option<usize> {
     Some(longest)
 }
 
-/// Geometric mean of times relative to the best of each task.
+/// Geometric mean of the times relative to the best median of each task.
 fn mean_ratio(times: &[f64], best: &[f64]) -> f64 {
     let logarithms: f64 = times.iter().zip(best).map(|(time, best)| (time / best).ln()).sum();
     (logarithms / times.len() as f64).exp()
@@ -278,7 +283,7 @@ fn cells(
     ]
 }
 
-/// Ratio of a total to the best one, and test result.
+/// Ratio of a total to the best total, and result of their comparison, as text.
 fn against_best(
     at: usize,
     total: &Total,
@@ -300,7 +305,8 @@ fn against_best(
     };
     let best = family.ranking.order[0];
     match family.ranking.pair(best, member) {
-        // Above 1 in favor of the better one, so the ratio of the times.
+        // The ratio exceeds 1 in favor of the better total. It is therefore the ratio of this time
+        // to the best one.
         Some(pair) if member != best => {
             let ratio = ratio(pair.comparison.ratio.0, pair.comparison.interval);
             (ratio.replacen(" [", "\n[", 1), pair_result(pair, facts))
@@ -356,7 +362,7 @@ fn caption(
     caption
 }
 
-/// Caption on the top groups, with a note if the aggregates have different ones.
+/// Caption on the top groups, with a note if the top groups of the aggregates differ.
 fn ranking_caption(families: &[Option<Family>; AGGREGATES], facts: &Facts) -> Option<String> {
     let total = families[0].as_ref()?;
     let mut caption = format!(

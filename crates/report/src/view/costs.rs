@@ -17,7 +17,8 @@ const BEYOND_MIN: f64 = 10.0;
 const PERCENTILES: [(&str, Option<f64>); 4] =
     [("p50", Some(0.5)), ("p99", Some(0.99)), ("p99.9", Some(0.999)), ("max", None)];
 
-/// One table per point: test and filesystem × percentiles.
+/// Latency tables, one per point, with one row per test and filesystem and one column per
+/// percentile.
 pub(crate) fn latency(
     suites: &[Suite],
     filesystems: &[Filesystem],
@@ -27,7 +28,7 @@ pub(crate) fn latency(
     points.filter_map(|point| of_point(point, filesystems, sample_index)).collect()
 }
 
-/// One row of the table: test, filesystem, and summaries of [`PERCENTILES`].
+/// Row of the table: test, filesystem, and summaries of [`PERCENTILES`].
 struct Line<'a> {
     test: &'a Test,
     entry: &'a Entry,
@@ -109,8 +110,9 @@ fn line_row(
     }
 }
 
-/// Summary of a percentile over the repetitions; `None` if any repetition has too few operations
-/// that exceed it.
+/// Summary of a percentile over the repetitions in nanoseconds. `q` is the quantile, 0 to 1; `None`
+/// is the maximum. `None` is returned if there are no histograms, or if fewer than [`BEYOND_MIN`]
+/// operations of any repetition exceed the percentile.
 pub(crate) fn percentile(
     sample_index: &SampleIndex,
     cell: usize,

@@ -1,7 +1,7 @@
-//! Latency curves: percentiles over the repetitions and the distribution of all operations.
+//! Latency curves: percentiles per repetition, summarized, and the distribution of all operations.
 //!
-//! The input is the histograms of the measured trials. Each test gets one [`Curves`] per type of
-//! operation that was timed separately, none if there are too few operations for p99.
+//! The input is the histograms of the measured trials. Each test has one [`Curves`] per type of
+//! operation that was timed separately, or none if there are too few operations for p99.
 
 use analysis::percentiles;
 use model::{
@@ -18,18 +18,19 @@ use super::{
 pub(crate) const LADDER: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
 
-/// Minimum number of percentiles of some filesystem: up to p99, which needs 1000 operations in
-/// every repetition.
+/// Minimum number of percentiles that at least one filesystem must have: up to p99, which needs
+/// 1000 operations in every repetition.
 const PERCENTILES_MIN: usize = 3;
 
-/// Fraction of the operations outside the axis of a distribution at either end. Otherwise a single
-/// slow operation would determine the range.
+/// Fraction of the operations beyond each end of the axis of a distribution. Without this cut, a
+/// single slow operation would determine the range.
 pub(crate) const CUT: f64 = 0.001;
 
-/// Resolution of a distribution in half pixels, horizontal and vertical; closer points are omitted.
+/// Resolution of a distribution in half pixels, horizontal and vertical. Points closer than half a
+/// pixel in both directions are omitted.
 const GRAIN: (f64, f64) = (1200.0, 480.0);
 
-/// Latencies of one type of operation at one test.
+/// Latency curves of one type of operation in one test.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Curves {
     pub(crate) of: HistogramKind,
@@ -76,7 +77,7 @@ pub(crate) fn curves(suites: &[Suite], sample_index: &SampleIndex) -> Vec<Vec<Ve
     suites.iter().map(of_suite).collect()
 }
 
-/// Histograms of one filesystem at a test, of all measured repetitions.
+/// Histograms of one filesystem in a test, of all measured repetitions.
 type Timed<'a> = (&'a Entry, Vec<&'a PhaseHistogram>);
 
 fn of_test(test: &Test, sample_index: &SampleIndex) -> Vec<Curves> {
@@ -130,14 +131,15 @@ fn of_kind<'a>(of: HistogramKind, timed: &[Timed<'a>], scheduled: bool) -> Optio
             n: u32::try_from(own.len()).unwrap_or(u32::MAX),
             operations: merged.count(),
             percentiles,
-            // A single distribution adds nothing to the percentiles.
+            // The distribution of a single filesystem is omitted, because it repeats the
+            // percentiles.
             cumulated: if repetitions.len() > 1 { cumulated(merged, range) } else { Vec::new() },
         });
     }
     Some(Curves { of, scheduled, lines, range, absent: Vec::new() })
 }
 
-/// Percentiles for which every repetition has enough operations, ascending.
+/// Percentiles in nanoseconds, ascending, for which every repetition has enough operations.
 fn ladder(repetitions: &[&Histogram]) -> Vec<PercentilePoint> {
     let point = |(_, q): &(&str, f64)| {
         let summary = percentiles::over_runs(repetitions.iter().copied(), *q).ok()?;
@@ -157,7 +159,7 @@ fn all_of(repetitions: &[&Histogram]) -> Histogram {
     merged
 }
 
-/// Common axis range of all distributions.
+/// Common axis range of all distributions, as decimal logarithms of nanoseconds.
 fn range(all: &[Histogram]) -> (f32, f32) {
     let end = |q: f64| {
         let ends = all.iter().filter_map(move |own| own.quantile(q));
@@ -165,7 +167,7 @@ fn range(all: &[Histogram]) -> (f32, f32) {
     };
     let low = end(CUT).fold(f32::INFINITY, f32::min);
     let high = end(1.0 - CUT).fold(f32::NEG_INFINITY, f32::max);
-    // A vertical line in the middle if all operations took equally long.
+    // If all operations took equally long, the curve is a vertical line in the middle of the axis.
     if high - low < 0.1 { (low - 0.05, high + 0.05) } else { (low, high) }
 }
 
@@ -178,7 +180,8 @@ fn logarithm(nanos: u64) -> f32 {
     (nanos.max(1) as f64).log10() as f32
 }
 
-/// Cumulative distribution within a range. Each histogram bucket is a ramp of its width.
+/// Cumulative distribution within a range ([`Curve::cumulated`]). Each histogram bucket is a ramp
+/// over its width.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

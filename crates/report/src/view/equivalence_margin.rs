@@ -2,7 +2,8 @@
 
 use model::{Profile, Ratio};
 
-/// δ of the profile and δ′ = max(δ, A/A noise). All tests use δ′.
+/// Nominal margin δ of the profile, and effective margin δ′ = max(δ, A/A noise). All tests use the
+/// effective margin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct EquivalenceMargin {
     nominal: Ratio,
@@ -10,7 +11,7 @@ pub(crate) struct EquivalenceMargin {
 }
 
 impl EquivalenceMargin {
-    /// δ of a profile, not raised.
+    /// Margin δ of a profile, not raised.
     pub(crate) fn of(profile: Profile) -> Self {
         Self { nominal: profile.equivalence_margin(), effective: profile.equivalence_margin() }
     }

@@ -46,17 +46,17 @@ pub(crate) struct Facts {
 #[derive(Clone, Debug)]
 pub(crate) struct Filesystem {
     pub(crate) name: String,
-    /// Type and options; empty for a catalog entry with its defaults.
+    /// Type, if it differs from the name, and options; empty for a catalog entry with its defaults.
     pub(crate) options: String,
 }
 
-/// A cell that was not measured or has failed repetitions.
+/// Cells of one filesystem that were not measured or have failed repetitions, for one reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Missing {
     pub(crate) filesystem: String,
     /// Affected workload points.
     pub(crate) workloads: Vec<String>,
-    /// `skipped`, `open`, or the number of failed repetitions.
+    /// `skipped`, `open`, or `1 of 8 repetitions failed`.
     pub(crate) what: String,
     pub(crate) reason: String,
 }
@@ -69,7 +69,7 @@ impl Facts {
         self.method.splice(last..last, methods);
     }
 
-    /// Facts of a run with its equivalence margin.
+    /// Facts of a run whose A/A control gives this equivalence margin.
     pub(crate) fn new(record: &RunRecord, margin: EquivalenceMargin) -> Self {
         let info = &record.info;
         let imported = imported(record);
@@ -106,7 +106,7 @@ impl Facts {
     }
 }
 
-/// Line of conditions below every table and figure.
+/// Conditions of all results in one line, shown below every table and figure.
 pub(crate) fn conditions(record: &RunRecord) -> String {
     if let Some(program) = imported(record) {
         return format!(
@@ -138,7 +138,7 @@ pub(crate) fn conditions(record: &RunRecord) -> String {
     capital(&parts.collect::<Vec<_>>().join(" · "))
 }
 
-/// Kind and clock of the guest, if measured in a guest.
+/// Kind and clock of the guest; `None` for runs on the host.
 fn guest(record: &RunRecord) -> Option<String> {
     let engine = one_line(record.environment.get("guest.engine")?);
     let clock = match Clock::of(&record.environment) {
@@ -170,7 +170,8 @@ fn icount_method(clock: Clock) -> Option<&'static str> {
     }
 }
 
-/// Filesystem of a measured directory: `ext4 on /dev/sda1 (rw,relatime)`.
+/// Filesystem of a measured directory, such as `ext4 on /dev/sda1 (rw,relatime)`; `None` if the
+/// plan formats its filesystems.
 fn below(record: &RunRecord) -> Option<String> {
     let directory = |cell: &model::record::CellRecord| cell.cell.filesystem.fs_type == "directory";
     if !record.cells.iter().any(directory) {
@@ -200,7 +201,7 @@ fn instance(record: &RunRecord) -> &'static str {
     if found { "directory on the same filesystem" } else { "filesystem" }
 }
 
-/// Method of a run, with the parameters used.
+/// Method of a run, with its parameters.
 fn method(record: &RunRecord) -> Vec<String> {
     if let Some(program) = imported(record) {
         return imported_method(program);
@@ -262,7 +263,7 @@ fn method(record: &RunRecord) -> Vec<String> {
     icount.into_iter().chain(usual).collect()
 }
 
-/// Method of an imported run, as far as it is known.
+/// Method of an imported run, as far as known.
 fn imported_method(program: &str) -> Vec<String> {
     vec![
         format!(
@@ -321,7 +322,8 @@ pub(crate) fn filesystems(record: &RunRecord) -> Vec<Filesystem> {
     found
 }
 
-/// Missing results. Equal entries of a filesystem are merged.
+/// Missing results in the order of cells, without A/A duplicates. Cells of a filesystem with the
+/// same status and reason are merged.
 pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
     let mut holes: Vec<Missing> = Vec::new();
     let mut add = |filesystem: &str, workload: &str, what: String, reason: &str| {
@@ -350,7 +352,7 @@ pub(crate) fn missing(record: &RunRecord) -> Vec<Missing> {
         let (name, label) = (&cell.cell.filesystem.name, &cell.label);
         match &cell.state {
             CellState::Skipped { reason } => add(name, label, "skipped".into(), reason),
-            // Listed below with its failed repetitions.
+            // A failed cell is listed below with its failed repetitions.
             CellState::Failed { .. } => {}
             CellState::Open => add(
                 name,

@@ -1,10 +1,10 @@
 //! Findings: conclusions from templates, each with the checks it must pass.
 //!
 //! A finding that fails a check is withheld ([`WithheldFinding`]) with the reason and a hint.
-//! Withheld findings are shown in the report or by `fslab explain`. "Fastest" always names the
-//! workload, n, and the family of comparisons; conditions are stated once above the findings.
-//! [`ranked`] compares filesystems, [`single`] and [`phases`] describe one filesystem at a time,
-//! and [`mean`] aggregates the workloads of a suite.
+//! Withheld findings are shown in the report or by `fslab explain`. A finding about the fastest
+//! filesystem states the workload, the number of compared filesystems, and n. The conditions of all
+//! findings are stated once ([`Findings::scope`]). [`ranked`] compares filesystems, [`single`] and
+//! [`phases`] describe one filesystem at a time, and [`mean`] aggregates the workloads of a suite.
 
 mod answers;
 mod mean;
@@ -31,15 +31,15 @@ pub(super) struct TestContext<'a> {
     pub(super) filesystems: &'a [Filesystem],
     pub(super) facts: &'a Facts,
     pub(super) sample_index: &'a SampleIndex<'a>,
-    /// Condition that every comparison of filesystems must name, and the label of the point without
-    /// it. `None` if no interaction was found.
+    /// Condition that each comparison of filesystems must name because the ranking depends on it,
+    /// and the label of the point without it. `None` if there is no such condition.
     pub(super) scope: Option<&'a (String, String)>,
     /// True if the run may have drifted.
     pub(super) suspected: bool,
 }
 
 impl TestContext<'_> {
-    /// `write, iozone block_size=1MiB`.
+    /// Test and workload point: `write, iozone block_size=1MiB`.
     pub(super) fn workload(&self) -> String {
         format!("{}, {}", self.test.name, self.point.label)
     }
@@ -86,7 +86,7 @@ impl TestContext<'_> {
 
 /// Derives all findings of a run and the withheld ones.
 ///
-/// If the ranking of filesystems depends on a condition, `scopes` has that condition, and the
+/// If the ranking of filesystems depends on a condition, `scopes` contains the condition, and each
 /// finding starts with its value. `suspected` is true if the run may have drifted.
 pub(crate) fn findings(
     suites: &[Suite],
@@ -122,7 +122,8 @@ pub(crate) fn findings(
     }
 }
 
-/// C20, one per filesystem. A failed repetition excludes all tests of its cell.
+/// C20, one per filesystem with failed repetitions. A failed repetition excludes the cell from the
+/// rankings of all its tests, so the first test of the point represents all.
 fn failures(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Finding> {
     let entries = point.tests.first().map_or(&[][..], |test| test.entries.as_slice());
     let failed = entries.iter().filter_map(|entry| Some((entry, entry.failed.as_ref()?)));
@@ -139,13 +140,13 @@ fn failures(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Finding> {
     failed.map(finding).collect()
 }
 
-/// Estimate that contradicts the effect size of a comparison, if any: `the ratio of the medians
-/// gives ×4.40 (estimates-disagree)`. Further repetitions do not resolve such a disagreement.
+/// Estimate that disagrees with the effect size of a comparison, if any: `the ratio of the medians
+/// gives ×4.40 (estimates-disagree)`. Further repetitions do not resolve the disagreement.
 pub(crate) fn disagreement(comparison: &Comparison) -> Option<String> {
     estimate_against(comparison, |ratio| ratio)
 }
 
-/// Like [`disagreement`], with the inverse ratio.
+/// Like [`disagreement`], with the inverse of the ratio.
 pub(crate) fn inverse_disagreement(comparison: &Comparison) -> Option<String> {
     estimate_against(comparison, |ratio| 1.0 / ratio)
 }

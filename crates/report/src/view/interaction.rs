@@ -1,9 +1,9 @@
 //! Influence of filesystem, scheduler, and system settings, and their interactions.
 //!
-//! The input is the points of the same workload that differ in conditions, if at least two of
-//! filesystem and conditions vary. `analysis::factorial` estimates the shares of the variance; this
-//! module derives findings, tables, and chart panels, and determines which findings about
-//! filesystems must name a condition ([`Scopes`]).
+//! The input is the points of a workload under different conditions, if at least two factors vary.
+//! Factors are the filesystem and the conditions. `analysis::factorial` estimates the shares of the
+//! variance. This module derives findings, tables, and chart panels, and determines which findings
+//! about filesystems must name a condition ([`Scopes`]).
 
 mod findings;
 mod tables;
@@ -79,9 +79,8 @@ pub(crate) struct Interaction {
 /// Chart with one condition on its horizontal axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Across {
-    /// The condition.
     pub(crate) condition: String,
-    /// Its levels.
+    /// Levels of the condition.
     pub(crate) levels: Vec<String>,
     /// One panel per combination of the other conditions.
     pub(crate) panels: Vec<Panel>,
@@ -96,7 +95,7 @@ pub(crate) fn scopes(interactions: &[Interaction]) -> Scopes {
     interactions.iter().flat_map(|interaction| interaction.scopes.clone()).collect()
 }
 
-/// All tests under conditions that vary.
+/// Interactions of all tests whose conditions vary.
 pub(crate) fn interactions(
     suites: &[Suite],
     filesystems: &[Filesystem],
@@ -186,7 +185,7 @@ fn without<'a>(point: &WorkPoint, names: impl Iterator<Item = &'a str>) -> Strin
     })
 }
 
-/// `scheduler=bfq, cpu_speed=50%`.
+/// Values of some conditions at a point: `scheduler=bfq, cpu_speed=50%`.
 fn at<'a>(point: &WorkPoint, names: impl Iterator<Item = &'a str>) -> String {
     let each = names.filter_map(|name| {
         let value = point.conditions.get(name)?;
@@ -211,9 +210,9 @@ struct Input<'a> {
     scale: Scale,
     margin: EquivalenceMargin,
     factorial: Result<Factorial, Refusal>,
-    /// Index of the factor `filesystem`, if several have values.
+    /// Index of the factor `filesystem`; `None` if only one filesystem has values.
     filesystem: Option<usize>,
-    /// True if all cells may be used for findings.
+    /// True if all cells with values are ranked, so that findings can use them.
     sound: bool,
     absent: &'a [(String, String)],
 }
@@ -343,7 +342,7 @@ impl Builder<'_> {
         Across { condition: across.name.clone(), levels: across.levels.clone(), panels }
     }
 
-    /// Each level relative to the first; above 1 is better.
+    /// Ratio of each level to the first; above 1 is better.
     fn ratios(&mut self, input: &Input, filesystem: usize, levels: &[Option<usize>]) -> Series {
         let values = |level: &Option<usize>| {
             let entry = level.and_then(|at| input.tests[at])?.entry(filesystem)?;

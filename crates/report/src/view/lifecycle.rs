@@ -1,9 +1,9 @@
 //! Lifecycle of a filesystem: cost of mkfs, setup, mount, umount, and fsck, available space, and
 //! space used by the files of the workload.
 //!
-//! The input is the samples of the steps in [`model::sample::lifecycle`]. The tables have one row
-//! per filesystem and, if it varies, fill level, over the repetitions of all workloads. Space that
-//! depends on the workload has one row per workload point.
+//! The input is the samples of the steps in [`model::sample::lifecycle`]. Tables have one row per
+//! filesystem and, if it varies, fill level, which summarizes the repetitions of all workloads. CPU
+//! time and I/O have one row per step. Space after the workload has one row per workload point.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,9 @@ use super::{
 };
 use crate::units::one_line;
 
-/// A column: title, base unit, text of a missing value, and the value of a trial at the step of the
-/// row. Columns with a fixed step ignore the step of the row.
+/// Column: title, base unit, text of a missing value, and the value of a trial at the step of the
+/// row. Columns with a fixed step ignore the step of the row. [`Unit::Nanoseconds`] is replaced by
+/// the unit of the clock, which is instructions in an icount guest.
 type Quantity = (&'static str, Unit, &'static str, fn(&TrialRecord, &str) -> Option<f64>);
 
 const TIMES: [Quantity; 5] = [
@@ -77,7 +78,7 @@ const USED: [Quantity; 3] = [
     }),
 ];
 
-/// Subject of a row.
+/// Subject of a row: cells of a filesystem, and a step if the table has one row per step.
 #[derive(Clone)]
 struct Subject {
     title: String,
@@ -193,7 +194,8 @@ fn varies<T: PartialEq>(record: &RunRecord, of: impl Fn(&CellRecord) -> T) -> bo
     record.cells.windows(2).any(|two| of(&two[0]) != of(&two[1]))
 }
 
-/// One subject per filesystem and distinguishing label of its cells, in plan order.
+/// One subject per filesystem and label of its cells, in plan order, without A/A duplicates.
+/// `apart` returns the label of a cell; empty if the filesystem has a single row.
 fn subjects(
     record: &RunRecord,
     filesystems: &[Filesystem],
@@ -222,7 +224,7 @@ fn subjects(
     subjects
 }
 
-/// Table of a definition; `None` without any value.
+/// Table of a definition; `None` if it has no values.
 fn table(
     frame: &Frame,
     subjects: &[Subject],
@@ -262,14 +264,14 @@ fn table(
         let nothing = cells.iter().all(|cell| matches!(cell, TableCell::Text(_)));
         let name = &filesystems[subject.filesystem].name;
         match nothing.then(|| reason(record, name)).flatten() {
-            // Once per filesystem, not per step.
+            // The reason is stated once per filesystem, not per step.
             Some(_) if holes.contains(&subject.filesystem) => {}
             Some(reason) => {
                 holes.push(subject.filesystem);
                 let body = Body::Missing(reason);
                 rows.push(Row::of(name.clone(), Some(subject.filesystem), body));
             }
-            // A step that the filesystem does not have, such as fsck.
+            // The filesystem does not have this step, such as fsck.
             None if nothing && !subject.step.is_empty() => {}
             None => {
                 let body = Body::Cells(cells);
@@ -299,7 +301,7 @@ fn elapsed(trial: &TrialRecord, step: &str) -> Option<f64> {
     sample(trial, step, time).or_else(|| sample(trial, step, counted))
 }
 
-/// Value of all workers together.
+/// Sample of a step over all workers, in the base unit of the metric.
 fn sample(trial: &TrialRecord, step: &str, metric: Metric) -> Option<f64> {
     let mut samples = trial.samples.iter().filter(|sample| sample.worker.is_none());
     let found = samples.find(|sample| sample.phase == step && sample.metric == metric);

@@ -2,9 +2,9 @@
 //! `charts::normalized`.
 //!
 //! The input is the points of suite `dbench` that differ only in the scheduler. The result is a
-//! chart and its table, or the reason why there is none. The reference is the first filesystem of
-//! the plan with values, under the first scheduler with values; it does not depend on the results
-//! and is named with every ratio. Ratios are Hodges-Lehmann estimates with the interval of the
+//! chart and its table, or the reason why there is none. The reference is the first scheduler with
+//! values and, under it, the first filesystem of the plan with values. It does not depend on the
+//! results, and captions name it. Ratios are Hodges–Lehmann estimates with the interval of the
 //! inverted test (`analysis::compare`), not ratios of medians.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,12 +33,12 @@ pub(crate) struct Normalized {
     /// Test and point: `replay, dbench clients=5 cpu_speed=50%`.
     pub(crate) what: String,
     pub(crate) metric: Metric,
-    /// `ext4, scheduler=none`.
+    /// Reference configuration: `ext4, scheduler=none`.
     pub(crate) reference: String,
     pub(crate) rows: Vec<Multiple>,
     /// Equivalence margin: ratios from `1/(1+δ)` to `1+δ` are not of practical importance.
     pub(crate) margin: f64,
-    /// Label of δ.
+    /// Equivalence margin as text: `δ = 5 %`.
     pub(crate) delta: String,
     /// Repetitions per configuration: `8`, or `8 to 12`.
     pub(crate) repetitions: String,
@@ -69,7 +69,7 @@ pub(crate) fn normalized(
     for (_, points) in groups.iter().filter(|(_, points)| points.len() > 1) {
         let mut names = sweeps::tests(points);
         if names.is_empty() {
-            // Without any measurement, no test is known.
+            // If nothing was measured, no test is known, and one entry has the reasons.
             names.push("");
         }
         for name in names {
@@ -231,7 +231,7 @@ fn shown(found: &Compared, is_base: bool) -> String {
     }
 }
 
-/// Ratio of one configuration to the reference.
+/// Ratio of one configuration to the reference, or the reason why there is none.
 fn relative(
     base: &[Repetition],
     own: &[Repetition],

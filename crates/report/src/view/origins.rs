@@ -1,8 +1,8 @@
 //! CPU time by consumer during a test, as amounts that add up.
 //!
 //! The input is the [`SystemActivity`] and the operation counts of the measured trials. Amounts are
-//! means over the repetitions because, unlike medians, they add up to the mean of the whole. The
-//! table of [`super::activity`] has the medians with their intervals.
+//! means over the repetitions: unlike medians, means of parts add up to the mean of the whole. The
+//! tables of [`super::activity`] have medians with intervals.
 
 use analysis::Summary;
 use model::{
@@ -46,7 +46,8 @@ pub(crate) struct Origins {
     pub(crate) unit: Unit,
     /// By index of the filesystem.
     pub(crate) lines: Vec<OriginLine>,
-    /// True if all repetitions were long enough for host counters.
+    /// True if all repetitions were long enough for host counters, so that the unattributed CPU
+    /// time is known.
     pub(crate) unattributed: bool,
     /// Filesystems without a line, with the reason.
     pub(crate) absent: Vec<(usize, String)>,
@@ -58,7 +59,7 @@ pub(crate) struct OriginLine {
     pub(crate) filesystem: usize,
     /// Means of [`PARTS`]; never negative.
     pub(crate) parts: [f64; PARTS.len()],
-    /// Attributed CPU time: workload and attributed kernel threads, over the repetitions.
+    /// Attributed CPU time (workload and attributed kernel threads), over the repetitions.
     pub(crate) attributed: Summary,
 }
 
@@ -140,7 +141,8 @@ fn breakdown<'a>(trial: &'a TrialRecord, phase: &str) -> Option<CpuBreakdown<'a>
 }
 
 impl CpuBreakdown<'_> {
-    /// Amounts of [`PARTS`]: nanoseconds per operation, or fractions of the window.
+    /// Amounts of [`PARTS`]. If `counted`, they are nanoseconds or instructions per operation,
+    /// otherwise fractions of the window.
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     fn parts(&self, counted: bool, unattributed: bool) -> [f64; PARTS.len()] {
         let cpu = self.cpu;

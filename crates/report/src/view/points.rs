@@ -45,7 +45,7 @@ pub(crate) struct Suite {
     /// Names of the parameters with several values.
     pub(crate) swept: Vec<String>,
     /// Swept parameter that is the number of clients, if it has at least [`CLIENT_LEVELS`] values
-    /// at points that are otherwise equal.
+    /// at points that do not differ otherwise.
     pub(crate) clients: Option<&'static str>,
     /// True if the plan reproduces the 2009 study; tables are then numbered as in the study.
     pub(crate) numbered_as_2009: bool,
@@ -59,7 +59,8 @@ pub(crate) struct WorkPoint {
     pub(crate) label: String,
     /// All parameters, conditions included.
     pub(crate) parameters: BTreeMap<String, Value>,
-    /// Parameters that the plan sets besides the workload: scheduler, fill level, system settings.
+    /// Parameters that the plan sets in addition to the workload: scheduler, fill level, system
+    /// settings.
     pub(crate) conditions: BTreeMap<String, Value>,
     /// Facts about the loadfile, its name first; empty if none was replayed.
     pub(crate) load: Vec<String>,
@@ -72,9 +73,9 @@ pub(crate) struct WorkPoint {
 /// Status of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// With results.
+    /// The cell has results.
     Measured,
-    /// Without results, for this reason.
+    /// The cell has no results, for this reason.
     Nothing(String),
 }
 
@@ -90,7 +91,8 @@ pub(crate) struct Test {
     pub(crate) metric: Metric,
     /// Cache state before the test, if recorded.
     pub(crate) cache: Option<Cache>,
-    /// For writes, the other one of accepted and durable throughput.
+    /// For writes, the counterpart of the primary metric, which is accepted or durable throughput;
+    /// `None` without durable throughput.
     pub(crate) counterpart: Option<Metric>,
     /// Display scale of all values of this test, counterparts included.
     pub(crate) scale: Scale,
@@ -109,9 +111,9 @@ pub(crate) struct Entry {
     /// [`Test::number`] of its test.
     pub(crate) test: usize,
     pub(crate) status: Status,
-    /// Primary metric per repetition.
+    /// Values of the primary metric, one per measured repetition, in base units.
     pub(crate) values: Vec<f64>,
-    /// The same with rounds.
+    /// The values with their rounds.
     pub(crate) repetitions: Vec<Repetition>,
     /// Number of outliers.
     pub(crate) severe: u32,
@@ -121,13 +123,14 @@ pub(crate) struct Entry {
     pub(crate) metrics: Vec<(Metric, Summary)>,
     /// Codes of the warnings about the primary metric.
     pub(crate) codes: Vec<&'static str>,
-    /// Blocking warnings among them, with their hints.
+    /// Codes and hints of the blocking warnings among them.
     pub(crate) barring: Vec<(&'static str, &'static str)>,
-    /// Warnings from the measurement itself, which apply to all metrics of the phase.
+    /// Codes of the warnings from the measurement itself, which apply to all metrics of the phase.
     pub(crate) measured_codes: Vec<&'static str>,
     /// Number of failed repetitions, of all repetitions, and the first reason.
     pub(crate) failed: Option<(usize, usize, String)>,
-    /// True if ranked.
+    /// True if the entry can be ranked: it has values, no blocking warning, and no failed
+    /// repetition, and its run was not imported.
     pub(crate) ranked: bool,
     pub(crate) letters: String,
     pub(crate) top: bool,
@@ -140,8 +143,8 @@ pub(crate) struct Family {
     pub(crate) members: Vec<usize>,
     /// Ranking of the members.
     pub(crate) ranking: Ranking,
-    /// True if the values were aligned by round with the other cells of the run, because it
-    /// drifted. Only rounds common to all members are used.
+    /// True if the values were aligned by round with the other cells of the run, because the run
+    /// drifted. Only rounds common to all members are then used.
     pub(crate) aligned: bool,
     /// True if each pair was compared in common rounds, because the run may have drifted.
     pub(crate) shared: bool,
@@ -175,7 +178,8 @@ impl Test {
         self.entries.iter().find(|entry| entry.filesystem == filesystem)
     }
 
-    /// Filesystems that a chart does not show, with their reasons; `otherwise` for measured ones.
+    /// Filesystems that a chart does not show, in plan order, with the reason; `otherwise` is the
+    /// reason for measured filesystems.
     pub(crate) fn absent(
         &self,
         drawn: impl Fn(usize) -> bool,
@@ -275,7 +279,8 @@ impl Builder<'_> {
             let of_point = &parameters[*index];
             let swept = swept.iter();
             let places = swept.map(|name| of_point.get(name).and_then(conditions::magnitude));
-            // Points with unchanged conditions come first.
+            // Points at which the plan does not set a condition have fewer parameters and come
+            // first.
             (of_point.len(), places.collect::<Vec<_>>())
         });
         let built: Vec<(WorkPoint, WarningCollector)> = order

@@ -1,8 +1,9 @@
 //! Quality of a run: A/A control, drift, carry-over, invalid trials, and outliers.
 //!
-//! [`RunQuality`] has the effective equivalence margin, which all tests use, the text, and the
-//! tables of the section; warnings about the whole run go to the collector. Outliers and bimodal
-//! results are detected in [`super::points`] and collected here.
+//! [`RunQuality`] has the effective equivalence margin, which all tests use, and the text and
+//! tables of the section. Warnings about the whole run are added to the collector. Outliers and
+//! bimodal results are detected in [`super::points`]. The section has a table of results without
+//! outliers.
 
 mod drift;
 mod invalid;
@@ -27,8 +28,8 @@ use crate::{
 
 /// Fraction of A/A duplicates that differ significantly by chance.
 const EXPECTED: f64 = 0.05;
-/// Minimum number of A/A duplicates for an error rate. The interval of fewer is too wide: 0 of 5 is
-/// [0, 52 %].
+/// Minimum number of A/A duplicates for an error rate. With fewer, the interval is too wide: for 0
+/// of 5 it is [0, 52 %].
 const AA_DUPLICATES_MIN: u32 = 6;
 
 /// Method paragraph of the report.
@@ -55,7 +56,7 @@ pub(crate) struct RunQuality {
     pub(crate) drifts: bool,
     /// True if the run may have drifted. Cells are then compared in common rounds only.
     pub(crate) suspected: bool,
-    /// Text, one sentence per subject.
+    /// Text of the section, one sentence per subject.
     pub(crate) lines: Vec<String>,
     /// Drift and carry-over; invalid trials; sensitivity to outliers and invalid trials.
     pub(crate) tables: Vec<Table>,
@@ -85,7 +86,7 @@ impl RunQuality {
         quality
     }
 
-    /// Adds the results without outliers and with invalid trials.
+    /// Adds the table of results without outliers and with invalid trials.
     pub(crate) fn with_numbers(
         &mut self,
         sample_index: &SampleIndex,
@@ -162,7 +163,7 @@ impl RunQuality {
     ) {
         let found = match drift::of_run(record, filesystems, sample_index) {
             Ok(found) => found,
-            // Too few results for a test; a message would be noise.
+            // A run with so few results needs no message about the missing test.
             Err(None) => return,
             Err(Some(absent)) => {
                 self.lines.push(format!("Drift not evaluated: {absent}."));
@@ -223,7 +224,7 @@ fn aa_line(
     )
 }
 
-/// Direction of a metric, if it has one.
+/// Direction of a metric; `None` if it has none.
 fn direction(metric: Metric) -> Option<Better> {
     Some(metric.spec().better).filter(|better| *better != Better::Neither)
 }

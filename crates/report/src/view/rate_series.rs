@@ -1,8 +1,8 @@
 //! Rate over time within the repetitions of a test.
 //!
-//! The input is the [`Series`] of the measured trials, whose intervals may differ in length. In the
-//! resulting [`RateSeries`] all filesystems have intervals of the same length, so that their
-//! scatter is comparable. Rates are in base units.
+//! The input is the [`Series`] of the measured trials, whose intervals may differ in length. In a
+//! [`RateSeries`], all filesystems have intervals of the same length, so that their variation is
+//! comparable. Rates are in base units.
 
 use model::{metric::Unit, phase::Series};
 
@@ -11,10 +11,10 @@ use super::{
     sample_index::SampleIndex,
 };
 
-/// Minimum number of intervals of some filesystem.
+/// Minimum number of intervals that at least one filesystem must have.
 const LEAST: usize = 5;
 
-/// Maximum number of intervals, because of the width of a panel in pixels.
+/// Maximum number of intervals, limited by the width of a panel in pixels.
 const MOST: u64 = 120;
 
 /// Rates of a test over time.
@@ -22,7 +22,7 @@ const MOST: u64 = 120;
 pub(crate) struct RateSeries {
     /// Length of an interval in nanoseconds.
     pub(crate) interval: u64,
-    /// Bytes or operations per second.
+    /// [`Unit::BytesPerSecond`] or [`Unit::OpsPerSecond`].
     pub(crate) unit: Unit,
     /// By index of the filesystem.
     pub(crate) lines: Vec<RateLine>,
@@ -36,19 +36,20 @@ pub(crate) struct RateLine {
     pub(crate) filesystem: usize,
     /// Repetitions.
     pub(crate) n: u32,
-    /// Median, minimum, and maximum per interval, of the repetitions still running, as long as at
-    /// least half of them are.
+    /// Median, minimum, and maximum of each interval over the repetitions that have the interval.
+    /// The line ends at the last interval that at least half of the repetitions have.
     pub(crate) rates: Vec<[f64; 3]>,
-    /// Number of repetitions whose last part was faster than the first, and slower.
+    /// Number of repetitions whose last part was faster than the first, and number whose last part
+    /// was slower.
     pub(crate) turns: (u32, u32),
 }
 
-/// Number of parts of a repetition, of which the first and the last are compared: the rounds of the
-/// SNIA Solid State Storage Performance Test Specification (v2.0.1, 2.1.24).
+/// Number of parts of a repetition, of which the first and the last are compared. It is the number
+/// of rounds in the SNIA Solid State Storage Performance Test Specification (v2.0.1, 2.1.24).
 const ROUNDS: usize = 5;
 
-/// Ratio of the last part of a series to the first. `None` if the first is zero or there are fewer
-/// intervals than parts.
+/// Ratio of the last part of a series to the first. `None` if the first part is zero or the series
+/// has fewer intervals than parts.
 pub(crate) fn moved(rates: impl ExactSizeIterator<Item = f64> + Clone) -> Option<f64> {
     let each = rates.len() / ROUNDS;
     let last: f64 = rates.clone().skip(rates.len() - each).sum();
@@ -78,7 +79,7 @@ fn of_test(test: &Test, sample_index: &SampleIndex) -> Option<RateSeries> {
     own.sort_by_key(|(entry, _)| entry.filesystem);
     let all = || own.iter().flat_map(|(_, repetitions)| repetitions);
     let interval = interval(all().copied())?;
-    // Work that transfers no bytes, such as creating files, is measured in operations.
+    // The rate of work that transfers no bytes, such as creating files, is in operations.
     let moves = test.metric.spec().unit == Unit::BytesPerSecond;
     let moves = moves && all().any(|series| series.bytes.iter().any(|bytes| *bytes > 0));
     let line = |(entry, repetitions): &(&Entry, Vec<&Series>)| {
@@ -108,9 +109,10 @@ fn of_test(test: &Test, sample_index: &SampleIndex) -> Option<RateSeries> {
     })
 }
 
-/// Common interval length: the longest of any repetition, doubled until the longest repetition has
-/// at most [`MOST`] intervals. Lengths are normally powers of two of the same base; otherwise work
-/// is displaced by less than half an interval.
+/// Common interval length in nanoseconds: the longest of any repetition, doubled until the longest
+/// repetition has at most [`MOST`] intervals. Lengths are normally powers of two of the same base.
+/// Otherwise, the work of an interval counts for the common interval in which it starts. `None`
+/// without any series.
 fn interval<'a>(all: impl Iterator<Item = &'a Series> + Clone) -> Option<u64> {
     let mut interval = all.clone().map(|series| series.interval.0).max()?;
     let length = |series: &Series| series.interval.0.saturating_mul(series.ops.len() as u64);
@@ -121,7 +123,8 @@ fn interval<'a>(all: impl Iterator<Item = &'a Series> + Clone) -> Option<u64> {
     Some(interval)
 }
 
-/// Rate in each complete interval of a repetition. The last one may be incomplete and is omitted.
+/// Rate in each complete interval of a repetition, in bytes per second if `moves`, otherwise in
+/// operations per second. The last interval may be incomplete and is omitted.
 #[expect(clippy::cast_precision_loss, reason = "work of an interval, below 2^53")]
 fn joined(series: &Series, interval: u64, moves: bool) -> Vec<f64> {
     let work = if moves { &series.bytes } else { &series.ops };

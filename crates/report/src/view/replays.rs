@@ -1,7 +1,7 @@
 //! Operations of replays by type: count, rate, and latency.
 //!
-//! The input is the histograms per type ([`HistogramKind::Op`]). Each test gets one table with the
-//! types in the order of [`ReplayOp::ALL`] and, below each, the filesystems. Types without any
+//! The input is the histograms per type ([`HistogramKind::Op`]). Each test has one table of types
+//! in the order of [`ReplayOp::ALL`], with the filesystems below each type. Types without any
 //! operation are omitted.
 
 use analysis::Summary;
@@ -26,8 +26,8 @@ use crate::units::Scale;
 const QUANTILES: [(&str, Option<f64>); 4] =
     [("p50", Some(0.5)), ("p99", Some(0.99)), ("p99.9", Some(0.999)), ("max", None)];
 
-/// Operations by type per suite and test, in the order of the ranked tables; `None` unless a
-/// replay.
+/// Operations by type per suite and test, in the order of the ranked tables. `None` for tests that
+/// are not replays, and in icount guests.
 pub(crate) fn replays(
     suites: &[Suite],
     filesystems: &[Filesystem],
@@ -57,7 +57,7 @@ fn of_test(
     filesystems: &[Filesystem],
     sample_index: &SampleIndex,
 ) -> Option<Table> {
-    // Half of the columns are rates and times.
+    // The table consists of rates and times, which an icount guest does not have.
     if sample_index.clock == Clock::Instructions {
         return None;
     }
@@ -73,7 +73,7 @@ fn of_test(
     let lines: Vec<Line> = ReplayOp::ALL.into_iter().flat_map(measured).collect();
     let scale = scale(&lines)?;
     let several = filesystems.len() > 1;
-    // Without the columns for which no line has enough operations.
+    // Columns for which no line has enough operations are omitted.
     let earned = |at: &usize| lines.iter().any(|line| line.times[*at].is_some());
     let (shown, withheld): (Vec<usize>, Vec<usize>) = (0..=QUANTILES.len()).partition(earned);
     let title = |at: &usize| at.checked_sub(1).map_or("mean", |at| QUANTILES[at].0);
@@ -142,7 +142,7 @@ fn line<'a>(op: ReplayOp, entry: &'a Entry, test: &Test, sample_index: &SampleIn
         let ops_rate = trial.samples.iter().find(|sample| {
             sample.phase == test.name && sample.metric == Metric::OpsRate && sample.worker.is_none()
         });
-        // The rate of a type is its share of the rate of all operations.
+        // The rate of a type is the rate of all operations multiplied by the share of the type.
         match (&mut rates, ops_rate) {
             (Some(rates), Some(rate)) => rates.push(rate.value * own as f64 / all as f64),
             _ => rates = None,
@@ -165,7 +165,7 @@ fn line<'a>(op: ReplayOp, entry: &'a Entry, test: &Test, sample_index: &SampleIn
     }
 }
 
-/// Common scale of all latencies, that of the middle mean; `None` without any.
+/// Common scale of all latencies, chosen for the median of the means; `None` without any mean.
 fn scale(lines: &[Line]) -> Option<Scale> {
     let mut means: Vec<f64> =
         lines.iter().filter_map(|line| Some(line.times.first()?.as_ref()?.median)).collect();
@@ -174,7 +174,8 @@ fn scale(lines: &[Line]) -> Option<Scale> {
     Some(Scale::of(Unit::Nanoseconds, std::iter::once(middle)))
 }
 
-/// Row of a line; `shown` are the indices of the latency columns.
+/// Row of a line. `shown` are the indices of the latency columns. `filesystems` is `None` if the
+/// run has a single filesystem, which is then not named.
 fn row(line: &Line, scale: Scale, shown: &[usize], filesystems: Option<&[Filesystem]>) -> Row {
     let value = |summary: &Option<Summary>, scale: Scale, absent: &str| match summary {
         Some(summary) => TableCell::Value(ValueCell::plain(summary, scale)),

@@ -1,12 +1,12 @@
-//! Run conditions: memory limit, fill level, deferred work, external directory, monitoring
-//! overhead, and data that was not available.
+//! Run conditions: memory limit, fill level, deferred work, external directory, nilfs2 cleaner,
+//! monitoring overhead, and unavailable data.
 
 use analysis::Summary;
 use model::{Metric, RunRecord, Warning, metric::Unit, record::CellRecord, sample::lifecycle};
 
 use crate::units::{alone, one_line, percent};
 
-/// Parts of the line of conditions that apply to the whole run.
+/// Conditions that apply to the whole run, for the line of conditions.
 pub(crate) fn conditions(record: &RunRecord) -> Vec<String> {
     let limit = record.environment.get("memory.limit_bytes");
     let limit = limit.and_then(|bytes| bytes.parse::<f64>().ok());
@@ -36,8 +36,8 @@ pub(crate) fn conditions(record: &RunRecord) -> Vec<String> {
     [limit, full, elsewhere, background, cleaner].into_iter().flatten().collect()
 }
 
-/// Lines below the conditions: deferred work if filesystems differ, monitoring overhead, and data
-/// that was not available, without duplicates.
+/// Lines below the line of conditions, without duplicates: deferred work if filesystems differ,
+/// monitoring overhead, and unavailable data.
 pub(crate) fn lines(record: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(background(record));
@@ -55,7 +55,7 @@ fn levels(record: &RunRecord) -> Vec<model::FillLevel> {
     levels
 }
 
-/// Values of a fact in the run and its trials, in their order, without duplicates.
+/// Values of a fact in the run and in its trials, in this order, without duplicates.
 fn values(record: &RunRecord, fact: &str) -> Vec<String> {
     let trials = record.trials.iter().map(|trial| &trial.environment);
     let all = std::iter::once(&record.environment).chain(trials);
@@ -93,8 +93,8 @@ fn background(record: &RunRecord) -> Option<String> {
     Some(format!("deferred work: {}", each.join("; ")))
 }
 
-/// `monitoring overhead: 0.12 % of one CPU per trial (median), at most 12.1 MiB memory`; per step
-/// if the run has no values per trial.
+/// `monitoring overhead: 0.12 % of one CPU per trial (median), at most 12.1 MiB memory`. The
+/// utilization is per step if the run has no values per trial.
 fn monitoring_overhead(record: &RunRecord) -> Option<String> {
     let samples = || {
         let all = record.trials.iter().flat_map(|trial| &trial.samples);
@@ -118,7 +118,7 @@ fn monitoring_overhead(record: &RunRecord) -> Option<String> {
     (!parts.is_empty()).then(|| format!("monitoring overhead: {}", parts.join(", ")))
 }
 
-/// Data that was not available, without duplicates: warnings of the run, then those of its trials.
+/// Messages about unavailable data, without duplicates: those of the run, then those of its trials.
 fn absent(record: &RunRecord) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     let mut add = |warning: &Warning| {

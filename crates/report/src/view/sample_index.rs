@@ -9,12 +9,13 @@ use model::{
 };
 use rayon::prelude::*;
 
-/// Samples of all workers together, of measured trials, in the order of repetitions.
+/// Trials of a run by cell, and the samples of measured trials over all workers, in the order of
+/// repetitions.
 pub(crate) struct SampleIndex<'a> {
     pub(crate) record: &'a RunRecord,
     /// Clock of the run.
     pub(crate) clock: Clock,
-    /// By cell and phase.
+    /// Values by cell and phase.
     values: Vec<BTreeMap<&'a str, Measured>>,
     trials: Vec<Vec<&'a TrialRecord>>,
 }
@@ -52,7 +53,7 @@ impl<'a> SampleIndex<'a> {
         values.map_or(&[], Vec::as_slice)
     }
 
-    /// Metrics of a phase of a cell with their values, in the order of metrics.
+    /// Metrics of a phase of a cell with their values, in the order of [`Metric`].
     pub(crate) fn metrics(
         &self,
         cell: usize,
@@ -95,7 +96,7 @@ impl<'a> SampleIndex<'a> {
         all.filter(move |(at, _)| at == phase).map(|(_, activity)| activity)
     }
 
-    /// Number of trials of a cell without the invalid ones, and the reasons of failed ones.
+    /// Number of trials of a cell except invalid ones, and the reasons of the failed ones.
     pub(crate) fn failures(&self, cell: usize) -> (usize, Vec<&'a str>) {
         let reasons = self.trials[cell].iter().filter_map(|trial| match &trial.outcome {
             Outcome::Failed { reason } => Some(reason.as_str()),
@@ -105,9 +106,9 @@ impl<'a> SampleIndex<'a> {
         (self.trials[cell].iter().filter(valid).count(), reasons.collect())
     }
 
-    /// Warnings of a phase over the measured trials of a cell; those of a whole trial apply to all
-    /// its phases. Without warnings about many invalid trials: those of single trials are outdated,
-    /// and [`super::points`] derives one for the cell.
+    /// Warnings of a phase over the measured trials of a cell. Warnings of a whole trial apply to
+    /// all its phases. Warnings about many invalid trials are omitted: those of single trials are
+    /// outdated, and [`super::points`] derives one for the cell.
     pub(crate) fn warnings(&self, cell: usize, phase: &str) -> Vec<&'a Warning> {
         let of_trial = |trial: &'a TrialRecord| {
             trial.warnings.iter().filter(move |(at, _)| at.as_deref().is_none_or(|at| at == phase))
@@ -117,7 +118,8 @@ impl<'a> SampleIndex<'a> {
     }
 }
 
-/// Codes of the warnings shown at a number, sorted, without duplicates and without severity info.
+/// Codes of the warnings shown next to a number: sorted, without duplicates, and without severity
+/// info.
 pub(crate) fn codes<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Vec<&'static str> {
     let shown = warnings.filter(|warning| warning.severity() > Severity::Info);
     shown.map(Warning::code).collect::<BTreeSet<_>>().into_iter().collect()

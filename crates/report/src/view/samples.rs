@@ -4,7 +4,7 @@ use model::RunRecord;
 
 use crate::csv;
 
-/// Maximum number of embedded rows. At about 100 bytes each, they stay below one megabyte.
+/// Maximum number of embedded rows. A row has about 100 bytes, so the rows stay below one megabyte.
 const ROWS: usize = 8_000;
 
 /// Samples of a run.
@@ -12,7 +12,7 @@ const ROWS: usize = 8_000;
 pub(crate) struct Samples {
     /// Number of samples.
     pub(crate) rows: usize,
-    /// All samples as written by [`csv()`]; `None` if there are too many.
+    /// All samples as written by [`csv()`]; `None` if there are more than [`ROWS`].
     pub(crate) csv: Option<String>,
 }
 

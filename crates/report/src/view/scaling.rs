@@ -1,9 +1,9 @@
 //! Scaling with the number of clients: findings, tables, and a chart.
 //!
 //! The input is the points that differ only in the number of clients, with the values of each
-//! repetition. `analysis::scaling` does the statistics; this module formats them. With fewer than
-//! six repetitions only medians are shown. Filesystems are compared by their efficiency at the same
-//! number of clients, never by fitted parameters.
+//! repetition. `analysis::scaling` computes the statistics; this module formats them. With fewer
+//! than six repetitions, only medians are shown. Filesystems are compared by their efficiency at
+//! the same number of clients, not by fitted parameters.
 
 mod findings;
 mod tables;
@@ -78,7 +78,7 @@ pub(crate) struct Scaled {
     pub(crate) tables: Vec<Table>,
 }
 
-/// Name of the parameter, in plural: `clients`, `workers`, or `processes`.
+/// Name of the parameter in plural, such as `clients`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clients(pub(crate) &'static str);
 
@@ -97,7 +97,7 @@ struct Analyzed {
     name: String,
     curve: Curve,
     scaling: Scaling,
-    /// True if all levels may be used for findings.
+    /// True if all levels are ranked, so that findings can use them.
     sound: bool,
     /// Restriction to common rounds.
     cut: Cut,
@@ -150,7 +150,7 @@ fn clients(point: &WorkPoint, parameter: &str) -> Option<u32> {
     }
 }
 
-/// Label of points without the number of clients.
+/// Label of a point without the number of clients.
 fn place(point: &WorkPoint, parameter: &str) -> String {
     match point.parameters.get(parameter) {
         Some(value) => points::without(&point.label, parameter, value),
@@ -285,7 +285,8 @@ impl Builder<'_> {
     }
 }
 
-/// Line in the chart.
+/// Line of a filesystem in the chart: medians, rates relative to the smallest level, saturation
+/// level, and fitted law.
 fn drawn(line: &Analyzed, points: &[&WorkPoint], clients: Clients, scale: Scale) -> Line {
     let scaling = &line.scaling;
     let of_level = |point: &&WorkPoint| {
@@ -300,7 +301,8 @@ fn drawn(line: &Analyzed, points: &[&WorkPoint], clients: Clients, scale: Scale)
     let ratio = |point: &&WorkPoint| {
         let point = of_level(point)?;
         let efficiency = point.efficiency.as_ref().ok()?;
-        // E(N) is the rate ratio divided by the ratio of clients.
+        // The efficiency E(N) is the ratio of the rates divided by the ratio of the numbers of
+        // clients.
         let times = f64::from(point.clients) / f64::from(scaling.base);
         let ends = efficiency.interval.as_ref().ok();
         let ends = ends.map(|ends| (ends.low * times, ends.high * times));
@@ -322,7 +324,8 @@ fn drawn(line: &Analyzed, points: &[&WorkPoint], clients: Clients, scale: Scale)
     }
 }
 
-/// Curve of the selected law from the first to the last level; empty if it does not fit.
+/// Curve of the selected law from the first to the last level: number of clients, and rate in the
+/// display scale. Empty if no law fits.
 fn law(scaling: &Scaling, scale: Scale) -> Vec<(f64, f64)> {
     let (Some(first), Some(last)) = (scaling.points.first(), scaling.points.last()) else {
         return Vec::new();

@@ -1,9 +1,9 @@
 //! Study sections: tables and charts of a published study, in its order and numbering, with the
 //! results of this run.
 //!
-//! A [`StudyView`] is shown before the tables of the suites. Tables and charts in it are not shown
-//! again ([`View::in_study`]). Missing parts are replaced by the reason. The published numbers are
-//! not included; they are in `published`, and `fslab compare` shows them next to a run.
+//! A [`StudyView`] is shown before the tables of the suites. Its tables and charts are not shown
+//! again ([`View::in_study`]). A missing part is replaced by the reason. The published numbers are
+//! not included; `fslab compare` shows them next to a run.
 
 mod records;
 
@@ -117,7 +117,7 @@ const SPECS: [Spec; 5] = [
     },
 ];
 
-/// All studies: name in plans and content.
+/// All studies: name in plans, and content of the section.
 pub fn views() -> impl Iterator<Item = (&'static str, &'static str)> {
     SPECS.iter().map(|spec| (spec.study.name(), spec.holds))
 }
@@ -195,8 +195,8 @@ struct Of<'a> {
     all: &'a Overview,
 }
 
-/// Number of tables of the 2009 study: four block sizes, writing and reading, then four by
-/// filesystem.
+/// Number of tables of the 2009 study: eight by block size (four sizes, writing and reading), then
+/// four by filesystem.
 const TABLES_2009: usize = 12;
 
 impl Of<'_> {

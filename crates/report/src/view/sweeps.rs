@@ -32,10 +32,10 @@ pub(crate) const METHOD: &str = "\
     filesystems of the sweep) and the last level differs significantly from the first. If the run \
     may have drifted, only rounds common to all levels are used.";
 
-/// Minimum number of levels of a sweep. Two points are compared, not fitted.
+/// Minimum number of levels of a sweep. Two levels are only compared.
 const LEVELS_MIN: usize = 3;
 
-/// One test over one parameter.
+/// One test over the levels of one parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Sweep {
     /// Unique within the report.
@@ -59,7 +59,7 @@ pub(crate) struct Sweep {
     pub(crate) withheld: Vec<String>,
 }
 
-/// All sweeps of all suites. [`super::scaling`] shows the number of clients.
+/// Sweeps of all suites, except those over the number of clients ([`super::scaling`]).
 pub(crate) fn sweeps(
     suites: &[Suite],
     filesystems: &[Filesystem],
@@ -75,7 +75,6 @@ pub(crate) fn sweeps(
     };
     let mut sweeps = Vec::new();
     for suite in suites {
-        // The scaling section shows clients.
         let swept = suite.swept.iter().filter(|name| Some(name.as_str()) != suite.clients);
         for parameter in swept {
             for points in slices(suite, parameter) {
@@ -198,8 +197,8 @@ impl Builder<'_> {
     }
 }
 
-/// Repetitions of a filesystem per level. If the run may have drifted, only rounds common to all
-/// levels.
+/// Repetitions of a filesystem per level, in ascending order of levels. If the run may have
+/// drifted, only rounds common to all levels are used.
 fn line(
     series: &Series,
     tests: &[Option<&Test>],
@@ -279,7 +278,8 @@ pub(super) fn repetitions<'a>(summaries: impl Iterator<Item = &'a Summary> + Clo
     }
 }
 
-/// Reason why a filesystem has no result at some points.
+/// Reason why a filesystem has no result at any of these points: that of the first point at which
+/// the plan has the filesystem.
 pub(super) fn reason(points: &[&WorkPoint], filesystem: usize) -> String {
     let first = points.iter().find_map(|point| point.statuses[filesystem].as_ref());
     match first {

@@ -1,9 +1,9 @@
 //! Tables as data, independent of the output format.
 //!
-//! A table is built from summarized points and has one unit per column, and a caption. The overview
-//! of a suite has, per point and group, filesystems × tests, and per filesystem and swept
-//! parameter, tests × values. Points whose metric is the elapsed time have tests × filesystems.
-//! Each test also has a ranking of filesystems.
+//! A table is built from summarized points. It has a caption and one unit per column or row. The
+//! overview of a suite has tables of filesystems × tests per point and group, and of tests × values
+//! per filesystem and swept parameter. If the primary metric of a point is the elapsed time, its
+//! tables are tests × filesystems. Each test also has a ranking of filesystems.
 
 mod overview;
 mod ranked;
@@ -25,12 +25,12 @@ use crate::{
 
 /// Label of a metric: `durable throughput`.
 pub(crate) fn metric_label(metric: Metric) -> String {
-    // Percentiles and CPU need more than spaces instead of underscores.
+    // Names of percentiles and of the CPU differ from the labels in more than underscores.
     let words = metric.name().replace("p999", "p99.9").replace("cpu", "CPU").replace('_', " ");
     if metric.spec().unit != Unit::Instructions {
         return words;
     }
-    // Instructions of a guest, not of the host.
+    // The instructions are those of a guest, not of the host.
     words.replace("instructions", "guest instructions").replace("per op", "per operation")
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn directions(metrics: impl Iterator<Item = Metric>) -> String {
     each.join("; ")
 }
 
-/// Display scale of summaries of one unit.
+/// Common display scale of summaries of one unit.
 pub(crate) fn scale_of<'a>(unit: Unit, summaries: impl Iterator<Item = &'a Summary>) -> Scale {
     let medians: Vec<f64> = summaries.map(|summary| summary.median).collect();
     Scale::of(unit, medians.into_iter())

@@ -1,8 +1,8 @@
 //! Totals of tasks as stacked bars, data of `charts::totals`.
 //!
 //! The input is a table of totals and the median share of each task. Medians of parts need not add
-//! up to the median of the sum, so the segments of a bar are scaled to the total of the table; the
-//! caption of the figure states this.
+//! up to the median of the sum. The segments of a bar are therefore scaled to the total of the
+//! table, as the caption of the figure states.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::tables::{Body, Row, Table, TableCell};
 use crate::charts::data::TotalRow;
 use crate::units::Scale;
 
-/// One bar per filesystem with all tasks.
+/// Stacked bars of a table of totals, one per filesystem.
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
     /// Unique within the report.
@@ -27,7 +27,7 @@ pub(crate) struct Totals {
 }
 
 /// Bars of a table of totals. `parts` returns the median share of each task in the total of a
-/// filesystem.
+/// filesystem. A filesystem without a total has the reason instead of a bar.
 pub(crate) fn totals(
     table: &Table,
     point: &str,

@@ -6,7 +6,7 @@ use model::{RunRecord, Warning, warning::Severity};
 
 use crate::units::one_line;
 
-/// Code of the warning whose cause may be the time limit.
+/// Code of a warning that the time limit can cause.
 const FEW: &str = "too-few-repetitions";
 
 /// Place of a warning about all results.
@@ -17,7 +17,7 @@ pub(crate) const WHOLE_RUN: &str = "the whole run";
 pub(crate) struct WarningRow {
     pub(crate) code: &'static str,
     pub(crate) severity: Severity,
-    /// First message, or all different messages if they name different things.
+    /// First message; all different messages if they name objects.
     pub(crate) message: String,
     pub(crate) hint: &'static str,
     /// Number of occurrences.
@@ -26,8 +26,8 @@ pub(crate) struct WarningRow {
     pub(crate) places: Vec<String>,
 }
 
-/// True if the message of a warning names a thing rather than an amount, so that one message does
-/// not represent the others.
+/// True if the message of a warning names an object, so that the first message does not represent
+/// the others.
 fn names_something(warning: &Warning) -> bool {
     matches!(
         warning,
@@ -55,7 +55,7 @@ struct Seen {
     messages: Vec<String>,
     count: u32,
     places: Vec<String>,
-    /// The same as a set, for lookup.
+    /// The same places as a set, for lookup.
     known: BTreeSet<String>,
 }
 
@@ -74,7 +74,7 @@ impl Seen {
 }
 
 impl WarningCollector {
-    /// A collector with the warnings about the whole run.
+    /// Collector with the warnings about the whole run.
     pub(crate) fn new(record: &RunRecord) -> Self {
         let mut collector = Self::default();
         for warning in &record.warnings {
@@ -83,7 +83,8 @@ impl WarningCollector {
         collector
     }
 
-    /// Adds a warning about a result. Unavailable data is listed with the conditions instead.
+    /// Adds a warning about a result. Ignores unavailable data, which is listed with the run
+    /// conditions.
     pub(crate) fn add(&mut self, warning: &Warning, place: &str) {
         if matches!(warning, Warning::NotAvailable { .. }) {
             return;
@@ -122,7 +123,7 @@ impl WarningCollector {
         }
     }
 
-    /// The rows, most severe first, then by code.
+    /// Rows, most severe first, then by code.
     pub(crate) fn into_rows(self) -> Vec<WarningRow> {
         let row = |(code, seen): (&'static str, Seen)| WarningRow {
             code,
@@ -135,7 +136,8 @@ impl WarningCollector {
         let mut rows: Vec<WarningRow> = self.rows.into_iter().map(row).collect();
         let limit = rows.iter().find(|row| row.code == Warning::TimeLimitReached.code());
         let places = limit.map_or(Vec::new(), |row| row.places.clone());
-        // The hint to remove `repetitions` does not help if the time limit ended the cells.
+        // The default hint, to remove `repetitions` from the plan, does not help if the time limit
+        // closed the cells.
         for row in rows.iter_mut().filter(|row| row.code == FEW) {
             if row.places.iter().all(|place| places.contains(place)) {
                 row.hint = Warning::TimeLimitReached.hint();

@@ -5,8 +5,8 @@
 //! dirty memory, and the CPU frequency. A sampler thread reads these values ten times per second,
 //! or less often if sampling would otherwise use more than about 0.3 % of a CPU.
 //!
-//! Input: the names of the monitored devices, and, read through [`Host`], files of `/proc` and
-//! `/sys`, the CPU clocks of processes, and the kernel log. Output: [`model::SystemActivity`].
+//! Input: the names of the monitored devices. Files of `/proc` and `/sys`, the CPU clocks of
+//! processes, and the kernel log are read through [`Host`]. Output: [`model::SystemActivity`].
 //! Values that the kernel does not provide are not an error; they are listed as unavailable, with a
 //! hint. The values are not interpreted here.
 
@@ -112,8 +112,8 @@ impl MonitorTargets {
     }
 }
 
-/// Recorder of kernel log messages only, for periods between measurements, in which an error also
-/// invalidates results.
+/// Recorder of kernel log messages only, for the periods between measurements. An error in such a
+/// period also invalidates results.
 #[derive(Debug)]
 pub struct KernelLogMonitor {
     host: Arc<dyn Host>,

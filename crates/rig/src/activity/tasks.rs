@@ -85,7 +85,7 @@ pub(super) struct Tasks {
     kernel: BTreeMap<(Origin, String), Nanos>,
     /// CPU time of other processes that have ended, by name and control group.
     ended: BTreeMap<(String, Option<String>), Nanos>,
-    /// CPU time that children which ended in the window had used before the window.
+    /// CPU time used before the window by the children that ended in the window.
     children_before: Nanos,
 }
 
@@ -107,9 +107,9 @@ impl Tasks {
         tasks
     }
 
-    /// Prepares the tasks for another window. New tasks are detected as between two samples, which
-    /// takes much less time than reading all of `/proc`. [`Tasks::begin`] removes tasks that have
-    /// ended.
+    /// Prepares the tasks for another window. New tasks are detected in the same way as between two
+    /// samples. This takes much less time than reading all of `/proc`. [`Tasks::begin`] removes
+    /// tasks that have ended.
     pub(super) fn next_window(mut self, host: &dyn Host, stack: Stack) -> Self {
         self.stack = stack;
         self.kernel.clear();
@@ -120,7 +120,7 @@ impl Tasks {
     }
 
     /// True if kernel threads are visible. Kernel threads are not visible in a container with a PID
-    /// namespace, and not if `/proc` hides processes of other users (`hidepid`, proc(5)).
+    /// namespace, or if `/proc` hides processes of other users (`hidepid`, proc(5)).
     pub(super) fn kernel_threads_visible(&self) -> bool {
         !self.has_foreign_pids && self.live.values().any(|task| task.kind == Kind::Kernel)
     }
@@ -182,8 +182,8 @@ impl Tasks {
     /// The last field of `/proc/loadavg` is the process ID assigned last (`proc_loadavg(5)`), and
     /// IDs are assigned in ascending order. Therefore only the IDs assigned since the last sample
     /// are tried, which takes much less time than listing `/proc`. All tasks are listed
-    /// periodically, because a task may become visible after its ID was assigned, and whenever the
-    /// IDs have wrapped.
+    /// periodically, because a task may become visible after its ID was assigned. They are also
+    /// listed whenever the IDs have wrapped.
     fn refresh(&mut self, host: &dyn Host, thoroughly: bool) {
         let newest = host.read(Path::new("/proc/loadavg")).ok();
         let newest = newest.and_then(|text| text.split_whitespace().last()?.parse::<u32>().ok());
@@ -354,9 +354,9 @@ fn add<K: Ord>(times: &mut BTreeMap<K, Nanos>, key: K, time: Nanos) {
     }
 }
 
-/// True if `/proc` shows process IDs of another PID namespace than that of this process, in which
-/// the clocks are read. The link `/proc/self` contains the ID of this process in the namespace of
-/// `/proc`.
+/// True if `/proc` shows process IDs of another PID namespace than that of this process. The clocks
+/// are read in the PID namespace of this process. The link `/proc/self` contains the ID of this
+/// process in the namespace of `/proc`.
 fn has_foreign_pids(host: &dyn Host) -> bool {
     let shown = host.follow(Path::new("/proc/self")).ok();
     let shown = shown.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());

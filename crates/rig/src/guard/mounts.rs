@@ -86,8 +86,8 @@ impl Mounts {
     /// partition, its whole disk is not included.
     pub(super) fn under_root(&self) -> HashSet<Number> {
         let ours = self.mounts.iter().rfind(|mount| mount.process.is_none() && mount.is_root());
-        // [`Mounts::read`] skips process 1 if it has the mount namespace of this process, so its
-        // table is read again.
+        // [`Mounts::read`] skips process 1 if it has the mount namespace of this process, so the
+        // table of process 1 is read again.
         let first = parse(&fs::read(self.roots.proc.join("1/mountinfo")).unwrap_or_default(), None);
         let first = first.iter().rfind(|mount| mount.is_root());
         let mut todo: Vec<_> =

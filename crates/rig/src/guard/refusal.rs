@@ -21,8 +21,8 @@ pub enum Refusal {
     },
     /// The path is not a block device.
     #[error(
-        "{} is not a block device; for a file, use image_file = instead of device =, \
-         for a directory, directory =", .path.display()
+        "{} is not a block device; use image_file for a file, or directory for a \
+         directory", .path.display()
     )]
     NotBlockDevice {
         /// Path as given.
@@ -166,8 +166,8 @@ pub enum Refusal {
 {description}
 to allow this, identify \
          the device: --overwrite-device '{name}'
-(a /dev path is not accepted, because after a \
-         reboot it may be another disk; nor is a name shared by several disks)"
+(a /dev path is not accepted, because it may \
+         be another disk after a reboot; a name that several disks share is not accepted either)"
     )]
     Occupied {
         /// Kernel name.

@@ -89,10 +89,10 @@ pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
 
 /// Devices that are overwritten together with `block`. The first one is `block` itself.
 ///
-/// With a whole disk, its partitions are overwritten. With a partition, its whole disk is included,
+/// For a whole disk, its partitions are included. For a partition, its whole disk is included,
 /// because a filesystem or a loop device may use the whole disk; other partitions are not included.
-/// With a loop device, its backing device is included, and all loop devices that are attached to
-/// the same backing file, because the kernel does not claim them.
+/// For a loop device, its backing device and all loop devices with the same backing file are
+/// included, because the kernel does not claim the backing device or file.
 fn footprint(block: &Block, roots: &Roots) -> Vec<Block> {
     let loops = Block::attached_loops(roots);
     let mut found: Vec<Block> = Vec::new();

@@ -12,8 +12,8 @@ use model::Bytes;
 /// Bytes per write.
 const PIECE: usize = 1 << 20;
 
-/// Creates a directory with its parents, and in this directory the files `000`, `001`, … with the
-/// given sizes. The same seed gives the same data.
+/// Creates a directory with its parents, and creates the files `000`, `001`, … with the given sizes
+/// in this directory. The same seed gives the same data.
 pub(super) fn make_files(
     directory: &Path,
     sizes: &[Bytes],

@@ -43,8 +43,9 @@ const DOUBLINGS: u64 = 10;
 /// decrease. One directory is not sufficient, because some filesystems report used space late.
 const PATIENCE: u32 = 8;
 
-/// Creates files until `fill_level` percent of the space that was available before are used, to
-/// within 0.1 % or 64 KiB, and syncs the filesystem.
+/// Creates files until they use `fill_level` percent of the space that was available before, and
+/// syncs the filesystem. The deviation is at most 0.1 % of that space or 64 KiB, whichever is
+/// larger.
 ///
 /// # Errors
 /// [`RigError::Fill`] if a file cannot be created or filling is interrupted, with the level
@@ -84,7 +85,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Percentage of the space available before that is used now.
+/// Percentage of the previously available space that is used now.
 #[expect(clippy::cast_precision_loss, reason = "sizes of filesystems, to a tenth of a percent")]
 pub(super) fn reached(before: Statistics, now: Statistics) -> f64 {
     let taken = before.available - now.available;
@@ -99,7 +100,8 @@ pub(super) fn percentage(percent: f64) -> String {
     format!("{percent:.1} %")
 }
 
-/// Sizes of the files in the next directory: 256 files, or fewer with a total size of `most`.
+/// Sizes of the files in the next directory: 256 files, or fewer if their total size reaches
+/// `most`.
 fn batch(random: &mut Random, most: Bytes) -> Vec<Bytes> {
     let (mut sizes, mut left) = (Vec::new(), most.0);
     while sizes.len() < FILES && left > 0 {

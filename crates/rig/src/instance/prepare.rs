@@ -1,9 +1,9 @@
 //! Execution of the `setup` of a plan, between mkfs and the workload.
 //!
 //! The whole `setup` is one lifecycle step. Its duration is the sum of the durations of the
-//! programs, source trees, and removals. Mounts and unmounts between them and the final flush of
-//! the devices write back data; they are part of the system activity of the step, but not of its
-//! duration. The same applies to mkfs.
+//! programs, source trees, and removals. The mounts and unmounts between these stages, and the
+//! final flush of the devices, also write back data. They are part of the system activity of the
+//! step, but not of its duration. The same applies to mkfs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -8,7 +8,8 @@ use model::{Bytes, Layer, Nanos};
 /// Bytes per sector of the device mapper.
 pub(super) const SECTOR: u64 = 512;
 
-/// Unit of the space for metadata in bytes, so that the data after the metadata is aligned.
+/// The space for metadata is a multiple of this number of bytes, so that the data after the
+/// metadata is aligned.
 const ALIGNED: u64 = 1 << 20;
 
 /// Minimum metadata size of a thin pool

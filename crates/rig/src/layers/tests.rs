@@ -256,7 +256,7 @@ fn loaded_built_in_and_loadable_drivers_are_found() {
             "the running kernel 6.18.4-test does not support md raid6; use a kernel with CONFIG_MD_RAID456"
         ],
     );
-    // A level that requires it is skipped with the reason, each part once.
+    // A level with missing layers is skipped. The reason lists each missing part once.
     let catalog = Catalog::embedded();
     let two = level("directory", None, &[md("raid6"), cache(), md("raid6")]);
     let Ok(Availability::Missing { reason, .. }) = catalog.level(&two, &host) else {

@@ -55,8 +55,8 @@ pub(crate) fn schedulers(host: &dyn Host, name: &str) -> Option<Vec<String>> {
     Some(text.split_whitespace().map(word).collect())
 }
 
-/// Longest list of schedulers of all other block devices, for a device that does not exist yet,
-/// such as the loop device of an image. `None` if the device exists.
+/// Longest list of schedulers that another block device has. Used for a device that does not exist
+/// yet, such as the loop device of an image. `None` if the device exists.
 fn schedulers_of_any_disk(host: &dyn Host, name: &str) -> Option<Vec<String>> {
     if host.entry(&Path::new(CLASS).join(name)).is_ok() {
         return None;

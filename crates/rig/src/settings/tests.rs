@@ -470,7 +470,7 @@ fn discard_is_disabled_and_read_back() {
     assert!(matches!(values, Some(Warning::SettingNotApplied { .. })), "{values:?}");
 }
 
-/// One value of one setting, some of which the host rejects.
+/// A setting and one of its values. The host rejects some of the values.
 fn setting() -> impl Strategy<Value = (SystemSetting, String)> {
     let of = |factor: SystemSetting, values: &[&str]| {
         let values: Vec<_> = values.iter().map(|text| (factor, (*text).to_owned())).collect();

@@ -361,7 +361,7 @@ fn real_filesystems_match_blkid() {
         let fast = ("FAST", "--pbkdf pbkdf2 --iter-time 1");
         let made = Command::new(program).args(&argv[1..]).env(fast.0, fast.1).output().unwrap();
         if made.status.code() == Some(127) {
-            // Not found by the shell, or its libraries not by ld.so(8).
+            // The shell does not find the program, or ld.so(8) does not find its libraries.
             continue;
         }
         assert!(made.status.success(), "{argv:?}: {}", String::from_utf8_lossy(&made.stderr));

@@ -124,6 +124,6 @@ impl Rig {
         let ours: Vec<String> = below.iter().chain(&names).flat_map(disks).collect();
         let theirs = device_of(host, parent).as_ref().map(disks)?;
         let common = theirs.into_iter().find(|disk| ours.contains(disk))?;
-        Some(format!("it is on {common}, as the storage under test is"))
+        Some(format!("it and the storage under test are both on {common}"))
     }
 }

@@ -97,7 +97,7 @@ fn a_named_external_directory_must_not_share_a_disk_with_the_storage() {
         let (_, mut rig) = simulated(&root, Some(place));
         let error = rig.external_directory().unwrap_err();
         let RigError::ExternalDirectory { why, .. } = &error else { panic!("{error}") };
-        assert_eq!(*why, format!("it is on {common}, as the storage under test is"));
+        assert_eq!(*why, format!("it and the storage under test are both on {common}"));
         assert_eq!(rig.environment().get("external_directory.fstype"), None);
     }
     for place in ["/srv", "/dev/shm"] {
@@ -125,7 +125,7 @@ fn without_tmpfs_the_external_directory_is_next_to_the_journal() {
     let facts = rig.environment();
     assert_eq!(facts.get("external_directory.instead_of"), Some("/dev/shm"));
     let shares = facts.get("external_directory.shares");
-    assert_eq!(shares, Some("it is on sda, as the storage under test is"));
+    assert_eq!(shares, Some("it and the storage under test are both on sda"));
     assert_eq!(rig.close(), []);
     assert_eq!(fs::read_dir(root.join("state")).unwrap().count(), 1, "only the journal directory");
 }

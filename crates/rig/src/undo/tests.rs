@@ -130,8 +130,8 @@ fn journal_path(root: &Path) -> PathBuf {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A run is killed after any number of changes, between any two lines of its journal, with the
-    /// plan of every change made, and possibly within a line.
+    /// A run is killed after any number of changes, between two lines of its journal or within a
+    /// line. The journal contains the `planned` line of every change that was made.
     #[test]
     fn any_prefix_undoes(steps in 0usize..=10, torn in 0usize..40, unknown: bool) {
         let temp = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ proptest! {
         let mut text = fs::read_to_string(journal_path(root)).unwrap();
         if unknown && let Some(last) = text.trim_end().rfind('\n') {
             // The `known` lines did not reach the disk. They are required only if they identify the
-            // change; images get their size after it.
+            // change. An image gets its size after its `known` line.
             let line = &text[last + 1..];
             if line.contains("\"known\"") && !line.contains("\"image\",") {
                 text.truncate(last + 1);
@@ -463,8 +463,8 @@ fn a_tree_without_written_marker_is_removed() {
     assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep"]);
 }
 
-/// Result of `clean` for a setting that a killed run changed from 900 to 500 and that is `now`, and
-/// its final value.
+/// A killed run changed a setting from 900 to 500, and its value is `now` at the start of `clean`.
+/// Returns the result of `clean` and the final value.
 fn left_by(root: &Path, now: &str, moves: bool) -> (CleanReport, String) {
     let (host, mut journaled) = started(root);
     let path = PathBuf::from("/sys/limit");

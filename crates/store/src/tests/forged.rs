@@ -1,4 +1,4 @@
-//! Run files with objects, or next to files, that fslab did not create.
+//! Run files with objects that fslab did not create, or with such files next to them.
 
 use std::{
     fs,

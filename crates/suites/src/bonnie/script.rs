@@ -12,7 +12,7 @@ use model::{
 use super::{ENTRY_TESTS, FILE_TESTS};
 use crate::shared::{count, has, workers};
 
-/// Fraction of seeks that change the block they read and write it back, as in bonnie++.
+/// Fraction of seeks that read a block, change it, and write it back, as in bonnie++.
 const UPDATES: f64 = 0.1;
 
 pub(super) fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
@@ -98,7 +98,7 @@ impl Script<'_> {
             io_engine: IoEngineKind::Position,
             data: self.fill(),
             seed: self.seed,
-            // bonnie++ also calls fsync before close after reading.
+            // After reading, bonnie++ also calls fsync before close.
             end_sync: EndSync::Fsync,
             workers: self.workers(),
             ..Stream::new(self.files(), file, block)

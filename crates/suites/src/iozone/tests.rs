@@ -12,7 +12,7 @@ fn point(settings: &[(&str, &str)]) -> WorkloadParameters {
     point
 }
 
-/// One line a phase: what a reader of the original's documentation would want to compare.
+/// One line per phase, with the properties that the documentation of IOzone describes.
 fn check(settings: &[(&str, &str)], expected: Expect) {
     let refined = refine(point(settings)).unwrap().remove(0);
     let line = |phase: Phase| {

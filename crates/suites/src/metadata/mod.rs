@@ -111,7 +111,7 @@ fn chosen(point: &WorkloadParameters) -> Vec<&'static Operation> {
         .collect()
 }
 
-/// Reason that the other parameters exclude an operation, with a hint.
+/// Reason why the other parameters exclude an operation, with a hint.
 fn obstacle(
     point: &WorkloadParameters,
     operation: &Operation,

@@ -38,7 +38,7 @@ pub(super) enum Entries {
     Bare,
     /// `files` files of `extent_size`.
     Extents,
-    /// `files` empty files, to each of which `extent_size` bytes are allocated.
+    /// `files` empty files, each with `extent_size` allocated bytes.
     Reserved,
     /// `fsync_files` files of `file_size`.
     Durable,

@@ -208,7 +208,7 @@ fn steps_find_required_entries_and_no_others() {
     }
 }
 
-/// For each set what is done to an entry of it, one phase after the other.
+/// For each set, the steps that the phases perform on an entry of the set, in order.
 fn per_set(point: &WorkloadParameters) -> Vec<(String, Vec<Step>)> {
     let mut sets: Vec<(String, Vec<Step>)> = Vec::new();
     for phase in script::phases(point, 7) {
@@ -235,8 +235,8 @@ enum Step {
 
 type Things = &'static [&'static str];
 
-/// Objects that a step requires, adds, and removes, for the steps for which they differ from an
-/// entry, nothing, and nothing.
+/// Objects that a step requires, adds, and removes. A step that is not listed requires an entry,
+/// adds nothing, and removes nothing.
 const CHANGES: &[(TreeStep, Things, Things, Things)] = {
     use TreeStep as S;
     &[

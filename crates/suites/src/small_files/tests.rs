@@ -105,7 +105,7 @@ fn equal_workloads_have_equal_parameters() {
     assert_ne!(refined(&[]), refined(&[("cache", "warm")]));
 }
 
-/// Every order of the words ends with the same phases, and the set is there for each of them.
+/// Operations may be listed in any order. The files exist in each phase that requires them.
 #[test]
 fn required_files_exist() {
     for chosen in 1..1 << OPERATIONS.len() {

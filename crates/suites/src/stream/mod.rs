@@ -147,9 +147,8 @@ fn whole(stream: &Stream) -> Bytes {
 }
 
 /// Bytes per call when files are created: the largest multiple of the block size up to [`LAYOUT`]
-/// that divides the file size. For verification, blocks must be written in the same units as they
-/// are read. These are 4 KiB if the block size is a multiple of 4 KiB, and otherwise the block
-/// size.
+/// that divides the file size. For verification, blocks must be written in the units in which they
+/// are read. A unit is 4 KiB if the block size is a multiple of 4 KiB, and otherwise one block.
 fn layout_block_size(measured: &Stream) -> Bytes {
     let block = measured.block_size.0;
     if measured.verify && !block.is_multiple_of(4096) {

@@ -12,7 +12,7 @@ fn refined(settings: &[(&str, &str)]) -> WorkloadParameters {
     refine(point).unwrap().remove(0)
 }
 
-/// One line a phase: an arrow before what is measured.
+/// One line per phase. An arrow marks a measured phase.
 fn shown(settings: &[(&str, &str)], expected: Expect) {
     let line = |phase: &Phase| {
         let mark = if phase.role == Role::Measure { '>' } else { ' ' };

@@ -67,8 +67,8 @@ fn gate_below_the_aa_noise_does_not_pass() {
     assert_eq!(tally.equivalent + tally.negligible, 16);
 }
 
-/// The p-value of six against six is at least 0.002, 0.05 over 23: adjusted, no strict gate of more
-/// than 23 tests could pass.
+/// The p-value of six against six values is at least 0.002, which is 0.05 / 23. If p-values were
+/// adjusted, no strict gate of more than 23 tests could pass.
 #[test]
 fn strict_gate_is_one_hypothesis() {
     let small = |seed| Made { spread: 0.002, repetitions: 6, ..Made::new(seed) }.make();

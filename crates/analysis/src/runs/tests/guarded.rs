@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Total of sixteen tests whose noise is that of the block, the same in all.
+/// Interval of the total of sixteen tests. Their only noise is that of the block, which is the same
+/// in all tests.
 fn total_of(seed: u64, repetitions: u32) -> Interval {
     let run = |seed: u64| {
         let mut run = Made { repetitions, spread: 0.0, ..Made::new(seed) }.make();
@@ -23,8 +24,8 @@ fn total_of(seed: u64, repetitions: u32) -> Interval {
 
 #[test]
 fn total_has_nominal_coverage_with_common_blocks() {
-    // 100 pairs of equal runs; standard error 2.2 points. Drawn test by test, sixteen identical
-    // tests would make the interval a quarter as wide.
+    // 100 pairs of equal runs; standard error 2.2 points. If blocks were drawn for each test
+    // separately, sixteen identical tests would make the interval a quarter as wide.
     let held = (0..100).filter(|seed| total_of(*seed, 8).contains(1.0)).count();
     assert!(held >= 89, "{held} of 100");
 }

@@ -1,4 +1,4 @@
-//! Bare loops over files: the minimal code with the same calls.
+//! Bare loops over files: the minimal code that makes the same calls.
 
 use std::{ffi::CString, path::Path};
 
@@ -11,8 +11,8 @@ use rustix::{
 
 use crate::rate::Rate;
 
-/// Creates and closes, stats, and unlinks files of these names in a directory that is kept open,
-/// with an unshared descriptor table, as in a single-threaded program and in the workers of fslab.
+/// Rates of creating and closing, stat, and unlinking files with these names in an open directory.
+/// The descriptor table is not shared, as in a single-threaded program and in the workers of fslab.
 /// Reads the clock after each operation if `reads_clock`.
 #[expect(deprecated, reason = "all descriptors are made and closed in this thread")]
 pub(crate) fn calls(directory: &Path, names: &[CString], reads_clock: bool) -> [Rate; 3] {

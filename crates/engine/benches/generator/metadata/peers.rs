@@ -1,4 +1,4 @@
-//! Other benchmarks of many files, run with their usual options.
+//! Other benchmarks of many files, with their usual options.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use model::Nanos;
 
 use crate::rate::Rate;
 
-/// True if a program can be started. Programs for administrators may be in a directory of root.
+/// True if a program can be started. Administration programs may be in `/usr/sbin` only.
 pub(crate) fn is_installed(program: &str) -> bool {
     let started = command(program).arg("-?").stdout(Stdio::null()).stderr(Stdio::null()).status();
     started.is_ok()
@@ -41,8 +41,8 @@ pub(crate) fn fs_mark(files: u64, directory: &Path) -> Rate {
     Rate { per_second: rate.expect("fs_mark reports files per second") }
 }
 
-/// Rates reported by bonnie++ for `units` times 1024 empty files: created, stat, and removed,
-/// sequentially and at random; `None` for less than half a second.
+/// Rates reported by bonnie++ for `units` times 1024 empty files: create, stat, and delete,
+/// sequentially and in random order. `None` for a phase of less than 0.5 s.
 pub(crate) fn bonnie(units: u64, directory: &Path) -> Vec<Option<Rate>> {
     let mut command = command("bonnie++");
     command.args(["-q", "-m", "peer", "-s", "0", "-n", &units.to_string(), "-d"]).arg(directory);
@@ -53,7 +53,7 @@ pub(crate) fn bonnie(units: u64, directory: &Path) -> Vec<Option<Rate>> {
     let text = String::from_utf8_lossy(&output.stdout);
     let record = text.lines().find(|line| line.starts_with("1.9")).expect("bonnie++ prints CSV");
     let fields: Vec<&str> = record.split(',').collect();
-    // Format 1.98 has two fields more than earlier ones.
+    // Records of format 1.98 have two more fields than older ones.
     let first = if fields.len() >= 50 { 26 } else { 24 };
     (0..6)
         .map(|phase| fields.get(first + 2 * phase)?.parse().ok())
@@ -61,15 +61,15 @@ pub(crate) fn bonnie(units: u64, directory: &Path) -> Vec<Option<Rate>> {
         .collect()
 }
 
-/// Files of one byte per second that fio creates.
+/// Files of one byte that fio creates per second. The time of a run with one file is subtracted.
 pub(crate) fn fio(files: u64, directory: &Path) -> Rate {
     let alone = fio_run(1, directory);
     let all = fio_run(files, directory);
     Rate::new(files, Nanos(all.0.saturating_sub(alone.0).max(1)))
 }
 
-/// Time of a run that creates this number of files. fio needs about 400 bytes of memory per file,
-/// which it reserves in advance, by default too little for a million.
+/// Duration of a run that creates this number of files. fio reserves its memory in advance, by
+/// default too little for a million files (about 400 bytes per file).
 fn fio_run(files: u64, directory: &Path) -> Nanos {
     fs::create_dir_all(directory).expect("the directory is created");
     let mut command = Command::new("fio");

@@ -1,4 +1,4 @@
-//! Directories for many files, and the memory of a process that handles them.
+//! Directory for many files, and memory of a process that handles them.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{EACH, MAKE, PLAIN, Set, TreeOrder, TreeStep, set, tree};
 
-/// Directory on tmpfs; on a separate one as root, because others allow few inodes.
+/// Directory on a tmpfs. As root it is a separate tmpfs, because others limit the number of inodes.
 pub(crate) struct Room {
     directory: TempDir,
     mounted: bool,
@@ -42,8 +42,7 @@ impl Drop for Room {
     }
 }
 
-/// Peak memory of a process that creates, reads, and removes this number of files, as reported by
-/// itself.
+/// Peak memory in KiB of this process, which creates, stats, and removes this number of files.
 pub(crate) fn peak(files: u64, directory: &Path) -> u64 {
     let set = Set { spread: Spread::Directories { each: EACH }, ..set("memory", files) };
     tree(&set, TreeOrder::Creation, &MAKE, PLAIN, directory);
@@ -53,7 +52,8 @@ pub(crate) fn peak(files: u64, directory: &Path) -> u64 {
     crate::peak_kib()
 }
 
-/// The same for few and for many files, each in a separate process.
+/// Paragraph on the peak memory with few and with many files, each measured in a separate process.
+/// Both numbers are smaller without enough memory.
 pub(crate) fn memory((few, many, needed): (u64, u64, Bytes), room: &Room) -> String {
     let (few, many) = if room.mounted && available() >= needed.0 || needed.0 == 0 {
         (few, many)
@@ -72,8 +72,8 @@ pub(crate) fn memory((few, many, needed): (u64, u64, Bytes), room: &Room) -> Str
     eprintln!(" memory: {few} files {small} KiB, {many} files {large} KiB");
     format!(
         "A process that creates {few} files, calls stat for each in random order, and removes \
-         them has a peak memory of {small} KiB. With {many} files it has {large} KiB; less than 16 \
-         MiB more are required."
+         them has a peak memory of {small} KiB. With {many} files it has {large} KiB. The \
+         difference must be less than 16 MiB."
     )
 }
 

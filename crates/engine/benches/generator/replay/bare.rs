@@ -1,4 +1,4 @@
-//! Calls of a loadfile with minimal overhead.
+//! Bare loop over the calls of a loadfile.
 #![expect(unsafe_code, reason = "range locks have no safe form")]
 
 use std::{
@@ -36,9 +36,9 @@ struct Client<'a> {
     listing: Vec<MaybeUninit<u8>>,
 }
 
-/// Runs one client for this time: operations per second of CPU time.
+/// Runs one client for this time and returns its operations per second of CPU time.
 pub(super) fn replay(lines: &Lines, directory: &Path, run: Duration) -> Rate {
-    // As in fslab: threads that share descriptors contend for the table.
+    // CLOSE_RANGE_UNSHARE, as in fslab: threads that share a descriptor table contend for it.
     // SAFETY: integers only; this thread uses no open descriptor afterwards.
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 2) };
     let path = directory.join("bare");

@@ -33,7 +33,7 @@ pub(super) enum OnName {
     Find { most: usize, lists: bool },
 }
 
-/// One operation.
+/// Line of a loadfile.
 #[derive(Clone, Copy)]
 pub(super) enum Line {
     File(usize, OnFile),
@@ -49,7 +49,7 @@ pub(super) struct Name {
     pub(super) base: Vec<u8>,
 }
 
-/// Loadfile.
+/// Parsed loadfile.
 pub(super) struct Lines {
     pub(super) lines: Vec<Line>,
     pub(super) names: Vec<Name>,
@@ -73,7 +73,7 @@ impl Lines {
         Self { lines, names: reader.names, slots: reader.slots.len(), mean }
     }
 
-    /// Operations per second for a number of bytes per second.
+    /// Operations per second that correspond to bytes per second.
     pub(super) fn rate(&self, bytes: f64) -> Rate {
         Rate { per_second: bytes / self.mean }
     }
@@ -83,7 +83,7 @@ impl Lines {
 struct Reader {
     names: Vec<Name>,
     known: HashMap<String, usize>,
-    // Slot per handle.
+    // Slot and name of each handle.
     slots: HashMap<String, (usize, usize)>,
 }
 
@@ -161,7 +161,7 @@ impl Reader {
     }
 }
 
-/// Loadfile for use if none is installed.
+/// Writes a small loadfile, for use if none is installed.
 pub(super) fn small(directory: &Path) -> PathBuf {
     let path = directory.join("load.txt");
     fs::write(&path, include_str!("../../../tests/traces/replay.load"))

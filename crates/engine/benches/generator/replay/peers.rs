@@ -10,8 +10,8 @@ pub(super) fn is_installed() -> bool {
     Command::new("dbench").arg("--usage").output().is_ok()
 }
 
-/// Runs this number of clients for this time in whole seconds, preceded by a ramp time of a fifth,
-/// which dbench chooses.
+/// Operations per second of dbench with this number of clients, run for this time in whole seconds.
+/// dbench adds a ramp time of a fifth.
 pub(super) fn dbench(
     load: &Path,
     clients: u32,
@@ -27,13 +27,14 @@ pub(super) fn dbench(
     lines.rate(reported.unwrap_or_else(|| panic!("unexpected output of dbench: {text}")) * 1e6)
 }
 
-/// Number of operations of each type by one client within this time.
+/// Number of operations of each type that one client of dbench runs in this time.
 pub(super) fn counts(load: &Path, directory: &Path, run: Duration) -> Vec<(String, u64)> {
     let text = output_of(load, 1, directory, run);
     let row = |line: &str| {
         let mut words = line.split_whitespace();
         let (name, count) = (words.next()?, words.next()?.parse().ok()?);
-        // Rows of other tables also have an average and a maximum.
+        // The rows of this table have two more columns, average and maximum; rows of other tables
+        // differ.
         (words.count() == 2).then(|| (name.to_owned(), count))
     };
     text.lines().filter_map(row).collect()

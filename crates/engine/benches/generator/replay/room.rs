@@ -1,4 +1,4 @@
-//! Memory of clients, and a filesystem on an image.
+//! Memory of clients, and a filesystem on an image file.
 
 use std::{
     fs,
@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use super::replay;
 
-/// Runs this number of clients as processes or threads, and returns their peak memory in KiB;
-/// started by [`memory`] with this program.
+/// Runs this number of clients as processes or threads, and returns their peak memory in KiB.
+/// [`memory`] starts this program for it.
 pub(crate) fn hold_clients(arguments: &[String]) -> u64 {
     let [clients, kind, load, directory, millis] = arguments else { panic!("five arguments") };
     let kind = if kind == "process" { WorkerKind::Process } else { WorkerKind::Thread };
@@ -42,8 +42,8 @@ pub(crate) fn hold_clients(arguments: &[String]) -> u64 {
     })
 }
 
-/// Memory of this process and its children with shared pages counted once: proportional set sizes
-/// of proc_pid_smaps(5).
+/// Memory in KiB of this process and its children, with shared pages counted once: proportional set
+/// sizes of proc_pid_smaps(5).
 fn total_memory() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let children: Vec<String> = tasks
@@ -61,7 +61,7 @@ fn total_memory() -> u64 {
     own + children.iter().filter_map(|process| size(process)).sum::<u64>()
 }
 
-/// Memory of this number of clients.
+/// Paragraph on the peak memory of one client and of this number of clients.
 pub(super) fn memory(clients: u32, load: &Path, directory: &Path, run: Duration) -> String {
     let reported = |clients: u32, kind: &str| -> u64 {
         let mut command = Command::new("/proc/self/exe");
@@ -81,14 +81,14 @@ pub(super) fn memory(clients: u32, load: &Path, directory: &Path, run: Duration)
     )
 }
 
-/// ext4 in an image file, unmounted on drop.
+/// Mounted ext4 in an image file, unmounted on drop.
 pub(super) struct Image {
     _directory: TempDir,
     point: PathBuf,
 }
 
 impl Image {
-    /// `None` without root, or without mkfs.ext4.
+    /// Creates and mounts the image. `None` if that fails, for example without root or mkfs.ext4.
     pub(super) fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             return None;

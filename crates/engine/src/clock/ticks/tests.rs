@@ -101,7 +101,7 @@ fn a_wide_moment_is_not_usable() {
     assert_eq!((line.start.ticks, line.at(wide.ticks)), (start, None));
     assert!(line.draw(&exact(3_000_100)));
     assert_eq!(line.at(9_000_300), Some(Nanos(3_001_100)));
-    // Neither is one of a counter or a clock that stands still.
+    // A moment is not usable either if the counter or the clock has not advanced.
     assert!(!line.draw(&Moment { ticks: 9_000_300, ..exact(4_000_000) }));
     assert!(!line.draw(&Moment { nanos: line.start.nanos, ..exact(5_000_000) }));
 }

@@ -102,7 +102,8 @@ impl<'p, E: IoEngine<'p>> IoEngine<'p> for Late<'p, E> {
         assert!(!self.held.is_empty(), "waiting without operations in flight");
         assert!(self.ready.is_empty(), "reaping before all completions were processed");
         self.fresh = 0;
-        // Two if available, none unless waiting: the loop must accept any number.
+        // Up to two completions if the caller waits, otherwise none: the loop must accept any
+        // number.
         let count = if wait == Wait::No { 0 } else { self.held.len().min(2) };
         self.ready.extend(self.held.drain(self.held.len() - count..));
         Ok(count > 0)

@@ -30,8 +30,9 @@ pub(crate) fn fault(operation: Operation, error: &io::Error) -> Fault {
 /// Number of entries of the submission queue. At most `depth` operations are in flight, and each
 /// has at most one entry (two with a linked sync) that the kernel has not taken yet. Without a
 /// polling thread, the kernel has taken the entries when io_uring_enter(2) returns. A polling
-/// thread reports only after a whole batch that it has taken the entries. Before that, completions
-/// of the batch may be read and their operations replaced, so twice as many entries are needed.
+/// thread reports that it has taken entries only after a whole batch. Before this report,
+/// completions of the batch may be read and their operations may be replaced, so twice as many
+/// entries are needed.
 pub(super) fn entries(ring: model::phase::Ring) -> u32 {
     let each = if ring.linked_fdatasync { 2 } else { 1 };
     let behind = if ring.sqpoll { 2 } else { 1 };

@@ -20,7 +20,8 @@ impl Problem {
         Self { what: what.into(), hint }
     }
 
-    /// Problem of a word that is not `expected`, which includes the article.
+    /// Problem of a word that is not what the text `expected` describes. The text includes the
+    /// article.
     pub(super) fn word(word: &[u8], expected: &str, hint: &'static str) -> Self {
         Self::new(format!("`{}` is not {expected}", shown(word)), hint)
     }

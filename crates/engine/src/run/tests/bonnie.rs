@@ -115,7 +115,7 @@ fn workers_together_run_exactly_the_given_number_of_operations() {
         write.files = FileSharing::Shared("shared".into());
         bench.run(&write).unwrap();
         for workers in 1..=5 {
-            // More and fewer than blocks, and fewer than workers.
+            // Fewer operations than workers, fewer than blocks, and more than blocks.
             for ops in [1, 7, 500] {
                 let together = Stream {
                     direction: Direction::Read,

@@ -89,8 +89,8 @@ pub(in crate::task) const NAMES: [(u32, u64); 7] =
     [(0, 2), (5_000, 5), (25_000, 8), (50_000, 12), (75_000, 16), (95_000, 24), (100_000, 32)];
 
 /// Value of a quantile from 0 to 1, interpolated linearly in the logarithm of the value plus 1. The
-/// interpolation inflates the values: the sizes of a whole tree add up to 1 % more than the counted
-/// ones.
+/// interpolation inflates the values: the sum of the sizes of a whole tree is 1 % above the counted
+/// sum.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -96,8 +96,8 @@ impl Memory {
         let to = self.at(slot, offset);
         // SAFETY: the block has `room` bytes starting at `offset` (`new`) and is inside the
         // mapping, to which nothing in this program has a reference. A name is in separate memory.
-        // Data that the kernel still reads is not overwritten, because `Chains` loads a slot only
-        // when nothing of it is in flight.
+        // Data is not overwritten while the kernel still reads it, because `Chains` loads a slot
+        // only when nothing of the slot is in flight.
         unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 

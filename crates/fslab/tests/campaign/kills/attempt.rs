@@ -1,4 +1,4 @@
-//! One try: the command, the time of the kill, and the checks afterwards.
+//! Single try: command, time of the kill, and checks after it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,18 +23,19 @@ type Trial = (usize, u32, u32);
 /// Results of a command that was not killed.
 pub(super) struct Reference {
     pub(super) length: Duration,
-    /// All trials of its run.
+    /// All trials of the run.
     trials: BTreeSet<Trial>,
-    /// Size of its run file or output.
+    /// Size of the run file or of the output.
     size: u64,
-    /// The files of its output, by path.
+    /// Files of the output, by path.
     output: BTreeMap<String, Vec<u8>>,
 }
 
 /// Result of a try.
 pub(super) struct Ended {
     pub(super) hit: bool,
-    /// The time, as a fraction of the duration; for a full filesystem, the free fraction.
+    /// Time of the kill as a fraction of the duration. For a full filesystem, free space as a
+    /// fraction of the size.
     pub(super) fraction: f64,
     pub(super) status: String,
     pub(super) problems: Vec<String>,
@@ -42,13 +43,13 @@ pub(super) struct Ended {
 
 /// Maximum time to wait for the trials of a run.
 const GIVEN_UP: Duration = Duration::from_secs(60);
-/// A demo takes minutes; its first seconds are tested.
+/// Tested duration of a demo, which takes minutes.
 const DEMO: Duration = Duration::from_secs(4);
-/// Maximum time that processes of a killed command may remain.
+/// Maximum time for which processes of a killed command may remain.
 const SWEEP: Duration = Duration::from_secs(20);
 
 impl Ended {
-    /// Try that could not be run or checked.
+    /// Try that the test could not run or check.
     pub(super) fn broken() -> Self {
         let problems = vec!["the test panicked, see above".to_owned()];
         Self { hit: false, fraction: 0.0, status: "no status".to_owned(), problems }
@@ -82,7 +83,7 @@ impl Reference {
     }
 }
 
-/// Run file for reports.
+/// Creates the run file for reports.
 fn sample(range: &Range) {
     let place = range.path("sample.fslab");
     if place.exists() {
@@ -94,7 +95,7 @@ fn sample(range: &Range) {
     fs::copy(ground.run_file(), place).unwrap();
 }
 
-/// Files of a path or directory.
+/// Contents of a file, or of the files of a directory.
 fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
     if path.is_file() {
         return BTreeMap::from([(String::new(), fs::read(path).unwrap())]);
@@ -110,7 +111,7 @@ pub(super) struct Attempt<'a> {
     settings: Settings,
     stacked: BTreeSet<String>,
     problems: Vec<String>,
-    /// A signal ended the command.
+    /// True if a signal ended the command.
     killed: bool,
     /// IDs of the runs of this try, and names derived from its process.
     words: BTreeSet<String>,
@@ -134,7 +135,8 @@ impl<'a> Attempt<'a> {
     pub(super) fn run(mut self) -> Ended {
         self.before();
         let (subject, blow) = (self.ground.subject, self.ground.blow);
-        // Other tests run at the same time, so only few of the short tries hit a running program.
+        // Short tries kill the command early, because other tests run at the same time and make
+        // durations vary.
         let mut fraction = self.random.f64() * if whole() { 1.0 } else { 0.5 };
         let mut before = Vec::new();
         if blow == Blow::Full {
@@ -169,7 +171,7 @@ impl<'a> Attempt<'a> {
         Ended { hit, fraction, status: status.to_string(), problems }
     }
 
-    /// Setup before the command that is killed.
+    /// Prepares the command that is killed.
     fn before(&self) {
         let ground = &self.ground;
         if matches!(ground.subject, Subject::Resume | Subject::Clean) {
@@ -188,7 +190,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Kills a run that has stored two trials and runs the next.
+    /// Starts a run, and kills it during its third trial.
     fn killed_run(&self) {
         let mut child = self.quiet(&self.ground.begin());
         let start = Instant::now();
@@ -204,7 +206,7 @@ impl<'a> Attempt<'a> {
         assert!(left.is_empty(), "{left:?}");
     }
 
-    /// Reports replace files: half of the tries have one.
+    /// True if a report replaces an existing file, which is the case in half of the tries.
     fn may_be_there(&self) -> bool {
         let replaces = matches!(self.ground.subject, Subject::Html | Subject::Xlsx);
         replaces && self.ground.stem.bytes().map(u32::from).sum::<u32>() % 2 == 0
@@ -215,7 +217,7 @@ impl<'a> Attempt<'a> {
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// Boot ID of a resumed run that requires a reboot before each trial.
+    /// Boot ID for a resumed run that requires a reboot before each trial.
     fn boot(&self) -> Option<String> {
         let going_on = self.ground.subject == Subject::Reboot && self.ground.working().exists();
         going_on.then(|| format!("boot-{}", self.kept().unwrap_or_default().len()))
@@ -232,7 +234,7 @@ impl<'a> Attempt<'a> {
         command.spawn().unwrap()
     }
 
-    /// Runs a command to its end; returns its status and its stderr.
+    /// Runs a command until it ends, and returns its status and its stderr.
     fn to_end(&self, arguments: &[String]) -> (ExitStatus, String) {
         let mut command = self.ground.command(arguments, self.boot().as_deref());
         let output = command.output().unwrap();
@@ -259,7 +261,10 @@ impl<'a> Attempt<'a> {
         self.words.extend(ids.map(str::to_owned));
     }
 
-    /// Trials of the run file; `None` if there is none. A file that cannot be read is an error.
+    /// Trials of the run file; `None` if there is no run file.
+    ///
+    /// # Panics
+    /// If the run file cannot be read.
     fn kept(&self) -> Option<Vec<Trial>> {
         let path = self.ground.working();
         if !path.exists() {
@@ -270,7 +275,7 @@ impl<'a> Attempt<'a> {
                 let trials = record.trials.iter();
                 Some(trials.map(|trial| (trial.cell, trial.repetition, trial.attempt)).collect())
             }
-            // Moved between the two checks.
+            // The file was moved after the check.
             Err(store::StoreError::Open { .. }) if !path.exists() => self.kept(),
             Err(error) => panic!("the run file cannot be read: {error}"),
         }
@@ -318,7 +323,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Checks that nothing of fslab remains on the machine.
+    /// Checks that the command left nothing on the machine.
     fn judge_left(&mut self, when: &str, ended: bool) {
         let ground = &self.ground;
         let mut left = ground.bench.left_behind();
@@ -342,7 +347,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Checks that the run file still has its trials, each once.
+    /// Checks that the run file still has its trials, and no trial twice.
     fn judge_kept(&mut self, before: &[Trial]) -> Vec<Trial> {
         let now = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.kept())) {
             Ok(now) => now.unwrap_or_default(),
@@ -381,7 +386,7 @@ impl<'a> Attempt<'a> {
 
     /// Resumes the run until it ends.
     fn complete(&self) -> Result<(), String> {
-        // A killed guest process fails its cell, and so does a full target.
+        // Cells may fail because a guest process was killed or the target became full.
         let failed = matches!(self.ground.blow, Blow::Part(_) | Blow::Full);
         for _ in 0..4 {
             let (status, errors) = self.to_end(&self.ground.resume());
@@ -395,20 +400,20 @@ impl<'a> Attempt<'a> {
         Err("the run does not end".into())
     }
 
-    /// Verifies the files while they exist: synced data must be intact.
+    /// Verifies the files of the workload while they exist. Synced data must be intact.
     fn judge_crash_state(&mut self) {
         let state = self.ground.crash_state();
         if !state.exists() {
             return;
         }
         let (status, errors) = self.to_end(&["verify".into(), state.display().to_string()]);
-        // 2: the state file is incomplete; 4: no data was synced yet. 1 is a loss.
+        // Status 1 is lost data. 2: the state file is incomplete; 4: no data was synced yet.
         if !matches!(status.code(), Some(0 | 2 | 4)) {
             self.problems.push(format!("verify ended with {status}: {errors}"));
         }
     }
 
-    /// Checks that an output is the old one, or missing, or the new one, and that it can be written
+    /// Checks that the output is complete, missing, or unchanged, and that the command can write it
     /// again.
     fn judge_output(&mut self) {
         let output = self.ground.output();
@@ -420,7 +425,7 @@ impl<'a> Attempt<'a> {
                         .is_ok_and(|run| run.trials.len() == 120 && run.info.ended_unix.is_some())
                 };
                 let import = self.ground.subject == Subject::Import;
-                // The list of charts contains a mark while it is incomplete.
+                // While it is incomplete, the list of charts contains a mark.
                 let list = self.ground.subject == Subject::Charts && name.ends_with(".md");
                 let equal = list || expected == Some(bytes) || bytes == OLD;
                 let whole = if import { imported() } else { equal };
@@ -449,10 +454,10 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Content of a file that a report replaces.
+/// Previous content of a file that a report replaces.
 const OLD: &[u8] = b"old";
 
-/// Settings that the command may change; other commands run at the same time.
+/// Settings that only this command may change. Other commands run at the same time.
 fn settings(ground: &Ground<'_>) -> Settings {
     let device = ground.disk.as_ref().map(|disk| disk.path());
     Settings::read(device, ground.subject == Subject::Settings)

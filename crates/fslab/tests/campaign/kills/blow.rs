@@ -1,4 +1,4 @@
-//! Ways to end a command early.
+//! Signals and failures that end a command early.
 
 use std::{
     fs,
@@ -13,12 +13,12 @@ use super::ground::{Process, processes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blow {
     Kill,
-    /// To the process alone, like kill(1) and systemd.
+    /// SIGTERM to the process only, as sent by kill(1) and systemd.
     Terminate,
-    /// To its process group, like a terminal.
+    /// SIGINT to the process group, as sent by a terminal.
     Interrupt,
     HangUp,
-    /// SIGTERM, and within a second another one.
+    /// SIGTERM twice within a second.
     Twice,
     /// The readers of stdout and stderr exit.
     Closed,
@@ -57,7 +57,7 @@ impl Blow {
         }
     }
 
-    /// Signal that may end the process, if the program does not handle it.
+    /// Signal that ends the process if it does not handle the signal.
     pub(super) fn signal(self) -> Option<i32> {
         let signal = match self {
             Self::Kill => Signal::KILL,
@@ -69,7 +69,7 @@ impl Blow {
         Some(signal.as_raw())
     }
 
-    /// Ends the child, which may have exited; returns whether it was running.
+    /// Applies the signal or failure. The child may have exited; returns true if it was running.
     pub(super) fn strike(self, child: &mut Child, random: &mut fastrand::Rng) -> bool {
         let running = child.try_wait().unwrap().is_none();
         let pid = Pid::from_child(child);
@@ -91,13 +91,13 @@ impl Blow {
     }
 }
 
-/// A process that has exited in the meantime cannot be signaled.
+/// The process may have exited before.
 fn signaled(sent: rustix::io::Result<()>) {
     assert!(matches!(sent, Ok(()) | Err(rustix::io::Errno::SRCH)), "{sent:?}");
 }
 
 impl Part {
-    /// Waits for the process to start and kills it; `false` if the command ended before.
+    /// Waits for the process to start and kills it. `false` if the command ended first.
     fn kill(self, child: &mut Child) -> bool {
         let start = Instant::now();
         while child.try_wait().unwrap().is_none() && start.elapsed() < START {

@@ -1,4 +1,4 @@
-//! Environment of a try: a state directory, filesystems, and the files that a command left.
+//! Environment of a try: state directory, filesystems, and files that a command left.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::support::{Bench, Disk};
 
-/// Filesystems for all tries of one test, separate from the directories passed to fslab.
+/// Filesystems for all tries of a test, outside of the directories passed to fslab.
 pub(super) struct Range {
     place: TempDir,
     mounted: Vec<PathBuf>,
@@ -21,7 +21,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// An ext4 on a loop device, and a tmpfs that is easily filled.
+    /// Mounts an ext4 on a loop device, and a small tmpfs, which is easily filled.
     pub(super) fn new() -> Self {
         let place = tempfile::Builder::new().prefix("campaign-").tempdir_in("/var/tmp").unwrap();
         let bench = Bench::new();
@@ -31,7 +31,7 @@ impl Range {
         let disk = range._disk.path().to_owned();
         range.mount("target", &["-t", "ext4", &disk]);
         range.mount("small", &["-t", "tmpfs", "-o", "size=64m", "tmpfs"]);
-        // In memory, so that the duration of a try does not depend on the disk of the machine.
+        // On a tmpfs, so that the duration of a try does not depend on the disk of the machine.
         range.mount("scratch", &["-t", "tmpfs", "-o", "size=1g", "tmpfs"]);
         range
     }
@@ -43,12 +43,12 @@ impl Range {
         self.mounted.push(at);
     }
 
-    /// `target` is the ext4, `small` the tmpfs; other names do not belong to a try.
+    /// Path of a filesystem or file: `target` is the ext4, `small` the tmpfs.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 
-    /// Leaves this many bytes free on one of the filesystems.
+    /// Fills a filesystem up to this many free bytes.
     pub(super) fn fill(&self, name: &str, free: u64) {
         let at = self.path(name);
         let space = rustix::fs::statvfs(&at).unwrap();
@@ -62,7 +62,7 @@ impl Range {
         drop(fs::remove_file(self.path(name).join("filler")));
     }
 
-    /// Empties a filesystem for the next try.
+    /// Empties a filesystem before the next try.
     pub(super) fn clear(&self, name: &str) {
         for entry in fs::read_dir(self.path(name)).unwrap() {
             let path = entry.unwrap().path();
@@ -117,7 +117,8 @@ pub(super) fn processes(session: u32, state: &str) -> Vec<Process> {
     found
 }
 
-/// Waits until no process of a session remains; returns the remaining ones after a timeout.
+/// Waits until no process of a session remains. Returns the processes that remain after the
+/// timeout.
 pub(super) fn remaining(session: u32, state: &str, patience: Duration) -> Vec<String> {
     let start = Instant::now();
     loop {
@@ -132,12 +133,12 @@ pub(super) fn remaining(session: u32, state: &str, patience: Duration) -> Vec<St
     }
 }
 
-/// Content of settings that fslab may change.
+/// Values of settings that fslab may change, by path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings(BTreeMap<PathBuf, Vec<u8>>);
 
 impl Settings {
-    /// Settings of the queue of a device, and of the machine if `machine` is set.
+    /// Reads the settings of the queue of a device and, if `machine` is set, of the machine.
     pub(super) fn read(device: Option<&str>, machine: bool) -> Self {
         let name = device.map(|device| device.trim_start_matches("/dev/"));
         let queue = name.map(|name| format!("/sys/block/{name}/queue"));
@@ -157,7 +158,7 @@ impl Settings {
         Self(files.into_iter().filter_map(read).collect())
     }
 
-    /// Settings that changed.
+    /// Descriptions of the settings that differ from `before`.
     pub(super) fn changed(&self, before: &Self) -> Vec<String> {
         let differs = |(path, was): (&PathBuf, &Vec<u8>)| {
             let now = self.0.get(path)?;
@@ -168,14 +169,14 @@ impl Settings {
     }
 }
 
-/// Mapped devices and arrays of this machine.
+/// Device-mapper devices and md arrays of this machine.
 pub(super) fn stacked() -> BTreeSet<String> {
     let names = fs::read_dir("/sys/block").unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.map(|name| name.to_string_lossy().into_owned());
     names.filter(|name| name.starts_with("dm-") || name.starts_with("md")).collect()
 }
 
-/// All files and directories below a path, relative to it.
+/// Paths of all files and directories below a directory, relative to it.
 pub(super) fn tree(below: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec![below.to_owned()];
@@ -191,7 +192,7 @@ pub(super) fn tree(below: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Directories in which a run may create files or control groups with its ID in the name.
+/// Directories in which a run may create files or control groups whose names contain its ID.
 const SHARED: [&str; 8] = [
     "/dev/shm",
     "/tmp",
@@ -203,7 +204,7 @@ const SHARED: [&str; 8] = [
     "/sys/fs/cgroup/cpu",
 ];
 
-/// Files with one of these words in their names, outside the directories of the try.
+/// Files in shared directories whose names contain one of these words.
 pub(super) fn shared(words: &BTreeSet<String>) -> Vec<String> {
     let user = format!("/dev/shm/fslab-{}", rustix::process::geteuid().as_raw());
     let mut left = Vec::new();

@@ -21,7 +21,7 @@ use self::{
 use super::{Section, tries};
 use crate::support::{Bench, needs_root};
 
-/// Command, signal, and number of tries: in `make test`, and in the campaign.
+/// Command, signal or failure, and number of tries in `make test` and in the campaign.
 type Row = (Subject, Blow, usize, usize);
 
 const ROWS: [Row; 79] = [
@@ -121,8 +121,8 @@ within its usual duration, and then runs `fslab clean`. A try fails in each of t
 *hit* is the number of tries in which the command was still running. The other tries came too late.
 `FSLAB_CAMPAIGN_SEED=SEED` repeats a row.";
 
-/// Seed of all times: `FSLAB_CAMPAIGN_SEED`, or random in the full campaign and fixed in the short
-/// one.
+/// Seed of the times of the kills: `FSLAB_CAMPAIGN_SEED`, otherwise random in the campaign and
+/// fixed in `make test`.
 fn seed() -> u64 {
     let named = std::env::var("FSLAB_CAMPAIGN_SEED").ok();
     let digits = named.map(|text| text.trim_start_matches("0x").to_owned());
@@ -134,7 +134,8 @@ fn whole() -> bool {
     tries(0, 1) == 1
 }
 
-/// Rows to run: all, or those that contain a word of `FSLAB_CAMPAIGN_ONLY`, separated by `|`.
+/// True if the row is selected: `FSLAB_CAMPAIGN_ONLY` is not set, or one of its parts, which `|`
+/// separates, occurs in the name of the row.
 fn wanted(subject: Subject, blow: Blow) -> bool {
     let only = std::env::var("FSLAB_CAMPAIGN_ONLY").unwrap_or_default();
     let row = format!("{}: {}", subject.name(), blow.name());
@@ -151,7 +152,7 @@ struct Results {
     failures: Vec<String>,
 }
 
-/// Runs the rows of one lane sequentially.
+/// Runs the rows of a group sequentially.
 fn lane(seed: u64, lane: usize) -> Results {
     let mut results = Results::default();
     let of_lane = |(_, row): &(usize, Row)| row.0.lane() == lane && wanted(row.0, row.1);
@@ -195,7 +196,7 @@ fn lane(seed: u64, lane: usize) -> Results {
     results
 }
 
-/// One line per try, followed by its problems.
+/// Result of a try: one line, and its problems.
 fn result(subject: Subject, blow: Blow, number: usize, of: &Reference, ended: &Ended) -> String {
     let (length, state) = (of.length.as_secs_f64(), if ended.hit { "hit" } else { "over" });
     let line = format!(
@@ -254,8 +255,8 @@ fn clean_restores_settings_of_a_killed_run() {
     }
     let bench = Bench::new();
     let disk = bench.disk("disk.img", 64 << 20);
-    // Of the device only: a scheduler would also be set on the disk below, which does not belong to
-    // the test.
+    // Only settings of the device are compared. A scheduler would also be set on the disk below,
+    // which does not belong to the test.
     let before = Settings::read(Some(disk.path()), false);
     let knob = format!("/sys/block/{}/queue/write_cache", disk.path().trim_start_matches("/dev/"));
     let (back, through) = ("write back", "write through");

@@ -1,4 +1,4 @@
-//! Commands that are killed: their arguments, and the files that they leave to the user.
+//! Commands that are killed: their arguments, and the files that they may leave.
 
 use std::{
     fs,
@@ -36,18 +36,18 @@ pub(super) enum Subject {
     Loadfile,
 }
 
-/// Checks of a command.
+/// Kind of a command, which determines its checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Its run file is resumed and has each trial once.
+    /// The run file is resumed, and contains each trial once.
     Run,
-    /// Like a run, but too long to be completed.
+    /// Like a run, but never completed, because that takes too long.
     LongRun,
-    /// No run file is stored.
+    /// The command stores no run file.
     Bench,
-    /// The trials of the previous, killed run still exist.
+    /// The trials of the run that was killed before are kept.
     Clean,
-    /// Its output is complete or missing.
+    /// The output is complete or missing.
     Writer,
 }
 
@@ -100,7 +100,7 @@ impl Subject {
         matches!(self, Self::Uml | Self::Tcg | Self::Icount)
     }
 
-    /// Rows of different lanes run concurrently.
+    /// Number of the group of rows that run sequentially. Different groups run concurrently.
     pub(super) fn lane(self) -> usize {
         let apart =
             [Self::Device, Self::Settings, Self::Threads, Self::Processes, Self::CrashState];
@@ -108,7 +108,7 @@ impl Subject {
         if self.in_guest() { 2 } else { usize::from(!first) }
     }
 
-    /// Requirement that is missing on this machine.
+    /// Requirement that this machine does not meet.
     pub(super) fn missing(self) -> Option<&'static str> {
         let here = |path: &str| Path::new(path).exists();
         let qemu = || here("/usr/bin/qemu-system-x86_64") && kernel().is_some();
@@ -123,7 +123,7 @@ impl Subject {
         (emulated && !qemu()).then_some("QEMU and a kernel package")
     }
 
-    /// Exit status of the command if it is not killed.
+    /// Exit status of the command if it is not killed. A run that requires a reboot ends with 5.
     pub(super) fn status(self) -> i32 {
         if self == Self::Reboot { 5 } else { 0 }
     }
@@ -151,7 +151,7 @@ const RECORD: &str = "1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,351
     306.1,1,512,,,,,35092,55,520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,\
     8997us,50112us,323ms,1232ms,541us,14112ms,1189ms,41us,11701ms\n";
 
-/// Kernel for QEMU.
+/// Path of a kernel for QEMU.
 fn kernel() -> Option<PathBuf> {
     let files = fs::read_dir(root().join("target/kernels")).ok()?.flatten();
     let mut files = files.map(|entry| entry.path());
@@ -167,10 +167,10 @@ pub(super) struct Ground<'a> {
     pub(super) blow: Blow,
     pub(super) range: &'a Range,
     pub(super) bench: Bench,
-    /// Prefix of the names of the user's files.
+    /// Prefix of the names of the output files.
     pub(super) stem: String,
     pub(super) disk: Option<Disk>,
-    /// Settings of the whole machine are varied as well.
+    /// True if settings of the machine are varied, too.
     pub(super) whole: bool,
 }
 
@@ -199,7 +199,7 @@ impl<'a> Ground<'a> {
         self.bench.path(name)
     }
 
-    /// The run file.
+    /// Path of the run file.
     pub(super) fn run_file(&self) -> PathBuf {
         let name = format!("{}.fslab", self.stem);
         if self.on_target() {
@@ -211,17 +211,17 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// The run file is on the filesystem under test.
+    /// True if the run file is on the filesystem under test.
     fn on_target(&self) -> bool {
         matches!(self.subject, Subject::Directory | Subject::Reboot)
     }
 
-    /// The filesystem that becomes full.
+    /// Name of the filesystem that becomes full.
     pub(super) fn full(&self) -> &'static str {
         if self.on_target() { "target" } else { "small" }
     }
 
-    /// The output of a writer.
+    /// Path of the output of a writer.
     pub(super) fn output(&self) -> PathBuf {
         let endings = [
             (Subject::Html, "html"),
@@ -266,10 +266,10 @@ impl<'a> Ground<'a> {
         if !self.on_target() {
             axes.push_str(&format!("filesystem = {}\n", self.subject.filesystems()));
         }
-        // An icount guest takes a minute on a busy machine.
+        // An icount guest takes a minute on a loaded machine.
         let repetitions = match self.subject == Subject::Icount {
             true => 1,
-            // One before the command that is killed, and one after it.
+            // One trial before the command that is killed, and one after it.
             false if self.subject == Subject::Reboot => 3,
             false => 2,
         };
@@ -291,7 +291,7 @@ impl<'a> Ground<'a> {
         words
     }
 
-    /// Arguments that resume the run, or start it if there is none yet.
+    /// Arguments that resume the run, or start it if there is no run file.
     pub(super) fn resume(&self) -> Vec<String> {
         if self.working().exists() {
             return vec!["run".into(), "--resume".into(), self.run_file().display().to_string()];
@@ -299,7 +299,7 @@ impl<'a> Ground<'a> {
         self.begin()
     }
 
-    /// The run file, or its newer copy in memory.
+    /// Path of the run file, or of its newer copy in memory.
     pub(super) fn working(&self) -> PathBuf {
         let user = rustix::process::geteuid().as_raw();
         let memory = fs::read_dir(format!("/dev/shm/fslab-{user}")).into_iter().flatten().flatten();
@@ -360,8 +360,8 @@ impl<'a> Ground<'a> {
         self.path("crash.state")
     }
 
-    /// Command in a separate session, which its processes share. After a reboot the kernel has
-    /// another boot ID: a mount namespace has a file in its place.
+    /// Command in a separate session, which its processes share. With `boot`, it runs in a mount
+    /// namespace in which another file replaces the boot ID of the kernel.
     pub(super) fn command(&self, arguments: &[String], boot: Option<&str>) -> Command {
         let plain: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let own = self.bench.command(&plain);
@@ -384,7 +384,7 @@ impl<'a> Ground<'a> {
         command
     }
 
-    /// Restores the storage of a run: a device contains the filesystem of the run now.
+    /// Empties the disk of a run, which contains a filesystem after the run.
     pub(super) fn wipe(&self) {
         if self.disk.is_some() {
             let image = fs::File::options().write(true).open(self.path("disk.img")).unwrap();
@@ -394,7 +394,8 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Files of the user, or needed to resume a run.
+    /// True for files that the command may leave: files of the user, and files needed to resume a
+    /// run.
     pub(super) fn may_stay(&self, name: &str, ended: bool, killed: bool) -> bool {
         let stem = &self.stem;
         let fixed =
@@ -404,13 +405,13 @@ impl<'a> Ground<'a> {
         let own = |rest: &str| match rest {
             ".fslab" | ".html" => true,
             ".fslab-wal" | ".fslab-shm" => !ended,
-            // Emptied and used by the next run of this name.
+            // The next run with this name replaces these files.
             ".fslab.partial" | ".fslab.partial-journal" => !ended,
             _ => false,
         };
         let output = self.output();
         let output = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // A temporary file, as documented: a kill leaves it, and no command removes it.
+        // A killed command leaves its temporary file, as documented.
         let part = killed && name.starts_with('.') && name.contains(stem) && name.contains(".part");
         let written = part
             || self.subject.kind() == Kind::Writer
@@ -419,7 +420,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Maximum time in which a killed command ends.
+/// Maximum time until a killed command has ended.
 pub(super) fn patience(subject: Subject, blow: Blow) -> std::time::Duration {
     let part = matches!(blow, Blow::Part(Part::Supervisor | Part::First | Part::Machine));
     std::time::Duration::from_secs(if subject.in_guest() || part { 120 } else { 60 })

@@ -1,29 +1,29 @@
-//! Cases: the preparation of the disks, and the required behavior of fslab.
+//! Cases: preparation of the disks, and required behavior of fslab.
 //!
-//! Scripts of cases run in sh(1) with `set -e`; `$a` and `$b` are blank disks of 24 MiB.
+//! The scripts run in sh(1) with `set -e`. `$a` and `$b` are blank disks of 24 MiB.
 
-/// Preparation of disks, and the device that fslab is then asked to format.
+/// Preparation of the disks, and device that fslab then has to format.
 #[derive(Debug)]
 pub(crate) struct Case {
-    /// Unique, a few words.
+    /// Unique short name.
     pub(crate) name: &'static str,
     /// True if `make test` runs it.
     pub(crate) short: bool,
     /// Required programs.
     pub(crate) programs: &'static [&'static str],
     pub(crate) script: &'static str,
-    /// The device, for the shell.
+    /// Device to format, as a shell expression.
     pub(crate) target: &'static str,
-    /// Argument of `--overwrite-device`; a device in use is rejected nevertheless.
+    /// Argument of `--overwrite-device`, empty if the option is not given.
     pub(crate) destroy: &'static str,
     pub(crate) expected: Expected,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected {
-    /// Rejected, with this hint in the message.
+    /// The device is rejected, and the message contains this hint.
     Refused(&'static str),
-    /// Formatted and measured: shows that the machine and the plan work.
+    /// The device is formatted and measured, which shows that the machine and the plan work.
     Measured,
 }
 
@@ -50,9 +50,9 @@ const fn long(
 
 use Expected::{Measured, Refused};
 
-/// In use: rejected even with `--overwrite-device`.
+/// Device in use, which is rejected even with `--overwrite-device`.
 const A: (&str, &str) = ("$a", "disk-a");
-/// With content: requires `--overwrite-device`, which is not given.
+/// Device with contents, which requires `--overwrite-device`; the option is not given.
 const CONTENTS: (&str, &str) = ("$a", "");
 
 const UNMOUNT: Expected = Refused("unmount it");
@@ -289,7 +289,7 @@ pub(crate) const CASES: &[Case] = &[
     long(
         "DRBD metadata",
         &[],
-        // `struct meta_data_on_disk_08` of version 8.4: the magic at byte 60 of the last 4 KiB.
+        // `struct meta_data_on_disk_08` of DRBD 8.4: magic number at byte 60 of the last 4 KiB.
         "printf '\\203\\164\\002\\153' | dd of=$a bs=1 seek=$((24 * 1048576 - 4096 + 60)) \
         conv=notrunc",
         CONTENTS,

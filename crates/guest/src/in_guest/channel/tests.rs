@@ -6,7 +6,7 @@ use super::*;
 use crate::mailbox::{PAYLOAD_MAX, SIZE};
 
 /// A mailbox as created by the host, and the guest's disk over it. Files of memory filesystems
-/// support `O_DIRECT` only since Linux 6.6, so it is opened without.
+/// support `O_DIRECT` only since Linux 6.6, so the disk is opened without `O_DIRECT`.
 fn mailbox() -> (File, Disk) {
     let host = tempfile::NamedTempFile::new().unwrap();
     host.as_file().set_len(SIZE).unwrap();

@@ -265,7 +265,7 @@ fn an_interrupt_leaves_no_files() {
 #[expect(clippy::print_stdout, reason = "duration of unpacking")]
 fn packages_of_distributions_are_unpacked() {
     let mut packages = packages();
-    // The others take up to half a minute, and the boot test reads one of them.
+    // The other packages take up to half a minute, and the boot test reads one of them.
     if std::env::var_os("FSLAB_KERNELS").is_none() {
         packages.retain(|package| package.to_string_lossy().contains("user-mode-linux"));
     }

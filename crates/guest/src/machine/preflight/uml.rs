@@ -149,8 +149,8 @@ fn registers() -> u32 {
     0
 }
 
-/// Starts user-mode Linux, waits for its own checks of tracing and memory, which it runs and prints
-/// first, and ends it.
+/// Starts user-mode Linux, waits until it has printed the results of its checks of tracing and
+/// memory, and ends it. These checks run first.
 fn run_checks(program: &Path, backing: &Memory) -> Result<(), GuestError> {
     let at = match backing {
         Memory::Tmpfs(at) => unique_directory(at),

@@ -35,7 +35,7 @@ const LONGEST_INTERVAL: Nanos = Nanos(3600 * SECOND.0);
 const DUST: Bytes = Bytes(512);
 const DUST_BLOCK: Bytes = Bytes::kib(4);
 
-/// Minimum block sizes of dm-thin and dm-cache, of which all block sizes are multiples
+/// Minimum block sizes of dm-thin and dm-cache. Every block size is a multiple of the minimum
 /// (drivers/md/dm-thin.c, dm-cache-target.c).
 const THIN: Bytes = Bytes::kib(64);
 const CACHE: Bytes = Bytes::kib(32);

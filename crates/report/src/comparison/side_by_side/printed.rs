@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// The numbers of a set under the names that runs are asked for.
+/// Numbers of a published set, with the test and filesystem names of the source.
 pub(super) fn side(set: &Published) -> Side {
     let values = match set.suite {
         "iozone" => iozone(),
@@ -57,7 +57,7 @@ fn iozone() -> Vec<Value> {
             interval: moments.and_then(|own| own.interval(0.95).ok()),
             n: RUNS,
             moments,
-            // 16 GiB with 8 GB of memory.
+            // The study used a file of 16 GiB and 8 GB of memory.
             fits: Some(false),
             marks: number.codes(),
         }
@@ -139,7 +139,7 @@ fn of_bonnie(set: &Published) -> Vec<Value> {
     values
 }
 
-/// Name that the source of a study uses for a filesystem of its built-in plan.
+/// Name that the published source uses for a filesystem of the built-in plan of its study.
 pub(crate) fn alias<'a>(suite: &str, name: &'a str) -> &'a str {
     match (suite, name) {
         ("bonnie", "ext4") => "ext4 defaults",

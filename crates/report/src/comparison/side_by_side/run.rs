@@ -1,4 +1,4 @@
-//! A run as one side of a comparison: its results with the names of the published source.
+//! Run as one side of a comparison: its results, with the test names of the published source.
 
 use analysis::{Summary, moments::Moments};
 use model::{
@@ -87,7 +87,7 @@ fn value(run: &RunRecord, index: usize, phase: &PhaseInfo, metric: Metric) -> Op
 }
 
 /// True if the single file of a cell is smaller than memory or the memory limit; `None` if unknown
-/// or without a single file.
+/// or if the test does not use a single file.
 fn fits(run: &RunRecord, cell: &CellRecord) -> Option<bool> {
     let size = |name: &str| run.environment.get(name)?.parse::<u64>().ok();
     let memory = size("memory.limit_bytes").or_else(|| size("memory.total_bytes"))?;
@@ -103,13 +103,13 @@ fn test(suite: &str, phase: &str) -> String {
     match (suite, phase) {
         ("iozone", "backward-read") => "backwards_read".into(),
         ("iozone", phase) => phase.replace('-', "_"),
-        // `001-touch-files`
+        // `001` for `001-touch-files`.
         ("tasks", phase) => phase.split('-').next().unwrap_or(phase).to_owned(),
         (_, phase) => phase.to_owned(),
     }
 }
 
-/// Different texts, joined; [`NOT_RECORDED`] without any.
+/// Texts without duplicates, joined by semicolons; [`NOT_RECORDED`] without any.
 fn joined(all: impl Iterator<Item = String>) -> String {
     let mut each: Vec<String> = Vec::new();
     for one in all {

@@ -76,7 +76,7 @@ impl SideBySide {
         }
     }
 
-    /// JSON: values in base units, and confounders.
+    /// JSON with values in base units, and confounders.
     pub fn json(&self) -> String {
         let side = |side: &Side| {
             json!({
@@ -111,7 +111,7 @@ impl SideBySide {
         format!("{} vs. {}", self.first.name, self.second.name)
     }
 
-    /// Explanation of the missing test and of the ratios.
+    /// Reason why there is no statistical test, and definition of the ratios.
     fn verdict(&self) -> String {
         let what: Vec<&str> = self.differing.iter().map(|own| own.what).collect();
         format!(
@@ -128,8 +128,8 @@ impl SideBySide {
         self.alone.iter().map(line).collect()
     }
 
-    /// Label of the test of a pair. Names of tasks in a study contain its sizes ("Touch 10,000
-    /// Files"), so comparisons with a run use the names of the run.
+    /// Label of the test of a pair. Task names of a study contain its sizes ("Touch 10,000 Files"),
+    /// so comparisons with a run use the names of the run.
     fn label<'a>(&self, pair: &'a Pair) -> &'a str {
         let (own, other) = match pair.second.workload.is_empty() {
             true => (&pair.second, &pair.first),
@@ -149,7 +149,7 @@ impl SideBySide {
         }
     }
 
-    /// Sizes of the work of a side.
+    /// Sizes of the workload of a side.
     fn sizes(side: &Side) -> &str {
         let found = side.conditions.iter().find(|(name, _)| name == "sizes");
         found.map_or(NOT_RECORDED, |(_, text)| text.as_str())
@@ -329,7 +329,7 @@ fn own_names<'a>(mut own: impl Iterator<Item = &'a Pair>, filesystem: &str) -> S
     }
 }
 
-/// Placeholder for a workload.
+/// Empty label of a workload.
 const EMPTY: &String = &String::new();
 
 impl Side {
@@ -341,8 +341,8 @@ impl Side {
     }
 }
 
-/// Cell of a number in the unit of its table, with the standard deviation of a mean, or the mean of
-/// a median with a ratio.
+/// Cell of a number in the unit of its table. The note of a mean is the standard deviation. The
+/// note of a median is the mean, if there is a ratio.
 fn cell(value: &Value, scale: Scale, divided: bool) -> TableCell {
     let summary = Summary {
         n: value.n,

@@ -65,7 +65,8 @@ fn medians_are_shown_with_the_mean_and_writes_are_labeled_as_accepted() {
 
 #[test]
 fn cached_results_have_no_ratio_to_results_from_disk() {
-    // A file of 256 MiB with 16 GiB of memory, and one of 16 GiB with 8 GB.
+    // The run has a file of 256 MiB and 16 GiB of memory; the study has a file of 16 GiB and 8 GB
+    // of memory.
     let mut record = fixture::record();
     record.environment.set("memory.limit_bytes", "17179869184");
     let found = side_by_side(Source::Run(&record), set("iozone-2009"), &[]).unwrap();
@@ -92,7 +93,7 @@ fn tasks_of_a_run_have_names_without_the_sizes_of_the_study() {
 fn without_a_published_spread_the_reason_replaces_the_ratio() {
     let record = fixture::tasks::record();
     let found = side_by_side(Source::Run(&record), set("tasks-2006"), &[]);
-    // The 2006 study has neither ext4 nor btrfs.
+    // The study of 2006 has neither ext4 nor btrfs.
     assert!(matches!(found, Err(SideBySideError::NoPairs { .. })), "{found:?}");
     let rename = [("ext4".to_owned(), "ext3".to_owned())];
     let found = side_by_side(Source::Run(&record), set("tasks-2006"), &rename).unwrap();
@@ -122,7 +123,7 @@ fn editions_have_charts() {
     let html = found.html();
     assert_eq!(html.matches("<svg class=\"chart\"").count(), 2);
     assert!(html.contains("not measured by fslab") && !html.contains("<script"));
-    // Machine and memory are the same, so the disk is the first difference.
+    // Machine and memory are equal, so the disk is the first difference.
     assert_eq!(found.differing[0].what, "disk");
     assert!(found.alone.iter().any(|(_, own)| own == &["reiser4".to_owned()]));
 }

@@ -3,7 +3,7 @@ use model::Scale;
 use super::*;
 use crate::fixture;
 
-/// A run of the study at full scale.
+/// Run of the study plan at full scale.
 fn run() -> RunRecord {
     let mut record = fixture::with_records(&[1, 4, 8, 16].map(Bytes::mib), "iozone-2009");
     record.info.scale = Scale::ONE;

@@ -1,4 +1,4 @@
-//! The map over the made-up run, and at its edges.
+//! Heat map of the artificial run, and its edge cases.
 
 use expect_test::expect_file;
 use model::{
@@ -13,7 +13,7 @@ fn map(record: &RunRecord) -> Option<Figure> {
     figure(&View::new(record), 0)
 }
 
-/// The run with those of its filesystems that are kept.
+/// Run with these filesystems only.
 fn only(keep: &[&str]) -> RunRecord {
     let mut record = fixture::record();
     let cells = std::mem::take(&mut record.cells);
@@ -106,12 +106,13 @@ fn a_filesystem_that_failed_keeps_its_column_with_the_reason() {
 fn many_tests_are_grouped() {
     let sizes: Vec<Bytes> = (1..=8).map(Bytes::mib).collect();
     let map = map(&fixture::with_records(&sizes, "sweep")).unwrap();
-    // 104 tests: 13 rows of 8 sizes, rather than 8 rows of 13 tests.
+    // The 104 tests are grouped into 13 rows of 8 block sizes, not into 8 rows of 13 tests.
     let (_, marks) = map.svg.split_once("</svg>").unwrap();
     assert_eq!(marks.matches("</title>").count(), 13 * 5);
     assert!(map.caption.starts_with("Ratio to the best median of each test"), "{}", map.caption);
     assert!(map.caption.contains("104 tests are grouped"), "{}", map.caption);
-    // bcachefs failed once at one size: the means are over the seven that all have.
+    // bcachefs failed once with one block size, so the means include the seven that all filesystems
+    // have.
     assert!(map.svg.contains("geometric mean over 7 of 8 tests"), "{}", map.svg);
     assert!(!map.svg.contains("over 8 of 8 tests"), "{}", map.svg);
 }

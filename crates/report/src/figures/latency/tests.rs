@@ -1,4 +1,4 @@
-//! Figures of latencies over the made-up run.
+//! Latency charts of the artificial run.
 
 use expect_test::expect_file;
 use model::{
@@ -9,7 +9,8 @@ use model::{
 use super::*;
 use crate::{fixture, view::View};
 
-/// Run with this many operations at its first test, each filesystem with a different tail.
+/// Run with this many operations in its first test. The filesystems differ in the tail of the
+/// distribution.
 fn timed(operations: u64, kinds: &[HistogramKind]) -> RunRecord {
     let mut record = fixture::record();
     record.trials.retain(|trial| trial.cell < 6);
@@ -23,7 +24,8 @@ fn timed(operations: u64, kinds: &[HistogramKind]) -> RunRecord {
         for of in kinds {
             let mut histogram = Histogram::new();
             for at in 0..operations {
-                // Sluggish by a tenth for every hundredth operation, and far more for some.
+                // Every hundredth operation takes 3 to 8 times as long, and every 1500th 20 times
+                // as long as that.
                 let base = 100_000 * (10 + cell) / 10 + repetition * 900 + at % 977 * 23;
                 let slow = if at % 100 == 0 { 3 + cell } else { 1 };
                 let stalled = if at % 1500 == 0 { 20 } else { 1 };

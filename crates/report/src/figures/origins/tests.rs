@@ -1,4 +1,4 @@
-//! Chart of CPU time over the made-up run.
+//! Chart of CPU time of the artificial run.
 
 use expect_test::expect_file;
 use model::{
@@ -10,7 +10,7 @@ use model::{
 use super::*;
 use crate::fixture;
 
-/// Run with system activity at its first test, in a window of the given milliseconds.
+/// Run with system activity in its first test, recorded over this many milliseconds.
 fn with(millis: u64) -> RunRecord {
     let mut record = fixture::record();
     record.trials.retain(|trial| trial.cell < 6);

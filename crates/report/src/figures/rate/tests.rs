@@ -1,4 +1,4 @@
-//! Courses over the made-up run.
+//! Charts of the rate over time of the artificial run.
 
 use expect_test::expect_file;
 use model::{Nanos, RunRecord, phase::Series, record::Outcome};
@@ -6,7 +6,7 @@ use model::{Nanos, RunRecord, phase::Series, record::Outcome};
 use super::*;
 use crate::fixture;
 
-/// Run with a rate over time in its first test: intervals of 250 ms, btrfs getting slower.
+/// Run with a rate over time in its first test, in intervals of 250 ms. The rate of btrfs falls.
 fn with(intervals: u32) -> RunRecord {
     let mut record = fixture::record();
     record.trials.retain(|trial| trial.cell < 6);
@@ -53,7 +53,7 @@ fn the_rate_chart_matches_the_golden_file() {
 
 #[test]
 fn a_short_test_and_one_without_a_time_series_have_no_figure() {
-    // The last interval does not count.
+    // The last interval is excluded, because it may be incomplete.
     assert!(made(&with(5)).is_none());
     assert!(made(&with(6)).is_some());
     assert!(made(&with(0)).is_none());

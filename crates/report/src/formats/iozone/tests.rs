@@ -1,11 +1,11 @@
-//! Tests of the layout.
+//! Tests of the text layout of IOzone.
 
 use model::{Bytes, FillLevel};
 
 use super::*;
 use crate::fixture;
 
-/// End columns of the values of a row; no value is wider than its column.
+/// Last columns of the values of a row. No value is wider than its column.
 const ENDS: [usize; 15] = [16, 24, 33, 42, 51, 60, 69, 78, 87, 97, 107, 116, 125, 134, 143];
 
 #[test]
@@ -14,7 +14,7 @@ fn rows_have_the_columns_that_scripts_cut_at() {
     let text = iozone(&record).unwrap();
     let rows: Vec<&str> =
         text.lines().filter(|line| line.trim_start().starts_with("262144 ")).collect();
-    // Five filesystems at two record sizes; one was skipped.
+    // Five filesystems with two block sizes; the sixth was skipped.
     assert_eq!(rows.len(), 10, "{text}");
     for row in rows {
         assert_eq!(row.len(), 143, "{row}");
@@ -34,7 +34,7 @@ fn headings_match_iozone() {
     let text = iozone(&fixture::record()).unwrap();
     let heads: Vec<&str> =
         text.lines().filter(|line| line.contains("reclen") || line.contains("bkwd")).collect();
-    // End columns of the words in the head of version 3.471.
+    // The words end in the same columns as in IOzone 3.471.
     assert_eq!(
         heads[0].trim_end(),
         format!("{}{}", " ".repeat(62), "random    random     bkwd    record    stride")
@@ -42,7 +42,7 @@ fn headings_match_iozone() {
     assert!(heads[1].starts_with("              kB  reclen    write  rewrite    read    reread"));
 }
 
-/// A run of two cells of ext4 at one file and record, which differ as `change` makes them.
+/// Run of two cells of ext4 with the same file size and block size, modified by `change`.
 fn two(change: impl Fn(&mut [CellRecord; 2])) -> RunRecord {
     let mut record = fixture::with_records(&[1, 4].map(Bytes::mib), "two");
     let mut kept = Vec::new();
@@ -90,7 +90,7 @@ fn no_number_replaces_another() {
     assert_eq!(numbers(&text), [3, 2], "{text}");
     assert!(text.contains("tests=write,read,reread\n"), "{text}");
     assert!(text.contains("tests=write,random-read\n"), "{text}");
-    // Tests that only one of them has are in one row.
+    // Tests of different cells share a row if no test is in both.
     let text = iozone(&two(|cells| tests(cells, [&["write", "read"], &["random-read"]]))).unwrap();
     assert_eq!(numbers(&text), [3], "{text}");
     assert!(!text.contains("tests="), "{text}");

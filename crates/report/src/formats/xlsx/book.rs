@@ -1,5 +1,4 @@
-//! The workbook in the making: sheets with names, looks of cells, and the two things a cell may
-//! hold.
+//! Workbook and sheets while they are written: names, cell styles, and writers of text and numbers.
 
 use model::RunRecord;
 use rust_xlsxwriter::{
@@ -10,38 +9,38 @@ use rust_xlsxwriter::{
 use super::{SHEETS_MAX, XlsxError, names::Names};
 use crate::{units::one_line, view::View};
 
-/// First characters of a text that a spreadsheet would treat as a formula if typed in.
+/// First characters of a text that spreadsheet programs interpret as a formula when it is edited.
 const FORMULA: [char; 4] = ['=', '+', '-', '@'];
 
-/// Letters that a cell may hold are 32 767; no text of a report comes near that.
+/// Maximum length of the text of a cell in UTF-16 units. The format allows 32 767.
 const LETTERS_MAX: usize = 32_000;
 
-/// All sheets but the first.
+/// All sheets except the first.
 pub(super) struct Book {
-    /// In order.
+    /// Sheets in their final order.
     sheets: Vec<Worksheet>,
-    /// Name and title of each.
+    /// Name and title of each sheet.
     pub(super) listed: Vec<(String, String)>,
-    /// Titles of tables that found no place.
+    /// Titles of tables without a sheet, because the maximum was reached.
     pub(super) left_out: Vec<String>,
     names: Names,
-    /// Conditions below every title.
+    /// Lines below each title: source of imported results, and conditions.
     conditions: Vec<String>,
 }
 
-/// The name of the first sheet.
+/// Name of the first sheet.
 pub(super) const FRONT: &str = "Run";
 
 /// Style of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Look {
-    /// The title of a sheet or a section.
+    /// Title of a sheet or a section.
     Title,
-    /// Text below it.
+    /// Text below a title.
     Caption,
-    /// Header of a column of numbers.
+    /// Column header.
     Header,
-    /// A header of a row, and text.
+    /// Row header or text.
     Text,
     /// Text over several lines.
     Wrapped,
@@ -67,7 +66,7 @@ impl Look {
 impl Book {
     pub(super) fn new(view: &View) -> Self {
         let mut names = Names::default();
-        // The first sheet is written last.
+        // Reserves the name of the first sheet, which is written last.
         names.give(FRONT);
         let imported = view.facts.imported.iter();
         let imported =
@@ -76,7 +75,7 @@ impl Book {
         Self { sheets: Vec::new(), listed: Vec::new(), left_out: Vec::new(), names, conditions }
     }
 
-    /// Sheet with its title and caption, unless the limit of sheets is reached.
+    /// New sheet with title and caption; `None` if the maximum number of sheets is reached.
     ///
     /// # Errors
     /// As the writer.
@@ -93,7 +92,7 @@ impl Book {
         self.last(short, title, caption).map(Some)
     }
 
-    /// A sheet for which there always is a place.
+    /// New sheet with title and caption, regardless of the maximum number of sheets.
     ///
     /// # Errors
     /// As the writer.
@@ -114,12 +113,12 @@ impl Book {
         Ok(sheet)
     }
 
-    /// A finished sheet takes its place.
+    /// Appends a finished sheet.
     pub(super) fn add(&mut self, sheet: Sheet) {
         self.sheets.push(sheet.worksheet);
     }
 
-    /// The file.
+    /// Writes the workbook to memory, with `front` as the first sheet.
     ///
     /// # Errors
     /// As the writer.
@@ -128,7 +127,7 @@ impl Book {
         let mut workbook = Workbook::new();
         let seconds = record.info.started_unix.0 / 1_000_000_000;
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        // A wrong clock may be off by millennia; the earliest date of the format is used instead.
+        // A wrong clock may give a date that the format cannot represent; 1980-01-01 replaces it.
         let created = ExcelDateTime::from_timestamp(seconds)
             .or_else(|_| ExcelDateTime::from_ymd(1980, 1, 1))
             .map_err(wrong)?;
@@ -146,16 +145,16 @@ impl Book {
     }
 }
 
-/// One sheet in the making.
+/// Sheet while it is written.
 pub(super) struct Sheet {
     pub(super) worksheet: Worksheet,
     pub(super) name: String,
-    /// The next free row.
+    /// Next free row.
     pub(super) row: u32,
 }
 
 impl Sheet {
-    /// An empty sheet. The name is one that spreadsheets allow.
+    /// New empty sheet. `name` must be valid in spreadsheet programs ([`Names`]).
     ///
     /// # Errors
     /// As the writer.
@@ -168,7 +167,7 @@ impl Sheet {
         Ok(sheet)
     }
 
-    /// A line of text in the first column.
+    /// Writes a text into the first column of the next row.
     ///
     /// # Errors
     /// As the writer.
@@ -178,8 +177,8 @@ impl Sheet {
         Ok(())
     }
 
-    /// Text, on one line, which stays text: it is stored as a string, and marked as one for later
-    /// edits.
+    /// Writes a text on one line. It is stored as a string; a text that looks like a formula is
+    /// also marked as text for later edits.
     ///
     /// # Errors
     /// As the writer.
@@ -201,7 +200,7 @@ impl Sheet {
         self.checked(written)
     }
 
-    /// Number with this many decimal places; NaN leaves its cell empty.
+    /// Writes a number. The cell of a number that is not finite stays empty.
     ///
     /// # Errors
     /// As the writer.
@@ -228,7 +227,7 @@ impl Sheet {
         self.checked(written)
     }
 
-    /// A text over several columns.
+    /// Writes a header over several columns.
     ///
     /// # Errors
     /// As the writer.
@@ -250,7 +249,7 @@ impl Sheet {
         self.checked(merged)
     }
 
-    /// Widths of columns in letters.
+    /// Sets column widths, in characters.
     ///
     /// # Errors
     /// As the writer.
@@ -265,7 +264,8 @@ impl Sheet {
         Ok(())
     }
 
-    /// Rows above, and columns to the left, that stay in sight.
+    /// Keeps the rows above `row` and the columns left of `column` visible when the sheet is
+    /// scrolled.
     ///
     /// # Errors
     /// As the writer.
@@ -274,7 +274,7 @@ impl Sheet {
         self.checked(frozen)
     }
 
-    /// An answer of the writer, with the sheet it is about.
+    /// Adds the name of the sheet to an error of the writer.
     ///
     /// # Errors
     /// As the writer.
@@ -286,13 +286,13 @@ impl Sheet {
 /// Display format of a number, which is always stored in full.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Digits {
-    /// As the spreadsheet likes.
+    /// General format of the spreadsheet program.
     All,
-    /// This many decimal places, and bold.
+    /// Number of decimal places, and true for bold.
     Places(usize, bool),
 }
 
-/// Format string for this many decimal places.
+/// Number format with this many decimal places.
 fn places_of(places: usize) -> String {
     match places {
         0 => "0".into(),
@@ -300,17 +300,17 @@ fn places_of(places: usize) -> String {
     }
 }
 
-/// Decimal places of a number as it is shown: `41.30` has two.
+/// Decimal places of a printed number: `41.30` has two.
 pub(super) fn places(shown: &str) -> usize {
     shown.split_once('.').map_or(0, |(_, places)| places.len())
 }
 
-/// A column by its index; one that no sheet has is refused by the writer.
+/// Column number. The writer rejects a column that exceeds the range of the format.
 pub(super) fn at(column: usize) -> u16 {
     u16::try_from(column).unwrap_or(u16::MAX)
 }
 
-/// Text on one line that fits a cell, without the two letters that no XML may have.
+/// Text on one line that fits a cell, without the two noncharacters that XML forbids.
 pub(super) fn plain(text: &str) -> String {
     let text = one_line(text).replace(['\u{fffe}', '\u{ffff}'], " ");
     match text.char_indices().nth(LETTERS_MAX / 2) {

@@ -1,4 +1,4 @@
-//! Line charts that the spreadsheet draws from its cells, in the colors of the report.
+//! Line charts that the spreadsheet program draws from cells, in the colors of the report.
 
 use rust_xlsxwriter::{
     Chart, ChartErrorBars, ChartErrorBarsType, ChartFormat, ChartLine, ChartLineDashType,
@@ -10,14 +10,14 @@ use super::{
     book::{Sheet, at, plain},
 };
 
-/// The colors that the page defines as `--s0` and so on, by index of the filesystem.
+/// Colors `--s0`, `--s1`, … of the style sheet, by index of the filesystem.
 const COLORS: [u32; 7] =
     [0x00_72B2, 0xD5_5E00, 0x00_9E73, 0xCC_79A7, 0x11_1111, 0xE6_9F00, 0x56_B4E9];
 
-/// Characters of an alternative text without the ellipsis.
+/// Maximum length of an alternative text in characters, without the ellipsis.
 const ALTERNATIVE_MAX: usize = 254;
 
-/// Shapes and dashes that distinguish series without colors.
+/// Markers and dashes that distinguish series without colors.
 const MARKERS: [ChartMarkerType; 8] = [
     ChartMarkerType::Circle,
     ChartMarkerType::Square,
@@ -35,7 +35,7 @@ const DASHES: [ChartLineDashType; 4] = [
     ChartLineDashType::DashDot,
 ];
 
-/// Columns and rows that a chart covers at the usual size of cells.
+/// Rows that a chart covers at the default row height.
 pub(super) const ROWS: u32 = 19;
 
 /// Texts around a chart.
@@ -49,22 +49,22 @@ pub(super) struct Words<'a> {
     pub(super) description: &'a str,
 }
 
-/// One line: cells of its name, of its levels, of its values, and of how far its interval goes up
-/// and down. All ranges are first row, first column, last row, last column.
+/// Line: cells of its name, of its levels, of its values, and of the distances to the upper and
+/// lower ends of its intervals.
 pub(super) struct Line {
     pub(super) name: (u32, usize),
     pub(super) levels: Range,
     pub(super) values: Range,
     pub(super) interval: Option<(Range, Range)>,
-    /// Index of color, shape, and dash.
+    /// Index of color, marker, and dash.
     pub(super) series: usize,
 }
 
 /// First row, first column, last row, last column.
 pub(super) type Range = (u32, usize, u32, usize);
 
-/// Inserts a chart on a sheet with its upper left corner in a cell. `most` bounds the vertical axis
-/// of charts that are compared.
+/// Inserts a chart with its upper left corner in a cell. `most` is the upper end of the vertical
+/// axis, for charts that are compared.
 ///
 /// # Errors
 /// As the writer.
@@ -118,7 +118,8 @@ pub(super) fn chart(
     sheet.checked(drawn)
 }
 
-/// Alternative text, truncated at a word: the writer drops a text of more than 255 characters.
+/// Alternative text, truncated at a space, because the writer omits a text of more than 255
+/// characters.
 fn alternative(text: &str) -> String {
     let text = plain(text);
     let Some((end, _)) = text.char_indices().nth(ALTERNATIVE_MAX) else { return text };
@@ -126,7 +127,7 @@ fn alternative(text: &str) -> String {
     format!("{}…", &text[..cut])
 }
 
-/// Text that the writer cannot interpret as a reference to cells.
+/// Text that the writer does not interpret as a reference to cells.
 fn shown(text: &str) -> String {
     let text = plain(text);
     if text.starts_with('=') { format!("'{text}") } else { text }

@@ -1,5 +1,4 @@
-//! The first sheet: what was run, under which conditions, what was found, and which sheets there
-//! are.
+//! First sheet: run, conditions, findings, and list of sheets.
 
 use rust_xlsxwriter::Url;
 
@@ -9,14 +8,14 @@ use super::{
 };
 use crate::document::{Block, Document, Section};
 
-/// The first sheet of a book whose other sheets are all there.
+/// First sheet of a book whose other sheets are complete.
 ///
 /// # Errors
 /// As the writer.
 pub(super) fn sheet(book: &Book, document: &Document) -> Result<Sheet, XlsxError> {
     let mut sheet = Sheet::new(FRONT)?;
     sheet.line(Look::Title, &document.title)?;
-    // The row of the list of sheets is known at the end.
+    // The row of the list of sheets is not known yet.
     let pointer = sheet.row;
     sheet.row += 1;
     pair(&mut sheet, &document.kicker, &document.headline)?;
@@ -33,7 +32,7 @@ pub(super) fn sheet(book: &Book, document: &Document) -> Result<Sheet, XlsxError
     Ok(sheet)
 }
 
-/// True if a section has more than notes and tables with their own sheets.
+/// True if a section or one of its subsections contains a text, a list, or a table without title.
 fn has_texts(section: &Section) -> bool {
     let text = |block: &Block| match block {
         Block::Paragraph(_) | Block::List(_) | Block::Code(..) => true,
@@ -48,7 +47,8 @@ fn has_texts(section: &Section) -> bool {
     section.blocks.iter().any(text) || section.sections.iter().any(has_texts)
 }
 
-/// Lists, texts, and facts of a section, with the title of the subsection in the first column.
+/// Texts, lists, and tables without title of a section. `label`, the title of a subsection, is
+/// shown in the first column.
 fn section(sheet: &mut Sheet, own: &Section, label: &str) -> Result<(), XlsxError> {
     for block in &own.blocks {
         match block {
@@ -101,20 +101,20 @@ fn sheets(sheet: &mut Sheet, book: &Book) -> Result<(), XlsxError> {
     Ok(())
 }
 
-/// A link to a cell in the first column.
+/// Writes a link to a cell into the first column.
 fn link(sheet: &mut Sheet, row: u32, to: &str, text: &str) -> Result<(), XlsxError> {
     let link = Url::new(format!("internal:{to}")).set_text(plain(text));
     let written = sheet.worksheet.write_url(row, 0, link).map(|_| ());
     sheet.checked(written)
 }
 
-/// A heading with an empty row above.
+/// Writes a heading after an empty row.
 fn heading(sheet: &mut Sheet, title: &str) -> Result<(), XlsxError> {
     sheet.row += 1;
     sheet.line(Look::Title, title)
 }
 
-/// A name and a text.
+/// Writes a name and a text in two columns.
 fn pair(sheet: &mut Sheet, name: &str, text: &str) -> Result<(), XlsxError> {
     let row = sheet.row;
     sheet.text(row, 0, Look::Wrapped, name)?;

@@ -1,4 +1,4 @@
-//! Behavior over one swept parameter: levels × filesystems, and a line for each filesystem.
+//! Sheets of sweeps: a table of levels × filesystems, and a chart with a line per filesystem.
 
 use super::{
     XlsxError,
@@ -11,10 +11,10 @@ use crate::{
     view::{Sweep, View, metric_label},
 };
 
-/// Columns of each filesystem: median, low, high, and how far the interval goes up and down.
+/// Columns per filesystem: median, low, high, and distances from the median to high and to low.
 const WIDTH: usize = 5;
 
-/// One sheet for each sweep.
+/// Adds a sheet for each sweep.
 ///
 /// # Errors
 /// As the writer.
@@ -78,7 +78,7 @@ fn sheet(book: &mut Book, sweep: &Sweep) -> Result<(), XlsxError> {
     Ok(())
 }
 
-/// The first column.
+/// Levels in the first column.
 fn levels(sheet: &mut Sheet, sweep: &Sweep) -> Result<(), XlsxError> {
     let head = sheet.row;
     sheet.text(head + 1, 0, Look::Header, &sweep.parameter)?;
@@ -88,7 +88,7 @@ fn levels(sheet: &mut Sheet, sweep: &Sweep) -> Result<(), XlsxError> {
     Ok(())
 }
 
-/// One filesystem.
+/// Columns of a filesystem.
 fn columns(
     sheet: &mut Sheet,
     head: u32,

@@ -1,6 +1,8 @@
-//! Sheets for two swept parameters: per test one sheet with a matrix per filesystem, colored from
-//! the smallest to the largest median of the test, with intervals and n, and its lines as a chart.
-//! Same layout as common spreadsheets of file size and block size, without the surface chart.
+//! Sheets for two swept parameters. Each test has one sheet with a matrix per filesystem.
+//!
+//! A matrix is colored from the smallest to the largest median of the test, and followed by
+//! intervals, n, and a line chart. The layout is that of common spreadsheets of file size and block
+//! size, without the surface chart.
 
 use analysis::Summary;
 use model::Value;
@@ -16,18 +18,18 @@ use crate::{
     view::{Entry, Suite, Test, View, WorkPoint, level, metric_label, tests},
 };
 
-/// Levels that a parameter needs for a matrix to be more than a table of two rows or columns.
+/// Minimum number of levels of both parameters. A matrix with fewer is a single row or column.
 const LEVELS_MIN: usize = 2;
 
-/// Points that differ in two parameters only.
+/// Points that differ only in two parameters.
 struct Plane<'a> {
-    /// The parameter of the rows, and that of the columns, with their levels in order.
+    /// Name and levels, in ascending order, of the parameters of rows and columns.
     rows: (&'a str, Vec<&'a Value>),
     columns: (&'a str, Vec<&'a Value>),
     points: Vec<&'a WorkPoint>,
 }
 
-/// All of them.
+/// Adds the sheets of all suites.
 ///
 /// # Errors
 /// As the writer.
@@ -42,7 +44,7 @@ pub(super) fn sheets(book: &mut Book, view: &View) -> Result<(), XlsxError> {
     Ok(())
 }
 
-/// Every two numbers that a suite sweeps, at each combination of everything else.
+/// Pairs of swept numeric parameters, for each combination of all other parameters.
 fn planes<'a>(suite: &'a Suite) -> Vec<Plane<'a>> {
     let mut planes = Vec::new();
     for (index, rows) in suite.swept.iter().enumerate() {
@@ -68,13 +70,13 @@ fn planes<'a>(suite: &'a Suite) -> Vec<Plane<'a>> {
     planes
 }
 
-/// True if two points differ in these parameters only.
+/// True if two points differ at most in these parameters.
 fn alike(a: &WorkPoint, b: &WorkPoint, but: [&String; 2]) -> bool {
     let mut names = a.parameters.keys().chain(b.parameters.keys());
     names.all(|name| but.contains(&name) || a.parameters.get(name) == b.parameters.get(name))
 }
 
-/// The levels of a parameter, the smallest first.
+/// Levels of a parameter in ascending order.
 fn levels<'a>(points: &[&'a WorkPoint], parameter: &str) -> Vec<&'a Value> {
     let mut levels: Vec<(f64, &Value)> = Vec::new();
     for point in points {
@@ -89,7 +91,7 @@ fn levels<'a>(points: &[&'a WorkPoint], parameter: &str) -> Vec<&'a Value> {
 }
 
 impl Plane<'_> {
-    /// A filesystem's entry of a test at a row and a column.
+    /// Entry of a filesystem for a test, at the levels of a row and a column.
     fn entry(&self, name: &str, filesystem: usize, row: &Value, column: &Value) -> Option<&Entry> {
         let here = |point: &&&WorkPoint| {
             point.parameters.get(self.rows.0) == Some(row)
@@ -99,7 +101,7 @@ impl Plane<'_> {
         point.test(name)?.entry(filesystem)
     }
 
-    /// Parameters common to all of its points: the rest of the label.
+    /// Label of the points without the two parameters.
     fn place(&self) -> String {
         let label = &self.points[0].label;
         let swept = |word: &&str| {
@@ -112,7 +114,7 @@ impl Plane<'_> {
     }
 }
 
-/// One test over two parameters.
+/// Sheet of a test.
 fn sheet(book: &mut Book, view: &View, plane: &Plane<'_>, name: &str) -> Result<(), XlsxError> {
     let same = plane.points.iter().flat_map(|point| &point.tests).filter(|test| test.name == name);
     let same: Vec<&Test> = same.collect();
@@ -155,11 +157,11 @@ struct About<'a> {
     name: &'a str,
     scale: Scale,
     quantity: &'a str,
-    /// Least and most median of all filesystems.
+    /// Smallest and largest median of all filesystems.
     bounds: (f64, f64),
 }
 
-/// One filesystem: its matrices side by side, then its chart.
+/// Matrices of a filesystem next to each other, and the chart below.
 fn block(
     sheet: &mut Sheet,
     about: &About<'_>,
@@ -215,7 +217,7 @@ fn block(
     Ok(())
 }
 
-/// The numbers of one point, each in its matrix; matrices lie `step` columns apart.
+/// Writes the numbers of a point into the matrices, which are `step` columns apart.
 fn point(
     sheet: &mut Sheet,
     scale: Scale,
@@ -243,8 +245,8 @@ fn point(
     sheet.text(row, column + 4 * step, Look::Text, &entry.codes.join(", "))
 }
 
-/// Colors medians, all filesystems on one scale; both ends leave black digits readable (contrast at
-/// least 8 to 1).
+/// Colors the medians of all filesystems on one scale. Black text is readable on both end colors
+/// (contrast at least 8 to 1).
 fn colored(
     sheet: &mut Sheet,
     (row, column, last_row, last_column): (u32, usize, u32, usize),

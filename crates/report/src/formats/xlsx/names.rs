@@ -1,22 +1,22 @@
-//! Names of sheets: what spreadsheets allow, and each one once.
+//! Names of sheets: valid and unique.
 //!
-//! A name has 1 to 31 UTF-16 units, none of `[ ] : * ? / \`, no apostrophe at either end, is not
-//! `History`, and differs from every other by more than upper and lower case
-//! (the library `rust_xlsxwriter` checks the same at `Worksheet::set_name`).
+//! A valid name has 1 to 31 UTF-16 units, none of `[ ] : * ? / \`, and no apostrophe at either end.
+//! It is not `History`, and differs from all others by more than case. `Worksheet::set_name` of
+//! `rust_xlsxwriter` checks the same rules.
 
 use std::collections::HashSet;
 
 use crate::units::one_line;
 
-/// UTF-16 units that a name may have.
+/// Maximum length of a name in UTF-16 units.
 const UNITS: usize = 31;
 
-/// Names that are taken.
+/// Names that are in use, in lower case.
 #[derive(Default)]
 pub(super) struct Names(HashSet<String>);
 
 impl Names {
-    /// A name for a sheet with this title, never given before.
+    /// New unique name for a sheet with this title.
     pub(super) fn give(&mut self, title: &str) -> String {
         let plain = plain(title);
         let mut name = cut(&plain, UNITS);
@@ -30,13 +30,13 @@ impl Names {
     }
 }
 
-/// A title without what no name may have.
+/// Title with invalid characters replaced.
 fn plain(title: &str) -> String {
     let allowed = |c: char| match c {
         '[' | '{' => '(',
         ']' | '}' => ')',
         ':' | '*' | '?' | '/' | '\\' | '\'' => ' ',
-        // Neither is allowed in the XML of the file.
+        // XML forbids both characters.
         '\u{fffe}' | '\u{ffff}' => ' ',
         other => other,
     };
@@ -48,8 +48,8 @@ fn plain(title: &str) -> String {
     }
 }
 
-/// Truncates a text to a number of UTF-16 units, without trailing spaces and, if truncated, commas
-/// and underscores.
+/// Truncates a text to a number of UTF-16 units. Trailing spaces are removed, and if the text is
+/// truncated, also commas and underscores.
 fn cut(text: &str, units: usize) -> String {
     let mut left = units;
     let fits = |c: &char| {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     proptest! {
-        // Each sheet that checks a name is a large thing.
+        // Checking a name creates a sheet, which is slow.
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]

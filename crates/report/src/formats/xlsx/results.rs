@@ -1,4 +1,4 @@
-//! Two long sheets: every result of every test, and every sample.
+//! Sheets of all results and of all samples.
 
 use analysis::Summary;
 use model::RunRecord;
@@ -12,8 +12,8 @@ use crate::{
     view::{Entry, Status, Test, View, metric_label},
 };
 
-/// Rows of samples: what spreadsheets of this format have below a header and a title, 1 048 576
-/// rows in all, is more than they handle well; this many open in seconds.
+/// Maximum number of sample rows, which spreadsheet programs open within seconds. The format allows
+/// 1 048 576 rows per sheet.
 const SAMPLES_MAX: usize = 250_000;
 
 const RESULTS: [&str; 16] = [
@@ -35,7 +35,7 @@ const RESULTS: [&str; 16] = [
     "note",
 ];
 
-/// Every filesystem at every test of every point in one table, to be filtered and sorted.
+/// Table of the results of all filesystems and tests, with filters.
 ///
 /// # Errors
 /// As the writer.
@@ -121,7 +121,7 @@ const SAMPLES: [&str; 14] = [
     "worker",
 ];
 
-/// The samples as in the CSV, up to what a spreadsheet handles.
+/// Table of the samples as in the CSV, at most [`SAMPLES_MAX`].
 ///
 /// # Errors
 /// As the writer.
@@ -187,7 +187,7 @@ fn sample(sheet: &mut Sheet, sample: &SampleRow<'_>) -> Result<(), XlsxError> {
     Ok(())
 }
 
-/// A row of headers, which stays in sight.
+/// Header row, which stays visible when the sheet is scrolled.
 fn header(sheet: &mut Sheet, titles: &[&str]) -> Result<(), XlsxError> {
     for (column, title) in titles.iter().enumerate() {
         sheet.text(sheet.row, column, Look::Header, title)?;
@@ -196,7 +196,7 @@ fn header(sheet: &mut Sheet, titles: &[&str]) -> Result<(), XlsxError> {
     sheet.freeze(sheet.row, 0)
 }
 
-/// Puts filters on the headers, if there are rows below.
+/// Adds filters to the headers if there are rows below.
 fn filtered(sheet: &mut Sheet, head: u32, columns: usize) -> Result<(), XlsxError> {
     let last = sheet.row.saturating_sub(1);
     if last <= head {

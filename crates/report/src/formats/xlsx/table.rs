@@ -1,4 +1,4 @@
-//! Table of the report on a sheet: each median with its interval, n, and notes.
+//! Sheets of tables of the report: each median with its interval, n, and notes.
 
 use super::{
     XlsxError,
@@ -9,7 +9,7 @@ use crate::{
     view::{Body, Row, Table, TableCell, ValueCell, View},
 };
 
-/// Table on a separate sheet, unless the limit of sheets is reached.
+/// Adds a table on a separate sheet, unless the maximum number of sheets is reached.
 ///
 /// # Errors
 /// As the writer.
@@ -26,8 +26,7 @@ pub(super) fn sheet(book: &mut Book, table: &Table) -> Result<(), XlsxError> {
     Ok(())
 }
 
-/// CPU and device activity, and filesystem statistics, test by test: the tables of one workload
-/// point on one sheet.
+/// Adds a sheet for each workload point with the tables of system activity of its tests.
 ///
 /// # Errors
 /// As the writer.
@@ -59,31 +58,31 @@ pub(super) fn activity(book: &mut Book, view: &View, suite: usize) -> Result<(),
     Ok(())
 }
 
-/// The caption, one sentence each.
+/// Caption as sentences.
 fn sentences(table: &Table) -> Vec<String> {
     let full = |text: &String| format!("{}.", text.trim_end_matches('.'));
     let top = table.has_top().then(|| "Bold: top group.".to_owned());
     table.caption.iter().map(full).chain(top).collect()
 }
 
-/// Positions of the columns of a table on its sheet.
+/// Columns on the sheet.
 struct Layout {
-    /// The column of units of rows, if rows have some.
+    /// Column of the units of rows; `None` if rows have no units.
     unit: Option<usize>,
-    /// First column of each column of the table, and what it holds.
+    /// First sheet column and content of each column of the table.
     columns: Vec<(usize, Kind)>,
-    /// The column of what qualifies whole rows, if there is such a thing.
+    /// Column of the notes on rows; `None` if there are none.
     note: Option<usize>,
 }
 
-/// Sheet columns used by a column of a table.
+/// Sheet columns that a column of the table uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// One column of text.
     Words,
     /// Median, low, high, n.
     Numbers,
-    /// The same and what qualifies the number.
+    /// Median, low, high, n, and notes on the number.
     Noted,
 }
 
@@ -124,7 +123,7 @@ impl Layout {
     }
 }
 
-/// True if any number of a column has a note, or if the column also has texts.
+/// True if any number of a column has warnings or a note, or is in the top group.
 fn noted(table: &Table, column: usize) -> bool {
     table.rows.iter().any(|row| match &row.body {
         Body::Cells(cells) => match cells.get(column) {
@@ -135,13 +134,13 @@ fn noted(table: &Table, column: usize) -> bool {
     })
 }
 
-/// Notes of a number: its warnings, and the note of its cell.
+/// Warnings of a number, and the note of its cell.
 fn qualified(value: &ValueCell) -> String {
     let note = (!value.note.is_empty()).then_some(value.note.as_str());
     value.codes.iter().copied().chain(note).collect::<Vec<_>>().join(", ")
 }
 
-/// Header and rows, from the next free row on.
+/// Writes header and rows, starting with the next free row.
 fn write(sheet: &mut Sheet, table: &Table, layout: &Layout) -> Result<(), XlsxError> {
     let head = sheet.row;
     sheet.text(head + 1, 0, Look::Header, table.corner)?;
@@ -201,7 +200,7 @@ fn of_row(sheet: &mut Sheet, table: &Table, row: &Row, layout: &Layout) -> Resul
     Ok(())
 }
 
-/// A number with all that belongs to it, in the unit that is printed at its column or row.
+/// Writes a number with its interval, n, and notes, in the unit printed for its column or row.
 fn value(
     sheet: &mut Sheet,
     (row, column): (u32, usize),

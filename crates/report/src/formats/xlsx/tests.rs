@@ -1,4 +1,4 @@
-//! Tests of the workbook's contents.
+//! Tests of the contents of the workbook.
 
 use std::io::{Cursor, Read};
 
@@ -7,7 +7,7 @@ use model::{Bytes, Value};
 use super::*;
 use crate::{fixture, units::Scale, view::Body, view::TableCell};
 
-/// The parts of a workbook by name.
+/// Names and contents of the parts of a workbook.
 fn parts(bytes: &[u8]) -> Vec<(String, String)> {
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
     let mut parts = Vec::new();
@@ -35,13 +35,13 @@ fn sheets(parts: &[(String, String)]) -> Vec<String> {
     names.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
 }
 
-/// The XML of a sheet by its name.
+/// XML of a sheet with this name.
 fn sheet<'p>(parts: &'p [(String, String)], name: &str) -> &'p str {
     let index = sheets(parts).iter().position(|own| own == name).unwrap();
     part(parts, &format!("xl/worksheets/sheet{}.xml", index + 1))
 }
 
-/// A run over two file sizes and two block sizes.
+/// Run with two file sizes and two block sizes.
 fn plane() -> RunRecord {
     let sizes = [64, 64, 128, 128].map(Bytes::kib);
     let mut record = fixture::with_records(&sizes, "plane");

@@ -1,5 +1,5 @@
-//! Account of all tests of a run: each has a finding, is inconclusive, or is not compared for a
-//! stated reason.
+//! Account of all tests of a run. Each test has a finding, is inconclusive, or is not compared for
+//! a stated reason.
 
 use super::titles;
 use crate::{
@@ -7,21 +7,22 @@ use crate::{
     view::{View, findings::PointFindings, points::Test},
 };
 
-/// Findings about the filesystems of one test.
+/// Templates of the findings that compare the filesystems of one test.
 const RANKED: [&str; 5] = ["C1", "C2", "C3", "C4", "C5"];
 /// Maximum number of reasons in [`Accounts::text`].
 const REASONS_MAX: usize = 2;
-/// Maximum length of a reason there.
+/// Maximum length of a reason in [`Accounts::text`] in characters.
 const REASON_MAX: usize = 160;
 
-/// Number of tests by outcome; their sum is the number of tests of the run.
+/// Number of tests by outcome. The sum is the number of tests of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounts {
-    /// Tests with a finding about their filesystems.
+    /// Tests with a finding that compares their filesystems.
     pub(crate) findings: usize,
-    /// Tests without one whose comparison is inconclusive.
+    /// Tests without such a finding for which the report lists an inconclusive question.
     pub(crate) inconclusive: usize,
-    /// Titles of the tests that are not compared, by reason.
+    /// Reasons why tests are not compared, with the titles of the tests; most frequent reason
+    /// first.
     pub(crate) not_compared: Vec<(String, Vec<String>)>,
 }
 
@@ -98,7 +99,7 @@ fn found(point: &PointFindings, test: &Test) -> bool {
     own.any(|finding| RANKED.contains(&finding.template))
 }
 
-/// Reason for which the fastest filesystem of a test is not reported.
+/// Reason why the finding about the fastest filesystem of a test is withheld.
 fn withheld(point: &PointFindings, test: &Test) -> Option<String> {
     let mut own = point.on_request.iter().filter(|withheld| withheld.test == test.id);
     Some(own.find(|withheld| withheld.template == "C1")?.reason.clone())
@@ -115,7 +116,8 @@ mod tests {
 
     const UNSTEADY: Warning = Warning::NotSteadyState { range: Ratio(0.5), slope: Ratio(0.2) };
 
-    /// Runs in which results are missing, few, invalid, or failed.
+    /// Runs of several suites, and the same runs with one filesystem, few or no repetitions, failed
+    /// trials, or warnings.
     fn records() -> Vec<RunRecord> {
         let mut all = vec![
             fixture::record(),

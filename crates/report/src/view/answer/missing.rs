@@ -1,4 +1,4 @@
-//! Filesystems without results, by reason.
+//! Filesystems with missing results, by reason.
 
 use super::Answer;
 use crate::view::View;
@@ -6,7 +6,7 @@ use crate::view::View;
 /// Filesystems that were not measured or failed for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hole {
-    /// True if trials failed; other trials may have results.
+    /// True if trials failed. Other trials of the filesystem may have results.
     pub(crate) failed: bool,
     pub(crate) filesystems: Vec<String>,
     pub(crate) reason: String,
@@ -37,7 +37,8 @@ pub(crate) fn not_measured(answers: &[Answer]) -> Vec<String> {
     texts
 }
 
-/// Missing results by reason. For skipped filesystems, the reason is without name and hints.
+/// Missing results by reason. Unless trials failed, the hint after the first semicolon is removed.
+/// `KERNEL does not support NAME` becomes `not in KERNEL`, so that filesystems share the reason.
 pub(super) fn holes(view: &View) -> Vec<Hole> {
     let mut holes: Vec<Hole> = Vec::new();
     for missing in &view.missing {

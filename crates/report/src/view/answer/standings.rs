@@ -1,4 +1,4 @@
-//! Findings of the first page: filesystems that are first, last, or outside the top group.
+//! Findings of the first page: best and worst filesystems, and filesystems outside the top group.
 
 use analysis::ranks::Pair;
 use model::{
@@ -15,15 +15,17 @@ use crate::{
     },
 };
 
-/// A filesystem that is first or last in a test.
+/// Filesystem that is best or worst in a test.
 pub(super) struct Standing<'a> {
     pub(super) filesystem: usize,
     test: &'a Named<'a>,
-    /// Effect size, and text with the other filesystem: `1.38 × ext4 [1.21, 1.52]`.
+    /// Effect size ([`against`]), and ratio to another filesystem as text: `1.38 × ext4 [1.21,
+    /// 1.52]`. `None` if estimates of the effect size disagree.
     against: Option<(f64, String)>,
 }
 
-/// Filesystems that are the only first or the only last one, by test.
+/// Best and worst filesystems: the only member of the top group of a test, and the only member of
+/// the bottom group if at least [`FOR_SLOWEST`] filesystems are compared.
 pub(super) fn standings<'a>(
     view: &View,
     tests: &'a [Named<'a>],
@@ -59,8 +61,8 @@ pub(super) fn standings<'a>(
     (first, last)
 }
 
-/// True if a filesystem that is not compared has a better median than this one (or a worse one), so
-/// that this one cannot be called the best (or the worst).
+/// True if a filesystem that is not compared has a better median than this one, or a worse median
+/// if `better` is false. This one is then not reported as best or worst.
 fn is_exceeded(named: &Named<'_>, entry: &Entry, better: bool) -> bool {
     let Some(own) = entry.summary.as_ref() else { return false };
     let higher = match named.test.metric.spec().better {
@@ -75,8 +77,9 @@ fn is_exceeded(named: &Named<'_>, entry: &Entry, better: bool) -> bool {
     })
 }
 
-/// Ratio of a filesystem to another one in a test: of rates, instructions, or (for times) speeds.
-/// `None` if estimates of the effect size disagree.
+/// Effect size and text of the ratio of a filesystem to another one in a test. The effect size is
+/// the absolute value of the natural logarithm of the ratio. The ratio is that of rates, of
+/// instructions, or, for times, of speeds. `None` if estimates of the effect size disagree.
 fn against(
     view: &View,
     named: &Named<'_>,
@@ -92,7 +95,8 @@ fn against(
     if disagreement(comparison).is_some() {
         return None;
     }
-    // Ratios are above 1 for the better one. Fewer instructions are better.
+    // The ratio of a comparison exceeds 1 in favor of the better filesystem. It is inverted for the
+    // worse one, and for instructions, because the better one executes fewer.
     let fewer = named.test.metric.spec().unit == Unit::Instructions;
     let turned = of_last != fewer;
     let name = &view.filesystems[named.test.entries[family.members[other]].filesystem].name;
@@ -100,7 +104,8 @@ fn against(
     Some((comparison.ratio.0.ln().abs(), text))
 }
 
-/// `is fastest` and `is slowest`, or the equivalents for instructions and space.
+/// Predicates of the best and the worst filesystem: `is` with `first` and `last`, or the wording
+/// for instructions and space.
 pub(super) fn superlatives(metric: Metric, first: &str, last: &str) -> (String, String) {
     match metric.spec().unit {
         Unit::Instructions => {
@@ -119,8 +124,26 @@ pub(super) fn superlatives(metric: Metric, first: &str, last: &str) -> (String, 
     }
 }
 
-/// Finding for a test in which no single filesystem can be called the fastest: filesystems outside
-/// the top group are worse than the best. `None` if there are none, or only the slowest.
+/// `slower`, or the equivalents for instructions and space.
+pub(super) fn comparative(metric: Metric) -> &'static str {
+    match metric.spec().unit {
+        Unit::Instructions => "more",
+        Unit::Bytes => "less",
+        Unit::BytesPerSecond
+        | Unit::OpsPerSecond
+        | Unit::CommitsPerSecond
+        | Unit::DeliveriesPerSecond
+        | Unit::Nanoseconds
+        | Unit::Count
+        | Unit::Fraction
+        | Unit::Ratio
+        | Unit::Hertz => "slower",
+    }
+}
+
+/// Finding for a test without a fastest filesystem: filesystems outside the top group are worse
+/// than the best. `None` if a fastest filesystem is reported, or if no filesystem is outside the
+/// top group. Also `None` if the only one outside is reported as the slowest.
 fn outside_top(view: &View, named: &Named<'_>) -> Option<Finding> {
     let family = named.test.family.as_ref()?;
     let ranking = &family.ranking;

@@ -26,11 +26,12 @@ impl Grade {
     }
 }
 
-/// A grade and its main reason.
+/// Grade and its main reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust {
     pub(crate) grade: Grade,
-    /// Message of the main warning and number of affected results.
+    /// Message of the main warning, number of affected results, and number of further warnings;
+    /// `None` without a warning.
     pub(crate) reason: Option<String>,
     pub(crate) hint: Option<&'static str>,
 }
@@ -43,9 +44,10 @@ fn describes(row: &WarningRow) -> bool {
         || of(Warning::PlanOverridden { what: String::new() })
 }
 
-/// Poor: nothing was measured, no test can be ranked, or at least half of the results have a
-/// blocking warning. Limited: a blocking warning, or the same warning at a quarter of the results
-/// or for the whole run.
+/// Poor: nothing was measured, no test compares filesystems although several were measured, or at
+/// least half of the results have a blocking warning. Limited: a blocking warning, or a warning
+/// that applies to at least a quarter of the results or to the whole run. Warnings that describe
+/// the measured object do not count.
 pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
     let entries: Vec<_> = tests
         .iter()

@@ -31,7 +31,7 @@ fn a_distribution_is_ascending_and_thinned() {
     let curve = cumulated(&histogram, range);
     assert!(curve.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1), "{curve:?}");
     assert!((100..1000).contains(&curve.len()), "{}", curve.len());
-    // Half of the operations took at most half of the longest.
+    // The values are uniformly distributed, so the median is half of the maximum.
     let half = curve[curve.partition_point(|(_, share)| *share < 0.5)].0;
     assert!((half - 3_700_000_f32.log10()).abs() < 0.01, "{half}");
     assert!(curve.last().is_some_and(|(_, share)| *share > 0.99));

@@ -5,7 +5,7 @@ use crate::units::capital;
 /// All findings of a report.
 #[derive(Clone, Debug)]
 pub(crate) struct Findings {
-    /// By workload point. Findings about several points come first.
+    /// Findings by workload point. Findings about several points come first.
     pub(crate) by_point: Vec<PointFindings>,
     /// Conditions for which the findings are valid, and conditions that were not tested (C22).
     pub(crate) scope: String,
@@ -17,7 +17,7 @@ pub(crate) struct Findings {
 const FINAL: [&str; 3] = ["C20", "C21", "C22"];
 
 impl Findings {
-    /// Marks all findings that depend on confidence intervals as provisional.
+    /// Marks all findings as provisional, except [`FINAL`] ones.
     pub(crate) fn make_provisional(&mut self) {
         self.provisional = true;
         for finding in self.by_point.iter_mut().flat_map(|point| &mut point.findings) {
@@ -36,7 +36,7 @@ impl Findings {
 /// Findings about one workload point, or about several points under one heading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PointFindings {
-    /// Heading.
+    /// Label of the point, or common subject of several points.
     pub(crate) label: String,
     pub(crate) findings: Vec<Finding>,
     /// Inconclusive questions that the report lists.
@@ -46,7 +46,7 @@ pub(crate) struct PointFindings {
 }
 
 impl PointFindings {
-    /// Answers under a heading. The report lists all withheld findings.
+    /// Answers about one point or subject. The report lists all withheld findings.
     pub(crate) fn new(label: impl Into<String>, answers: Vec<Answer>) -> Self {
         let mut all = Self { label: label.into(), ..Self::default() };
         all.extend(answers);
@@ -83,7 +83,7 @@ pub(crate) enum Answer {
     Withheld(WithheldFinding),
 }
 
-/// A conclusion that passed all checks of its template.
+/// Conclusion that passed all checks of its template.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     /// Template, such as `C1`.
@@ -93,7 +93,7 @@ pub(crate) struct Finding {
     pub(crate) text: String,
 }
 
-/// A finding that failed a check.
+/// Finding that failed a check.
 #[derive(Clone, Debug)]
 pub(crate) struct WithheldFinding {
     /// Template, such as `C1`.

@@ -24,8 +24,8 @@ const WORKLOADS_MIN: usize = 3;
 /// Maximum number of excluded workloads that are listed by name.
 const NAMED: usize = 4;
 
-/// One answer per filesystem except the first. `None` if the suite has too few workloads or the
-/// plan has one filesystem.
+/// One answer per filesystem except the first. `None` if the suite has fewer than [`WORKLOADS_MIN`]
+/// tests with a direction, or if the plan has one filesystem.
 pub(super) fn of_suite(suite: &Suite, run: &Run) -> Option<PointFindings> {
     let tests: Vec<(&WorkPoint, &Test)> = suite
         .points
@@ -160,7 +160,8 @@ impl Mean<'_> {
     }
 }
 
-/// Direction of a significant difference from the first filesystem of at least δ; `None` for a tie.
+/// Direction of a significant difference from the first filesystem; `None` for a tie: a difference
+/// that is not significant, or smaller than δ.
 fn verdict(test: &Test, other: usize) -> Option<Side> {
     let family = test.family.as_ref()?;
     let member = |filesystem: usize| {
@@ -170,7 +171,6 @@ fn verdict(test: &Test, other: usize) -> Option<Side> {
     let pair = family.ranking.pair(first, other).filter(|pair| pair.is_significant())?;
     // Pairs are oriented by medians. A test result that contradicts the medians is a tie.
     match pair.comparison.verdict {
-        // Significant, but negligible.
         Verdict::Differs { size: Size::Negligible, .. } => None,
         Verdict::Differs { side: Side::Better, .. } if pair.better == other => Some(Side::Better),
         Verdict::Differs { side: Side::Better, .. } => Some(Side::Worse),

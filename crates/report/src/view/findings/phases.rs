@@ -1,7 +1,7 @@
 //! Findings from the rate over time: C14 (sustained rate) and C17 (source of variance: within a
 //! repetition or between repetitions). One finding lists all filesystems of a test.
 //!
-//! Only phases whose rate was recorded in at least 100 intervals are analyzed.
+//! A test is analyzed only if the rate of at least one repetition was recorded in 100 intervals.
 
 use analysis::{
     Summary,
@@ -43,7 +43,7 @@ fn series<'a>(context: &TestContext<'a>, entry: &Entry) -> impl Iterator<Item = 
         .into_iter()
 }
 
-/// C14: steady rate relative to the initial rate, if most repetitions change their rate.
+/// C14: sustained rate relative to the initial rate, if the rate changes in most repetitions.
 fn sustained(context: &TestContext) -> Answer {
     let question = format!("sustained rate on {}", context.workload());
     if let Some(refused) = refused(context, "C14", &question) {
@@ -67,8 +67,9 @@ fn sustained(context: &TestContext) -> Answer {
     context.found("C14", text)
 }
 
-/// `62 % [58 to 65 %] after 12 s (in 6 of 8 repetitions)`, or the reason for withholding it. At
-/// least half of the repetitions must settle, because the others have no sustained rate.
+/// `62 % [58 to 65 %] after 12 s (in 6 of 8 repetitions)`, or the reason for withholding it. More
+/// than half of the repetitions must settle at another rate, because the others have no sustained
+/// rate.
 fn sustained_by(context: &TestContext, entry: &Entry) -> Result<String, String> {
     let profile = context.facts.profile;
     let profiles: Result<Vec<RateProfile>, _> =
@@ -105,7 +106,8 @@ fn sustained_by(context: &TestContext, entry: &Entry) -> Result<String, String> 
     }
 }
 
-/// C17: variance between repetitions (newly created filesystems) relative to that between windows.
+/// C17: share of the variance that is between repetitions, each on a newly created filesystem. The
+/// rest is between windows of a repetition.
 fn variation(context: &TestContext) -> Answer {
     let question = format!("source of variance on {}", context.workload());
     if let Some(refused) = refused(context, "C17", &question) {
@@ -161,7 +163,8 @@ fn variation_of(context: &TestContext, entry: &Entry) -> Result<String, String> 
     }
 }
 
-/// Number of repetitions in which other processes used the CPUs, and of all measured repetitions.
+/// Number of repetitions in which other processes used the CPUs (`other-cpu-load`), and number of
+/// measured repetitions.
 fn foreign(context: &TestContext, entry: &Entry) -> (usize, usize) {
     let at =
         |phase: &Option<String>| phase.as_ref().is_none_or(|phase| *phase == context.test.name);
@@ -172,7 +175,7 @@ fn foreign(context: &TestContext, entry: &Entry) -> (usize, usize) {
     (disturbed.count(), context.sample_index.measured(entry.cell).count())
 }
 
-/// Operations per window of a repetition; `None` if it is too short.
+/// Number of operations per window of a repetition; `None` if the repetition is too short.
 fn windows(series: &Series) -> Option<Vec<f64>> {
     let width = series.ops.len() / WINDOWS;
     (width >= INTERVALS_MIN).then(|| {

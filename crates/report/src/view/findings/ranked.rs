@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Minimum number of filesystems for C3. Of two, the slowest follows from C1.
+/// Minimum number of filesystems for C3. With two, C1 implies the slowest one.
 const FOR_SLOWEST: usize = 3;
 
 /// Adds the findings about the filesystems of one test.
@@ -43,7 +43,7 @@ pub(super) fn answers(context: &TestContext, findings: &mut PointFindings) {
     findings.on_request.extend(writer.unranked());
 }
 
-/// Withheld finding of a test without comparable filesystems.
+/// Withheld C1 of a test with fewer than two comparable filesystems.
 fn no_family(context: &TestContext) -> WithheldFinding {
     let question = format!("{} on {}", best_of(context), context.workload());
     if let [only] = context.filesystems {
@@ -106,7 +106,7 @@ fn too_few(entry: &Entry) -> Option<u32> {
     needed(LEVEL).checked_sub(summary.n).filter(|more| *more > 0)
 }
 
-/// The question of C1: `fastest filesystem`.
+/// Subject of C1, such as `fastest filesystem`.
 fn best_of(context: &TestContext) -> &'static str {
     context.by_quantity(
         "filesystem with the most available space",
@@ -115,7 +115,7 @@ fn best_of(context: &TestContext) -> &'static str {
     )
 }
 
-/// The question of C3: `slowest filesystem`.
+/// Subject of C3, such as `slowest filesystem`.
 fn worst_of(context: &TestContext) -> &'static str {
     context.by_quantity(
         "filesystem with the least available space",
@@ -124,7 +124,7 @@ fn worst_of(context: &TestContext) -> &'static str {
     )
 }
 
-/// The question of C5: `is faster`.
+/// Predicate of C5, such as `is faster`.
 fn is_better(context: &TestContext) -> &'static str {
     context.by_quantity("has more available space", "uses fewer guest instructions", "is faster")
 }
@@ -136,7 +136,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// C1 for a single winner, or C2 for a top group together with the withheld C1.
+    /// C1 for a single winner, or C2 for a top group, together with the withheld C1. If the test
+    /// contradicts the order of the medians in the top group, C1 is withheld.
     fn lead(&self) -> (Answer, Option<WithheldFinding>) {
         let context = self.context;
         let k = self.ranking.order.len();
@@ -168,13 +169,15 @@ impl Writer<'_> {
         }
     }
 
-    /// First pair of these members whose significant difference contradicts the order of medians.
+    /// First pair of these members whose significant difference contradicts the order of their
+    /// medians.
     fn reversed(&self, among: &[usize]) -> Option<&Pair> {
         let within = |pair: &&Pair| among.contains(&pair.better) && among.contains(&pair.other);
         self.ranking.pairs.iter().filter(within).find(|pair| pair.is_contradictory())
     }
 
-    /// Reason for withholding a finding because of such a pair.
+    /// Reason for withholding a finding because of a pair that contradicts the order of the
+    /// medians.
     fn opposite(&self, pair: &Pair) -> String {
         let comparison = &pair.comparison;
         format!(
@@ -187,7 +190,8 @@ impl Writer<'_> {
         )
     }
 
-    /// `in the 8 rounds both completed`, if not all values of both were compared.
+    /// `in the 8 rounds both completed`, if not all values of both were compared. After alignment,
+    /// the rounds are those that all filesystems completed.
     fn rounds(&self, pair: &Pair) -> Option<String> {
         let all = |member| self.entry(member).values.len();
         let (of, n) = (all(pair.better).max(all(pair.other)), pair.comparison.n_first);
@@ -264,8 +268,9 @@ impl Writer<'_> {
         self.context.withheld("C1", question, reason, hint)
     }
 
-    /// Hint for inconclusive pairs: the largest number of repetitions that any of them needs. Pairs
-    /// whose estimates disagree are left out, because repetitions do not resolve that.
+    /// Hint for inconclusive pairs: the largest number of repetitions that any pair needs. Pairs
+    /// whose estimates disagree are excluded, because further repetitions do not resolve the
+    /// disagreement. Empty if no pair remains.
     fn more<'p>(&self, pairs: impl Iterator<Item = &'p Pair>) -> String {
         let needs = pairs.filter_map(|pair| match pair.comparison.verdict {
             Verdict::Inconclusive { needed } if disagreement(&pair.comparison).is_none() => {
@@ -283,7 +288,8 @@ impl Writer<'_> {
         })
     }
 
-    /// C5 for every member of the top group whose comparison with the best is inconclusive.
+    /// Withheld C5 for each member of the top group, unless its difference from the best is
+    /// equivalent or negligible.
     fn undecided(&self) -> Vec<Answer> {
         let best = self.ranking.order[0];
         let others = self.ranking.top.iter().filter(|member| **member != best);
@@ -317,7 +323,8 @@ impl Writer<'_> {
         others.filter_map(open).collect()
     }
 
-    /// C3: one filesystem that is significantly worse than all others.
+    /// C3: the only member of the bottom group. `None` if fewer than [`FOR_SLOWEST`] filesystems
+    /// are compared, or if the difference from the best has no lower bound.
     fn slowest(&self) -> Option<Answer> {
         let context = self.context;
         if self.ranking.order.len() < FOR_SLOWEST {
@@ -341,12 +348,12 @@ impl Writer<'_> {
         let pair = self.ranking.pair(best, last)?;
         let comparison = &pair.comparison;
         let lead = comparison.interval.map(|interval| interval.low).filter(|low| *low > 1.0)?;
-        // Lower end of the interval, rounded down: "at least" must hold.
+        // The lower end of the interval is rounded down, because the text says "at least".
         let percent = (1000.0 * (1.0 - 1.0 / lead)).floor() / 10.0;
         let percent = fixed(percent, if percent < 10.0 { 1 } else { 0 });
         let best = self.name(best);
         let gap = match disagreement(comparison) {
-            // No effect size if the estimates of it disagree.
+            // Without an effect size if its estimates disagree.
             Some(_) => context.by_quantity(
                 format!("; {best} had the most"),
                 format!("; {best} used the fewest"),
@@ -412,7 +419,7 @@ impl Writer<'_> {
         Some(context.found("C4", self.scoped(text)))
     }
 
-    /// Withheld ranks of filesystems that are not part of the comparison.
+    /// Withheld ranks of the filesystems that are not compared.
     fn unranked(&self) -> Vec<WithheldFinding> {
         let entries = self.context.entries().into_iter();
         let open = |entry: &Entry| {

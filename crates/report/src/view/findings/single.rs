@@ -1,5 +1,5 @@
-//! Findings C16 (cost of durability) and C21 (bottleneck). Each describes filesystems separately;
-//! one finding lists all filesystems of a test.
+//! Findings C16 (cost of durability) and C21 (bottleneck). They describe each filesystem
+//! separately, and one finding lists all filesystems of a test.
 
 use analysis::{
     Summary,
@@ -16,8 +16,8 @@ use crate::{
     view::points::Entry,
 };
 
-/// Device utilization from which the device is the bottleneck; the same limit as for a CPU in
-/// warning `cpu-bound`.
+/// Minimum utilization of a device that is a bottleneck. Warning `cpu-bound` has the same limit for
+/// a CPU.
 const BUSY: f64 = 0.95;
 
 /// Adds the findings about single filesystems at one test.
@@ -49,7 +49,8 @@ pub(super) fn refused(
     Some(context.withheld(template, question.to_owned(), reason, hint))
 }
 
-/// C16: durable relative to accepted throughput, paired within repetitions.
+/// C16: part of the accepted throughput that durability costs, paired within repetitions. `None`
+/// for tests without both rates, or if no filesystem has a significant cost.
 fn durability(context: &TestContext) -> Option<Answer> {
     let test = context.test;
     if (test.metric, test.counterpart) != (Metric::DurableThroughput, Some(Metric::Throughput)) {
@@ -68,7 +69,7 @@ fn durability(context: &TestContext) -> Option<Answer> {
             high: 1.0 - ends.low,
             level: ends.level,
         });
-        // Listed only if significant: the interval must be above zero.
+        // A cost is significant if its interval is above zero.
         if cost.is_some_and(|cost| cost.low > 0.0) {
             results.push(format!("{} {}", context.name(entry), percents(1.0 - kept.median, cost)));
             counts.push(kept.n);
@@ -87,7 +88,7 @@ fn durability(context: &TestContext) -> Option<Answer> {
     Some(context.found("C16", text))
 }
 
-/// Durable over accepted throughput, paired within repetitions; `None` without any pair.
+/// Ratio of durable to accepted throughput, paired within repetitions; `None` without any pair.
 fn kept(context: &TestContext, entry: &Entry) -> Option<Summary> {
     let of = |metric| context.sample_index.repetitions(entry.cell, &context.test.name, metric);
     let accepted = of(Metric::Throughput);
@@ -98,7 +99,7 @@ fn kept(context: &TestContext, entry: &Entry) -> Option<Summary> {
     Summary::new(&ratios.collect::<Vec<f64>>()).ok()
 }
 
-/// C21: the resource that was used for almost all of the time.
+/// C21: resource that was in use for almost all of the time.
 fn limits(context: &TestContext) -> Option<Answer> {
     let question = format!("bottleneck on {}", context.workload());
     if let Some(refused) = refused(context, "C21", &question) {
@@ -135,7 +136,9 @@ fn device(entry: &Entry) -> Option<f64> {
     busy.map(|(_, summary)| summary.median)
 }
 
-/// Bottleneck of one filesystem in most of its repetitions, with its utilization.
+/// Bottleneck of one filesystem, with its utilization; `None` if unknown. Load generator and CPU
+/// are bottlenecks if more than half of the repetitions have the warning. A device is a bottleneck
+/// if its median utilization is at least [`BUSY`].
 fn limit(context: &TestContext, entry: &Entry, device: Option<f64>) -> Option<String> {
     let warnings = context.sample_index.warnings(entry.cell, &context.test.name);
     let repetitions = context.sample_index.measured(entry.cell).count();

@@ -24,7 +24,7 @@ fn one<'a>(texts: &'a [String], start: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("no finding starts with {start}: {texts:#?}"))
 }
 
-/// Multiplies the values of one test of one cell.
+/// Multiplies the values of test `write` of a cell by a factor per repetition.
 fn change(record: &mut RunRecord, cell: usize, by: impl Fn(u32) -> f64) {
     for trial in record.trials.iter_mut().filter(|trial| trial.cell == cell) {
         let by = by(trial.repetition);
@@ -40,7 +40,7 @@ fn the_slowest_filesystem_is_named_with_the_lower_bound_of_the_difference() {
     let btrfs = one(&texts, "btrfs was the slowest of 4 filesystems on write, iozone ");
     assert!(btrfs.contains(": 342.0 MiB/s ["), "{btrfs}");
     assert!(btrfs.contains(", at least ") && btrfs.ends_with(" % slower than the fastest, xfs."));
-    // Two filesystems that do not differ are not the slowest.
+    // The two worst filesystems get equal values, so none of them is the slowest.
     let mut record = fixture::record();
     let (from, to) = (2, 3);
     let values: Vec<Vec<Sample>> = record
@@ -60,7 +60,7 @@ fn the_slowest_filesystem_is_named_with_the_lower_bound_of_the_difference() {
 #[test]
 fn equivalent_filesystems_are_reported_with_the_margin() {
     let mut record = fixture::record();
-    // xfs becomes as fast as ext4, within half a percent.
+    // The values of xfs become those of ext4, plus at most 0.7 %.
     let ext4: Vec<Vec<Sample>> = record
         .trials
         .iter()
@@ -125,7 +125,7 @@ fn utilized_resources_are_reported_as_bottlenecks() {
     assert!(!withheld(&view, "C21").is_empty(), "the other tests have no known bottleneck");
 }
 
-/// A rate that falls to 60 % after a third, or stays.
+/// Adds rates over time that fall to 60 % after a third of the time, or stay constant.
 fn rate_over_time(record: &mut RunRecord, falls: bool) {
     let mut rng = fastrand::Rng::with_seed(8);
     for trial in record.trials.iter_mut().filter(|trial| trial.cell < 2) {
@@ -243,7 +243,7 @@ fn a_run_that_drifted_is_ranked_after_alignment() {
     assert!(families(&view).iter().all(|aligned| *aligned));
     let caption = view.ranked[0][0].caption.join("; ");
     assert!(caption.contains("aligned by round"), "{caption}");
-    // Without the drift the same filesystems win.
+    // Without drift, the same filesystems have the best medians.
     let still = View::new(&fixture::with_records(&sizes, "own"));
     let tops = |view: &View| {
         let points = view.suites[0].points.iter().flat_map(|point| &point.tests);

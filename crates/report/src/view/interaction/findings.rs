@@ -1,5 +1,5 @@
-//! Finding C18: share of the variance that a factor explains and its interactions; conditions that
-//! findings about filesystems must name because of an interaction.
+//! Finding C18: share of the variance that a factor explains, and the factors it interacts with.
+//! Also the conditions that findings about filesystems must name because of an interaction.
 
 use analysis::{
     factorial::{Dependence, Factorial, Source},
@@ -66,7 +66,7 @@ pub(super) fn withheld(input: &Input) -> Option<String> {
     }
 }
 
-/// Texts of the findings, and pairs of factors whose interaction is inconclusive.
+/// Texts of the findings, and pairs of factors whose interaction is not significant.
 fn texts(input: &Input, factorial: &Factorial) -> (Vec<String>, Vec<(String, String)>) {
     let p: Vec<f64> = factorial.terms.iter().map(|term| term.p).collect();
     let corrected = holm(&p);
@@ -111,8 +111,9 @@ fn texts(input: &Input, factorial: &Factorial) -> (Vec<String>, Vec<(String, Str
     (texts, open)
 }
 
-/// Conditions that findings about filesystems must name, by test; empty without an interaction with
-/// the filesystem.
+/// Conditions that findings about filesystems must name, by test. An interaction with the
+/// filesystem counts even if it is not significant ([`Factorial::conditional_on`]). Empty without
+/// interactions.
 pub(super) fn scopes(input: &Input) -> Scopes {
     let (Ok(factorial), Some(filesystem)) = (&input.factorial, input.filesystem) else {
         return Scopes::new();

@@ -22,7 +22,7 @@ pub(super) fn tables(input: &Input, title: &str) -> Vec<Table> {
     std::iter::once(medians(input, title)).chain(shares).collect()
 }
 
-/// Medians, conditions × filesystems.
+/// Medians, with one row per combination of conditions and one column per filesystem.
 fn medians(input: &Input, title: &str) -> Table {
     let names = || input.axes.iter().map(|axis| axis.name.as_str());
     let row = |(index, point): (usize, &&WorkPoint)| {
@@ -118,7 +118,7 @@ fn unit() -> Scale {
     Scale::of(Unit::Fraction, std::iter::once(1.0))
 }
 
-/// Share as a cell. Negative estimates are shown as 0.
+/// Share of the variance as a cell. Negative estimates are shown as 0.
 fn share(value: f64, interval: &Result<Interval, NotEstimable>, n: u32) -> TableCell {
     let value = value.max(0.0);
     let interval = interval.as_ref().ok().map(|ends| Interval {
@@ -136,7 +136,7 @@ fn share(value: f64, interval: &Result<Interval, NotEstimable>, n: u32) -> Table
     TableCell::Value(ValueCell { shown, ..ValueCell::plain(&summary, unit()) })
 }
 
-/// A share in percent, with one decimal place from 1 % on and two below.
+/// Share in percent, with two decimal places below 1 %, otherwise one.
 fn hundredths(share: f64) -> String {
     let text = fixed(share * 100.0, if share.abs() < 0.01 { 2 } else { 1 });
     if text == "-0.00" { "0.00".into() } else { text }

@@ -1,9 +1,9 @@
 //! Alignment by round: removes the drift of a run from the values of one test.
 //!
 //! The effect of a round is estimated from the cells outside the test, because those of the test
-//! are compared with each other. Each cell contributes one score per trial, the geometric mean over
-//! its measured phases. All cells of the test are reduced to common rounds and corrected by the
-//! same cells, so that medians and comparisons use the same values.
+//! are compared with each other. Each cell has one score per trial: the geometric mean over its
+//! measured phases. All cells of a test are reduced to common rounds and corrected by the same
+//! other cells. Medians and comparisons then use the same values.
 
 use analysis::{Repetition, blocks};
 use model::{RunRecord, metric::Better, phase::Role};
@@ -46,8 +46,8 @@ impl Scores {
         Self((0..record.cells.len()).map(of_cell).collect())
     }
 
-    /// Aligned repetitions of some cells in their common rounds. `None` if there are too few other
-    /// cells or rounds, or if one of the cells cannot be aligned.
+    /// Repetitions of some cells in their common rounds, aligned by the scores of the other cells.
+    /// `None` if there are too few other cells or rounds, or if one of the cells cannot be aligned.
     pub(super) fn align(
         &self,
         cells: &[usize],

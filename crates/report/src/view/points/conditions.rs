@@ -24,7 +24,7 @@ const SCHEDULER: &str = "scheduler";
 /// in run files).
 const CLIENTS: [&str; 2] = ["clients", "workers"];
 
-/// Facts about a loadfile, with prefix and suffix.
+/// Facts about a loadfile: name of the fact, prefix, and suffix.
 const LOAD: [(&str, &str, &str); 4] = [
     ("loadfile.label", "load ", ""),
     ("loadfile.sha256", "sha256 ", ""),
@@ -62,11 +62,10 @@ pub(super) fn parameters(cell: &Cell, filled: bool) -> BTreeMap<String, Value> {
     parameters
 }
 
-/// Label of a point, with conditions that it does not contain because they are constant in the
-/// plan.
+/// Label of a point. Conditions that are constant in the plan are missing in `label` and appended.
 pub(super) fn label(label: &str, conditions: &BTreeMap<String, Value>) -> String {
     let constant = conditions.iter().filter(|(name, value)| match name.as_str() {
-        // In the label of all points, or else in the run conditions.
+        // The fill level is in the label if it varies, otherwise in the run conditions.
         FULL => false,
         _ => !label.contains(&written(name, value)),
     });
@@ -75,7 +74,7 @@ pub(super) fn label(label: &str, conditions: &BTreeMap<String, Value>) -> String
     std::iter::once(label.to_owned()).chain(constant).collect()
 }
 
-/// A condition as in labels, with a leading space.
+/// Condition as in labels, with a leading space.
 fn written(name: &str, value: &Value) -> String {
     let value = match name {
         FULL => value.to_string().replace(' ', ""),
@@ -84,7 +83,7 @@ fn written(name: &str, value: &Value) -> String {
     format!(" {}={value}", name.trim_end_matches(OF_MACHINE))
 }
 
-/// A label without one of the conditions at its end.
+/// Label without the last occurrence of a condition.
 pub(crate) fn without(label: &str, name: &str, value: &Value) -> String {
     let written = written(name, value);
     match label.rfind(&written) {
@@ -93,7 +92,8 @@ pub(crate) fn without(label: &str, name: &str, value: &Value) -> String {
     }
 }
 
-/// Names of parameters with several values. Not being set counts as a value.
+/// Names of parameters with several values. A point that does not set a parameter counts as a
+/// value.
 pub(super) fn swept(points: &[BTreeMap<String, Value>]) -> Vec<String> {
     let names: BTreeSet<&String> = points.iter().flat_map(BTreeMap::keys).collect();
     let varies = |name: &&String| {
@@ -102,7 +102,8 @@ pub(super) fn swept(points: &[BTreeMap<String, Value>]) -> Vec<String> {
     names.into_iter().filter(varies).cloned().collect()
 }
 
-/// Parameter that is the number of clients, if it has enough levels.
+/// Parameter that is the number of clients, if it has at least [`CLIENT_LEVELS`] values at points
+/// that do not differ otherwise.
 pub(super) fn clients(
     points: &[BTreeMap<String, Value>],
     swept: &[String],
@@ -139,7 +140,7 @@ pub(super) fn load(sample_index: &SampleIndex, cells: &[usize]) -> Vec<String> {
     labels
 }
 
-/// Sort key of a numeric value. Words keep the order of the plan.
+/// Sort key of a size, count, or time. `None` for other values, which keep the order of the plan.
 pub(super) fn magnitude(value: &Value) -> Option<u64> {
     match value {
         Value::Size(Bytes(number)) | Value::Count(number) | Value::Time(Nanos(number)) => {

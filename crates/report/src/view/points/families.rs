@@ -1,7 +1,7 @@
 //! Ranking of the filesystems of each test.
 //!
-//! Sets the families, the marks, and the order of the entries. Tests are independent and ranked in
-//! parallel; the result does not depend on the number of CPUs.
+//! Sets the family of each test, and the letters, top group, and order of its entries. Tests are
+//! independent and ranked in parallel. The result does not depend on the number of CPUs.
 
 use analysis::{Comparer, Repetition, blocks, ranks};
 use model::{Ratio, Warning};
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::{Family, Suite, Test, aligned::Scores};
 use crate::view::warnings::WarningCollector;
 
-/// Minimum number of tests ranked with one comparer, which caches its tables.
+/// Minimum number of tests ranked with one comparer, so that they share its cached tables.
 const AT_ONCE: usize = 16;
 
 /// Rules of comparison of a run.
@@ -48,7 +48,8 @@ pub(super) fn rank(suites: &mut [Suite], rules: &Rules<'_>, collector: &mut Warn
 }
 
 impl Test {
-    /// Ranks and marks the eligible entries, and sorts all entries into display order.
+    /// Ranks the eligible entries, sets their letters and top group, and sorts all entries into
+    /// display order.
     fn rank(&mut self, comparer: &mut Comparer, rules: &Rules<'_>) -> Option<Family> {
         let (better, margin) = (self.metric.spec().better, rules.margin);
         let entries = &mut self.entries;

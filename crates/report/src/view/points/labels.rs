@@ -5,7 +5,7 @@ use model::Value;
 use super::WorkPoint;
 use crate::units::one_line;
 
-/// Parameters that are amounts of work but not sizes.
+/// Names of parameters that are amounts of work, in addition to sizes.
 const AMOUNTS: [&str; 3] = ["files", "source_files", "copies"];
 
 impl WorkPoint {
@@ -15,18 +15,18 @@ impl WorkPoint {
         label(self.parameters.iter()) + &load.collect::<String>()
     }
 
-    /// Sizes, conditions, and the cache state unless recorded per test, for captions. Bounds of a
-    /// sweep are not included.
+    /// Sizes, amounts of work, conditions, and, unless recorded per test, the cache state, for
+    /// captions. Bounds (`_min`, `_max`) are omitted.
     pub(crate) fn sizes(&self) -> String {
         self.filtered_label(|name| self.conditions.contains_key(name))
     }
 
-    /// The same without the conditions.
+    /// Like [`Self::sizes`], without the conditions.
     pub(crate) fn amounts(&self) -> String {
         self.filtered_label(|_| false)
     }
 
-    /// Only the conditions, if any.
+    /// The conditions; `None` if there are none.
     pub(crate) fn under(&self) -> Option<String> {
         Some(label(self.conditions.iter())).filter(|label| !label.is_empty())
     }

@@ -2,7 +2,7 @@
 
 use model::Metric;
 
-/// The other one of accepted and durable throughput.
+/// Durable throughput for accepted throughput and vice versa; `None` for other metrics.
 pub(super) fn counterpart(metric: Metric) -> Option<Metric> {
     let pair = [Metric::Throughput, Metric::DurableThroughput];
     let at = pair.iter().position(|one| *one == metric)?;

@@ -10,12 +10,12 @@ use model::Warning;
 
 use crate::view::sample_index::SampleIndex;
 
-/// A cell has too many invalid trials if more than one in this number is invalid.
+/// A cell has too many invalid trials if more than one trial in this number is invalid.
 const ONE_IN: u32 = 5;
 /// Minimum number of trials, invalid ones included, for that rule. With fewer, one or two invalid
 /// trials are not evidence of an unstable environment.
 const TRIALS_MIN: u32 = 8;
-/// Number of invalid trials from which the rule applies to any number of trials.
+/// Minimum number of invalid trials for which the rule applies to fewer trials.
 const INVALID_MIN: u32 = 4;
 
 /// Number of outliers; 0 if there are too few values for a confidence interval.
@@ -41,7 +41,7 @@ pub(super) fn of_values(values: &[f64]) -> Vec<Warning> {
 }
 
 /// Warning about too many invalid trials: those that were rerun, and those that were counted
-/// because the limit of reruns was reached.
+/// because the limit of reruns was reached. A counted one is sufficient for the warning.
 pub(super) fn of_cell(sample_index: &SampleIndex, cell: usize) -> Option<Warning> {
     let invalid =
         |(_, warning): &(_, Warning)| matches!(warning, Warning::ManyInvalidTrials { .. });
@@ -55,7 +55,7 @@ pub(super) fn of_cell(sample_index: &SampleIndex, cell: usize) -> Option<Warning
     unstable.then_some(Warning::ManyInvalidTrials { invalid, of })
 }
 
-/// A length as a count, saturating.
+/// Length as `u32`, saturating.
 fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Id of the table.
+/// ID of the table.
 pub(crate) const DRIFT: &str = "quality-drift";
 
 /// Tests for drift over all cells, A/A duplicates included.
@@ -35,14 +35,15 @@ pub(super) fn of_run(
 ) -> Result<Drift, Option<NotEstimable>> {
     let cells = cells(record, filesystems);
     let twice = |cell: usize| sample_index.measured(cell).nth(1).is_some();
-    // With a single cell, the effect of a round cannot be separated from that of a repetition.
+    // With a single cell, the effects of rounds and repetitions cannot be separated.
     if (0..record.cells.len()).filter(|cell| twice(*cell)).count() < 2 {
         return Err(None);
     }
     drift::of_run(&cells, filesystems.len(), record.info.seed).map_err(Some)
 }
 
-/// Values of each cell and measured phase with their positions in the run.
+/// Values of each cell and measured phase, with round and position in the order of trials, and the
+/// filesystem of the preceding trial.
 fn cells(record: &RunRecord, filesystems: &[Filesystem]) -> Vec<CellSeries> {
     let group = |cell: usize| {
         let name = &record.cells.get(cell)?.cell.filesystem.name;

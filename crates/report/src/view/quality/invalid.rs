@@ -44,7 +44,7 @@ pub(super) fn invalid(record: &RunRecord, sample_index: &SampleIndex) -> Option<
             lines.push(format!("{} other reasons", reasons.len() - REASONS));
         }
         let aa_duplicate = if cell.cell.aa_duplicate { " (A/A duplicate)" } else { "" };
-        // Disturbed as well, but counted because the limit of reruns was reached.
+        // These trials were disturbed as well, but counted because the limit of reruns was reached.
         let counted = |trial: &&TrialRecord| {
             trial.warnings.iter().any(|(_, own)| matches!(own, Warning::ManyInvalidTrials { .. }))
         };
@@ -82,7 +82,7 @@ fn reason(trial: &TrialRecord) -> Option<&str> {
     }
 }
 
-/// Results with and without outliers and invalid trials; `None` if there are none of both.
+/// Results with and without outliers and invalid trials; `None` if the run has neither.
 pub(super) fn sensitivity(
     suites: &[Suite],
     filesystems: &[Filesystem],

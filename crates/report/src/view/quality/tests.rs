@@ -9,7 +9,7 @@ use crate::{
     view::{Body, Table, TableCell, View},
 };
 
-/// The fixture with the trials of each round in random order, as in a real run.
+/// Fixture with the trials of each round in random order, as in a real run.
 fn shuffled() -> RunRecord {
     let mut record = fixture::record();
     let mut rng = fastrand::Rng::with_seed(9);
@@ -20,7 +20,8 @@ fn shuffled() -> RunRecord {
     record
 }
 
-/// The same with an A/A duplicate of the first cell, whose values are multiplied by `times`.
+/// [`shuffled`] with an A/A duplicate of the first cell. Its values are multiplied by `times` and a
+/// random factor within 1 %.
 fn with_aa_duplicate(times: f64) -> RunRecord {
     let mut record = shuffled();
     let mut aa_duplicate = record.cells[0].clone();
@@ -137,7 +138,7 @@ fn carry_over_from_a_filesystem_is_reported() {
     assert!(btrfs.contains("carry-over") && btrfs.contains("| -"), "{btrfs}");
 }
 
-/// Changes the samples of one test of one trial.
+/// Multiplies the samples of test `write` of one trial by a factor.
 fn change(record: &mut RunRecord, cell: usize, repetition: u32, by: f64) {
     let trials = record.trials.iter_mut();
     let own = trials.filter(|trial| trial.cell == cell && trial.repetition == repetition);
@@ -172,7 +173,7 @@ fn bimodal_results_have_a_warning() {
     assert!(row.message.contains("4 "), "{}", row.message);
 }
 
-/// Adds invalid trials of xfs at the first point, which were rerun.
+/// Run with this number of invalid trials of xfs at the first point, which were rerun.
 fn invalid(times: u32) -> RunRecord {
     let mut record = shuffled();
     let xfs: Vec<TrialRecord> =

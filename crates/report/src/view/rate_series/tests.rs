@@ -13,7 +13,7 @@ fn series(interval: u64, ops: &[u64]) -> Series {
 #[test]
 fn intervals_are_resampled_to_one_length() {
     let (short, long) = (series(1_000_000, &[1; 1000]), series(4_000_000, &[8; 100]));
-    // One second in at most 120 intervals, doubled from the longest one.
+    // One second has at most 120 intervals, so the longest interval, 4 ms, is doubled twice.
     assert_eq!(interval([&short, &long].into_iter()), Some(16_000_000));
     assert_eq!(interval(std::iter::empty()), None);
     let rates = joined(&short, 16_000_000, false);

@@ -15,7 +15,8 @@ use crate::{
     },
 };
 
-/// One answer per filesystem without blocked levels; none if there are too few repetitions.
+/// One answer per filesystem whose levels are all ranked; none for a filesystem with too few
+/// repetitions.
 pub(super) fn findings(view: &Input) -> PointFindings {
     let mut answers = Vec::new();
     for line in view.lines.iter().filter(|line| line.sound) {
@@ -47,7 +48,8 @@ pub(super) fn findings(view: &Input) -> PointFindings {
     PointFindings::new(view.title, answers)
 }
 
-/// Reasons for missing findings, for the caption.
+/// Notes for the caption: reasons for missing findings, and filesystems of which only common rounds
+/// were evaluated.
 pub(super) fn withheld(view: &Input) -> Option<String> {
     let few = view.lines.iter().find_map(|line| match &line.scaling.shape {
         Err(absent @ NotEstimable::Repetitions { .. }) => Some(absent.to_string()),
@@ -124,7 +126,7 @@ fn count(view: &Input, scaling: &Scaling, level: usize) -> String {
     point.map_or_else(String::new, |point| view.clients.count(point.clients))
 }
 
-/// ` [32 to 64]`, if resamples have several saturation levels.
+/// Range of the saturation level over the resamples: ` [32 to 64]`; empty if all resamples agree.
 pub(super) fn range(scaling: &Scaling) -> String {
     match &scaling.saturation_range {
         Ok((low, high)) if low < high => format!(" [{low} to {high}]"),
@@ -146,7 +148,8 @@ fn best(view: &Input, scaling: &Scaling) -> String {
     )
 }
 
-/// `; efficiency 21.2 % [18.3 to 23.1 %]` at the saturation level.
+/// `; efficiency 21.2 % [18.3 to 23.1 %]` at the saturation level; empty if that is the first level
+/// or the efficiency is unknown.
 fn efficiency(scaling: &Scaling) -> String {
     let point = scaling.points.get(scaling.saturation).filter(|_| scaling.saturation > 0);
     let found = point.and_then(|point| point.efficiency.as_ref().ok());

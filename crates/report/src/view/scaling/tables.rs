@@ -27,9 +27,9 @@ use crate::{
 pub(super) struct Input<'a> {
     pub(super) id: String,
     pub(super) title: &'a str,
-    /// Ascending by clients.
+    /// Points in ascending order of the number of clients.
     pub(super) points: &'a [&'a WorkPoint],
-    /// The test at each point.
+    /// Test at each point.
     pub(super) tests: &'a [Option<&'a Test>],
     /// Not empty.
     pub(super) lines: &'a [Analyzed],
@@ -72,7 +72,7 @@ impl Input<'_> {
     }
 }
 
-/// Medians, efficiency (of rates only), summary, and differences.
+/// Medians, efficiency if it can be estimated, summary, and differences.
 pub(super) fn tables(view: &Input) -> Vec<Table> {
     let tables = [Some(medians(view)), efficiency(view), Some(summary(view)), differences(view)];
     tables.into_iter().flatten().collect()
@@ -247,7 +247,7 @@ fn trend(trend: &Result<Trend, NotEstimable>) -> String {
     format!("{} %{ends}, p {}", change(trend.per_doubling.0), probability(trend.p))
 }
 
-/// `= 0.012`, `< 0.001`.
+/// p-value as text: `= 0.012`, `< 0.001`.
 pub(crate) fn probability(p: f64) -> String {
     if p < 0.001 { "< 0.001".into() } else { format!("= {}", fixed(p, 3)) }
 }
@@ -281,7 +281,7 @@ fn law(laws: &Result<Laws, NotEstimable>) -> String {
     format!("{name}{peak} (deviation at most {})", percent(laws.residual.0))
 }
 
-/// A coefficient to two significant digits.
+/// Coefficient with two significant digits.
 fn coefficient(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "a decimal exponent is within ±324")]
     let exponent = if value > 0.0 { value.log10().floor() as i32 } else { 0 };
@@ -291,7 +291,8 @@ fn coefficient(value: f64) -> String {
     }
 }
 
-/// Difference in efficiency of each filesystem to the first, at the same number of clients.
+/// Differences in efficiency to the first filesystem at the same number of clients; `None` if no
+/// difference has an interval.
 fn differences(view: &Input) -> Option<Table> {
     let (first, others) = view.lines.split_first()?;
     let of = |line: &Analyzed| Curve::efficiency_differences(&first.curve, &line.curve, view.seed);

@@ -1,7 +1,7 @@
 //! Tables in the layout of bonnie++: one row per configuration; rate, CPU %, and longest operation
 //! of each phase.
 //!
-//! Split into two tables because of the page width: phases of one large file, and of many files.
+//! There are two tables because of the page width: phases of one large file, and of many files.
 
 use analysis::Summary;
 use model::Metric;
@@ -19,20 +19,20 @@ use crate::{
     },
 };
 
-/// Number of [`PHASES`] on the large file. The others work on many files.
+/// Number of phases at the start of [`PHASES`] that use one large file. The others use many files.
 const ON_ONE_FILE: usize = 6;
 
 /// Further metrics of a phase and their column titles.
 const FURTHER: [(Metric, &str); 2] = [(Metric::CpuUtilization, "CPU"), (Metric::LatencyMax, "max")];
 
-/// Tables of a point with at least one phase. Without any phase, one table with the reasons.
+/// Tables of a point, each with at least one phase. If nothing was measured, one table has the
+/// reasons.
 pub(super) fn records(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Table> {
     let place = |test: &&Test| PHASES.iter().position(|name| *name == test.name);
     let (one, many): (Vec<&Test>, Vec<&Test>) =
         point.tests.iter().partition(|test| place(test).is_none_or(|place| place < ON_ONE_FILE));
     let halves = [("data", "One large file", one), ("files", "Many files", many)];
     let halves = halves.into_iter().filter(|(id, _, tests)| {
-        // Without any measurement, one table has the reasons.
         !tests.is_empty() || point.tests.is_empty() && *id == "data"
     });
     halves.map(|(id, title, tests)| table(id, title, &tests, point, filesystems)).collect()
@@ -107,7 +107,7 @@ fn of(entry: &Entry, metric: Metric) -> Option<&Summary> {
     found.map(|(_, summary)| summary)
 }
 
-/// Rate, CPU %, and longest operation of one phase. A missing phase has one text.
+/// Cells of one phase: rate, CPU %, and longest operation. A missing phase has a single text.
 fn cells(test: &Test, filesystem: usize, scales: &[Scale; 2]) -> Vec<TableCell> {
     let Some(entry) = test.entry(filesystem) else {
         return [TableCell::Text("not in this cell".into())]

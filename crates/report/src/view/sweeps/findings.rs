@@ -1,9 +1,9 @@
 //! Findings C6, C7, and C8: effect of a swept parameter on a filesystem.
 //!
-//! One answer per test and filesystem. If all levels are equivalent within ε, C7 takes precedence
-//! over a smaller trend. A turning point is reported as C8, never as a trend. C6 requires a
-//! significant trend and a significant difference between the first and the last level. The
-//! p-values of trends are Holm-adjusted over the filesystems of a sweep.
+//! There is one answer per test and filesystem. If all levels are equivalent within ε, the answer
+//! is C7, even if there is a trend. A turning point is reported as C8, never as a trend. C6
+//! requires a significant trend and a significant difference between the first and the last level.
+//! The p-values of trends are Holm-adjusted over the filesystems of a sweep.
 
 use analysis::{
     Comparer, Comparison, Interval, NotEstimable, Summary, Verdict, holm, summary,
@@ -27,7 +27,7 @@ const TREND: f64 = 0.05;
 /// Minimum fraction of resamples that agree on the level of a turning point.
 const SHARE_MIN: f64 = 0.5;
 
-/// One test over one parameter.
+/// One test over the levels of one parameter.
 pub(super) struct Input<'a> {
     /// Anchor of the sweep.
     pub(super) id: &'a str,
@@ -44,7 +44,8 @@ pub(super) struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// ε, the limit below which levels do not differ; at least the A/A noise.
+    /// ε: limit of the ratio of the largest to the smallest median, minus 1, for equivalent levels.
+    /// It is at least the equivalence margin.
     fn epsilon(&self) -> Ratio {
         Ratio(INSENSITIVE.0.max(self.margin.ratio().0))
     }
@@ -53,7 +54,7 @@ impl Input<'_> {
 /// One filesystem.
 pub(super) struct Line {
     pub(super) name: String,
-    /// True if all levels may be used for findings.
+    /// True if all levels are ranked, so that findings can use them.
     pub(super) sound: bool,
     /// Label and repetitions of each level with results, ascending.
     pub(super) levels: Vec<(String, Level)>,
@@ -65,14 +66,14 @@ pub(super) struct Line {
 struct Found {
     sensitivity: Sensitivity,
     verdict: Sensitive,
-    /// `None` if insensitive, which is reported regardless of the form.
+    /// Shape of the medians over the levels; `None` for C7, which does not depend on it.
     form: Option<Form>,
     trend: Trend,
     ends: Comparison,
 }
 
-/// The answers for all filesystems and, for the caption, the reasons for withheld ones: `no finding
-/// for ext4: …`.
+/// Answers for all filesystems, and the reasons for withheld ones for the caption: `no finding for
+/// ext4: …`.
 pub(super) fn findings(view: &Input, comparer: &mut Comparer) -> (PointFindings, Vec<String>) {
     let found: Vec<Result<Found, WithheldFinding>> =
         view.lines.iter().map(|line| find(view, line, comparer)).collect();
@@ -116,7 +117,7 @@ fn open(
     }
 }
 
-/// Analyzes one filesystem.
+/// Analyzes one filesystem, or returns the withheld finding.
 fn find(view: &Input, line: &Line, comparer: &mut Comparer) -> Result<Found, WithheldFinding> {
     let refused = |reason: &str, hint: &str| open(view, line, "C6", reason.to_owned(), hint);
     let least = line.levels.iter().map(|(_, level)| level.repetitions.len()).min().unwrap_or(0);
@@ -134,7 +135,7 @@ fn find(view: &Input, line: &Line, comparer: &mut Comparer) -> Result<Found, Wit
     }
     let absent = |absent: NotEstimable| {
         let text = absent.to_string();
-        // The text is `reason; hint`.
+        // The text has the form `reason; hint`.
         let (reason, hint) = text.split_once("; ").unwrap_or((text.as_str(), ""));
         refused(reason, hint)
     };
@@ -152,7 +153,8 @@ fn find(view: &Input, line: &Line, comparer: &mut Comparer) -> Result<Found, Wit
         verdict,
         form: (verdict != Sensitive::Insensitive).then(form).transpose()?,
         trend: sweep.trend(view.seed).map_err(absent)?,
-        // Not inverted for metrics where lower is better: the finding says increased or decreased.
+        // Higher counts as better for all metrics, because the finding reports an increase or a
+        // decrease.
         ends: sweep.ends(comparer, Better::Higher, view.margin.ratio()).map_err(no_ratio)?,
     })
 }
@@ -164,7 +166,7 @@ struct SweepWriter<'a> {
     found: &'a Found,
     /// p-value of the trend, Holm-adjusted.
     p: f64,
-    /// Number of filesystems of the adjustment.
+    /// Number of filesystems over which the p-value is adjusted.
     family: usize,
 }
 
@@ -304,7 +306,8 @@ impl SweepWriter<'_> {
         (self.found.trend.per_doubling.0 > 1.0) == (self.found.ends.ratio.0 > 1.0)
     }
 
-    /// Withheld C6: neither equivalent levels, nor a turning point, nor a significant trend.
+    /// Withheld C6: the levels are not equivalent, and there is neither a turning point nor a
+    /// significant trend.
     fn undecided(&self, verdict: Sensitive, epsilon: Ratio) -> Answer {
         let own = &self.found.sensitivity;
         let trend = probability(self.p);
@@ -323,7 +326,7 @@ impl SweepWriter<'_> {
             times(own.upper)
         );
         let hint = match self.found.ends.verdict {
-            // Also narrows the bound of the levels, but not by a known amount.
+            // These repetitions also narrow the bound, but by an unknown amount.
             Verdict::Inconclusive { needed } if disagreement(&self.found.ends).is_none() => {
                 repetitions_hint(needed)
             }
@@ -358,7 +361,8 @@ impl SweepWriter<'_> {
         format!("{} {}{ends}", shown.value, self.view.scale.name)
     }
 
-    /// `8`, or `8 to 12`; with a suffix if rounds were excluded.
+    /// Number of repetitions per level: `8`, or `8 to 12`. A suffix states that rounds were
+    /// excluded.
     fn repetitions(&self) -> String {
         let counts = self.line.levels.iter().map(|(_, level)| level.repetitions.len());
         match (counts.clone().min(), counts.max()) {
@@ -368,7 +372,7 @@ impl SweepWriter<'_> {
     }
 }
 
-/// Hint with the number of repetitions that would be conclusive.
+/// Hint with the number of repetitions for a conclusive comparison of the first and last level.
 fn repetitions_hint(needed: u32) -> String {
     format!("run about {needed} repetitions of each level")
 }
@@ -379,8 +383,8 @@ fn times(ratio: Ratio) -> String {
     format!("×{}", fixed(rounded, if rounded < 10.0 { 3 } else { 1 }))
 }
 
-/// A ratio as a change: `increased`, `by 34.2 % [31.0 to 37.5 %]`; beyond twofold as a factor, `by
-/// a factor of ×15.6 [15.1, 16.2]`.
+/// Ratio as a change: `increased`, and `by 34.2 % [31.0 to 37.5 %]`. A change beyond twofold is a
+/// factor: `by a factor of ×15.60 [15.10, 16.20]`.
 fn by(of: Ratio, interval: Option<Interval>) -> (&'static str, String) {
     let word = if of.0 > 1.0 { "increased" } else { "decreased" };
     if !(0.5..=2.0).contains(&of.0) {
@@ -402,7 +406,6 @@ fn signed(of: Ratio, interval: Option<Interval>) -> String {
         level: ends.level,
     });
     let sign = if of.0 >= 1.0 { "+" } else { "" };
-    // Without an interval, percents() has no sign.
     match ends {
         Some(_) => format!("{sign}{}", percents(of.0 - 1.0, ends)),
         None => {

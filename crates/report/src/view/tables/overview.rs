@@ -18,15 +18,15 @@ use crate::{
     },
 };
 
-/// The overview tables of a suite.
+/// Overview tables of a suite.
 #[derive(Clone, Debug)]
 pub(crate) struct Overview {
     /// Per point and group: filesystems × tests; for timed tasks, tests × filesystems, seconds and
     /// CPU %. Then further metrics of some suites.
     pub(crate) by_point: Vec<Table>,
-    /// Per point with timed tasks: totals.
+    /// Totals, per point with timed tasks.
     pub(crate) composites: Vec<Table>,
-    /// The same as stacked bars, one per entry of `composites`.
+    /// The totals as stacked bars, one per table of `composites`.
     pub(crate) totals: Vec<Totals>,
     /// Per point with timed tasks: seconds including sync, CPU % including kernel threads.
     pub(crate) further: Vec<Table>,
@@ -47,8 +47,8 @@ impl Overview {
 /// All overview tables of a suite except the totals, in the order of the study if the plan
 /// reproduces one.
 ///
-/// Parameters in `shown` have their values side by side in other tables and get no tables by
-/// filesystem.
+/// Other tables show the values of the parameters in `shown` side by side. These parameters have no
+/// tables by filesystem.
 pub(crate) fn overview(
     suite: &Suite,
     filesystems: &[Filesystem],
@@ -63,7 +63,8 @@ pub(crate) fn overview(
             further.extend(tasks::further(point, filesystems));
             continue;
         }
-        // Groups of other points are skipped. Without any test, the reasons are shown.
+        // Groups without a test at this point are skipped. If nothing was measured, the tables have
+        // the reasons.
         let any = |group: &str| point.tests.iter().any(|test| test.group == group);
         let shown =
             |group: &&String| suite.numbered_as_2009 || point.tests.is_empty() || any(group);
@@ -103,7 +104,7 @@ fn groups(suite: &Suite) -> Vec<String> {
             groups.push(test.group.clone());
         }
     }
-    // Without a measured cell there is no phase, but the table of reasons is needed.
+    // If nothing was measured, there are no groups, but the table of reasons needs one.
     if groups.is_empty() { vec!["results".into()] } else { groups }
 }
 
@@ -130,7 +131,7 @@ fn as_in_2009(tables: Vec<Table>) -> Vec<Table> {
     numbered.into_iter().chain(others).collect()
 }
 
-/// Filesystems × the tests of a group.
+/// Table of a group of tests at one point: filesystems × tests.
 fn of_point(point: &WorkPoint, group: &str, filesystems: &[Filesystem], facts: &Facts) -> Table {
     let tests: Vec<&Test> = point.tests.iter().filter(|test| test.group == group).collect();
     let value =
@@ -171,7 +172,7 @@ fn counterparts(point: &WorkPoint, group: &str, filesystems: &[Filesystem]) -> O
     Some(table)
 }
 
-/// Filesystems × tests with one cell from each entry.
+/// Table of filesystems × tests; `value` returns the cell of an entry.
 pub(super) fn grid(
     point: &WorkPoint,
     tests: &[&Test],
@@ -223,7 +224,8 @@ pub(super) fn grid(
     table
 }
 
-/// Cell of an entry: a number, or the reason why it is missing.
+/// Cell of an entry: a number, or the reason why it is missing. `primary` is true for the primary
+/// metric, which has the mark of the top group and all warning codes.
 pub(crate) fn value_cell(
     entry: &Entry,
     summary: Option<&Summary>,
@@ -264,7 +266,7 @@ fn by_filesystem(
     tables
 }
 
-/// Points that differ in one parameter only, in the order of its values; at least two each.
+/// Groups of at least two points that differ in one parameter only, in the order of its values.
 pub(crate) fn slices<'a>(suite: &'a Suite, parameter: &str) -> Vec<Vec<&'a WorkPoint>> {
     let mut slices: Vec<Vec<&WorkPoint>> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -349,7 +351,7 @@ fn over_levels(test: &Test, filesystem: usize, points: &[&WorkPoint]) -> Row {
     let scale = scale_of(test.metric.spec().unit, summaries);
     let cell = |entry: &Option<&Entry>| match entry {
         Some(entry) => match value_cell(entry, entry.summary.as_ref(), scale, true) {
-            // The top group compares filesystems; this table has only one.
+            // The top group is not marked, because this table has one filesystem.
             TableCell::Value(value) => TableCell::Value(ValueCell {
                 top: false,
                 note: entry.failed_repetitions(),

@@ -123,7 +123,7 @@ fn rank_interval(test: &Test, place: usize) -> String {
     test.family.as_ref().and_then(of_member).unwrap_or_default()
 }
 
-/// Ratio to the best and test result.
+/// Ratio to the best median, below 1 if worse, and result of the comparison with it, as text.
 fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (String, String) {
     if let Some((failed, all, _)) = &entry.failed {
         let all = count(*all, "repetition");
@@ -149,7 +149,7 @@ fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (Str
     (ratio(1.0 / pair.comparison.ratio.0, turned), pair_result(pair, facts))
 }
 
-/// Test result of the worse filesystem of a pair with the best one.
+/// Result of the comparison of a filesystem with the best one.
 pub(crate) fn pair_result(pair: &Pair, facts: &Facts) -> String {
     let delta = facts.margin.percent();
     match pair.comparison.verdict {

@@ -1,9 +1,9 @@
 //! Tables of timed tasks: tests × filesystems, seconds and CPU utilization.
 //!
-//! The layout is that of the published studies of everyday tasks: one row per task because there
-//! are many, and two tables, seconds and CPU %. Two further tables have the time including sync and
-//! the CPU utilization including attributed kernel threads. [`crate::view::composite`] adds the
-//! totals.
+//! The layout is that of the published studies of everyday tasks: one row per task, because there
+//! are many tasks, and separate tables of seconds and CPU %. Two further tables have the time
+//! including sync and the CPU utilization including attributed kernel threads.
+//! [`crate::view::composite`] adds the totals.
 
 use analysis::Summary;
 use model::{Metric, metric::Unit};
@@ -63,7 +63,8 @@ pub(super) fn further(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Tabl
     durable.into_iter().chain(attributed).collect()
 }
 
-/// Tests × filesystems. `None` if the metric was not measured, unless it is the primary metric.
+/// Table of tests × filesystems. `None` if the metric was not measured, unless it is the elapsed
+/// time.
 fn grid(
     point: &WorkPoint,
     filesystems: &[Filesystem],
@@ -130,7 +131,7 @@ fn cell(test: &Test, filesystem: usize, metric: Metric, scale: Scale) -> TableCe
     };
     let primary = metric == test.metric;
     match value_cell(entry, of(entry, metric), scale, primary) {
-        // Warning codes are shown at the primary metric only.
+        // The table of seconds has the warning codes.
         TableCell::Value(value) if metric == Metric::CpuUtilization => {
             TableCell::Value(ValueCell { codes: Vec::new(), ..value })
         }
@@ -138,7 +139,8 @@ fn cell(test: &Test, filesystem: usize, metric: Metric, scale: Scale) -> TableCe
     }
 }
 
-/// Filesystems with failed repetitions. There is no space in the column header.
+/// Caption that lists filesystems with failed repetitions, because column headers have no space for
+/// it.
 fn lost(point: &WorkPoint, filesystems: &[Filesystem]) -> Option<String> {
     let entries = point.tests.first()?.entries.iter();
     let mut lost: Vec<(usize, String)> = entries

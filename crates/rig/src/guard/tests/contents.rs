@@ -113,7 +113,7 @@ fn a_disk_is_identified_by_model_serial_or_wwid() {
         sdx, model SPINNER 9000, serial ZA1234, WWID naa.5000c500a1b2c3d4, 16.7 MB, 16MiB
           sdx (16.7 MB, 16MiB): swap "old" (01234567-89ab-cdef-0123-456789abcdef)
         to allow this, identify the device: --overwrite-device 'ZA1234'
-        (a /dev path is not accepted, because after a reboot it may be another disk; nor is a name shared by several disks)"#]]
+        (a /dev path is not accepted, because it may be another disk after a reboot; a name that several disks share is not accepted either)"#]]
     .assert_eq(&text);
     for right in ["SPINNER 9000", "ZA1234", "naa.5000c500a1b2c3d4"] {
         claim(&[right]).unwrap();
@@ -210,7 +210,7 @@ fn a_reserved_partition_needs_permission() {
     }
 }
 
-/// Tables use the disk's own sectors, sysfs always 512 bytes.
+/// Partition tables use the sectors of the disk, and sysfs always uses sectors of 512 bytes.
 #[test]
 fn a_reserved_partition_of_a_disk_with_large_sectors_needs_permission() {
     if lacks_root() || lacks_program("sfdisk") {

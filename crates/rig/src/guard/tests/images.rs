@@ -247,7 +247,7 @@ fn a_swap_file_is_in_use() {
         return;
     }
     let temp = scratch();
-    // On its own filesystem, because not every one supports swap files.
+    // On a separate filesystem, because not every filesystem supports swap files.
     let device = LoopDevice::over(&zeros(&temp.path().join("disk"), 64 << 20));
     run("mkfs.ext4", &["-q", &device.text()]);
     let mount = Mount::new(&[], &device.path, &temp.path().join("mnt"));

@@ -165,7 +165,8 @@ fn holders_of_a_disk_and_of_its_partition() {
     machine.stack("md127", &format!("{name}/{name}p1"));
     assert_refused!(machine.claim(&device.path), Held, "md127", format!("through {name}p1"));
 
-    // A mount is reported rather than a holder: three levels up, on a partition of the array.
+    // If a device has a holder and is mounted, the mount is reported. Here, the mount is three
+    // levels up, on a partition of the array.
     machine.device("block/md127/md127p1", "259:100");
     machine.sys("block/md127/md127p1/partition", "1\n");
     machine.proc("self/mountinfo", "9 1 259:100 / /srv rw - xfs /dev/md127p1 rw\n");

@@ -1,5 +1,5 @@
-//! A claimed disk is locked: against other runs permanently, against other programs except while a
-//! program of the run works.
+//! A claimed disk is locked until the end of the run. Another program can lock it only while a
+//! program of the run works; another run can never claim it.
 
 use std::{path::Path, process::Command};
 

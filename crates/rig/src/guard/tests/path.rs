@@ -270,7 +270,7 @@ fn a_moved_partition_is_not_written() {
     let expected = medium(&part);
     assert_eq!(expected.start, Some(Bytes::mib(8)));
     let claimed = claim_at_any_price(&device, &part).unwrap();
-    // While it is claimed, the kernel cannot move a partition.
+    // The kernel cannot move a partition while the partition is claimed.
     let [disk, number] = [device.text(), "1".into()];
     let output = Command::new("delpart").args([&disk, &number]).output().unwrap();
     assert!(!output.status.success());

@@ -66,7 +66,7 @@ fn images_in_memory_must_fit_the_memory() {
     // The limit of the mount is checked first; on a disk the memory does not matter.
     assert!(is_space(within(&mount.0, 2048)));
     within(temp.path(), 256).unwrap();
-    // Less than its own limit.
+    // Images in memory must need less memory than the limit of the run.
     let limited = |place: &Path, allocation, mib| {
         images_within_limit(place, Bytes::gib(8), allocation, Bytes::mib(mib))
     };

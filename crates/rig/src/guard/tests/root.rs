@@ -16,7 +16,8 @@ fn assert_under_root(result: Result<crate::guard::ClaimedDevice, Refusal>) {
     assert!(matches!(refusal, Refusal::UnderRoot { .. }), "{refusal:?}");
 }
 
-/// Runs itself again with a loop device as `/`, in a mount namespace that ends with it.
+/// Starts this test in another process with a loop device as `/`. The mount namespace of this
+/// process exists only while the process runs.
 #[test]
 fn the_device_of_a_real_root() {
     if lacks_root() {

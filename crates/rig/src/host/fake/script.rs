@@ -49,8 +49,8 @@ impl FakeHost {
         self
     }
 
-    /// Adds a file whose content is the current time until `until`, and constant afterwards: the
-    /// `schedstat` file of a thread that uses CPU time until then.
+    /// Adds a file that contains the current time. After the time `until`, the content does not
+    /// change anymore. This is the `schedstat` file of a thread that uses CPU time until then.
     #[must_use]
     pub fn working(self, path: &str, until: Nanos) -> Self {
         self.lock().working.insert(path.into(), until);

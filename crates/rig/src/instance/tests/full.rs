@@ -84,8 +84,8 @@ fn files_that_do_not_fit_fail_the_trial_with_the_level_reached() {
     rig.instance(&InstanceSpec::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
 }
 
-/// Half full according to the filesystem itself, and the workload's files are distinguished from
-/// those of the filling.
+/// The filesystem reports that it is half full. The space usage contains only the files of the
+/// workload, not those of the filling.
 fn half_full(name: &str, size: Bytes) {
     let temp = place();
     let run_id = format!("half-{name}");

@@ -266,7 +266,7 @@ fn every_option_of_the_study_is_in_effect_or_reported() {
         let features = mounted.environment().get("filesystem.features").unwrap();
         assert!(features.contains("journal_data_writeback"), "{features}");
     });
-    // The log is in one of the 32 groups, each of which has to be larger than its 64 MiB.
+    // The log of 64 MiB is in one of the 32 groups, so each group has to be larger than 64 MiB.
     real(&named("xfs tuned"), Bytes::mib(2176), |mounted| {
         let options: Vec<_> = mounted.options().split(',').collect();
         for option in ["noatime", "logbufs=8", "logbsize=256k"] {

@@ -194,8 +194,9 @@ fn compute_under_a_quota() {
     }
     let (periods, throttled) = (value("nr_periods ") - periods, value("nr_throttled ") - throttled);
     let used = used() - before;
-    // Counted by the kernel in periods of 10 ms, regardless of other load: a tenth of each, plus
-    // the excess until a timer tick, which is deducted from later periods.
+    // The kernel counts periods of 10 ms, regardless of other load. The process may use a tenth of
+    // each period. It may also exceed the quota until the next timer tick, and the excess is
+    // deducted from later periods.
     assert!(throttled > 0, "{throttled} of {periods}");
     assert!(used <= periods * 1_000_000 + 20_000_000, "{used} ns in {periods} periods");
     mounted.finish(true).unwrap();

@@ -1,8 +1,9 @@
 //! Randomly damaged loadfiles: the parser never panics, and accepted programs satisfy their
 //! invariants, as an independent checker verifies.
 //!
-//! `FSLAB_FUZZ_SECONDS` sets the duration (5), and `FSLAB_FUZZ_SEED` the seed of the damage (1). A
-//! failure prints the seed and the number of the case; the same seed reproduces it.
+//! `FSLAB_FUZZ_SECONDS` sets the duration (default 5), and `FSLAB_FUZZ_SEED` sets the seed of the
+//! damage (default 1). A failure prints the seed and the number of the case; the same seed
+//! reproduces it.
 #![expect(clippy::print_stdout, reason = "reports the seed of a failure and the number of texts")]
 
 use std::{

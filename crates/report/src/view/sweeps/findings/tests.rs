@@ -4,7 +4,8 @@ use model::{Bytes, RunRecord, Warning};
 use super::*;
 use crate::{fixture, view::View};
 
-/// The fixture at five block sizes, with the values of each level multiplied by a factor.
+/// Fixture with five block sizes. The values of a filesystem at each size are multiplied by the
+/// given factors.
 fn record(factors: &[(&str, [f64; 5])]) -> RunRecord {
     let sizes = [1, 2, 4, 8, 16].map(Bytes::mib);
     let mut record = fixture::with_records(&sizes, "own");
