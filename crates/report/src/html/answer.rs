@@ -46,6 +46,8 @@ struct Screen<'a> {
     findings: Vec<&'a str>,
     further: usize,
     open: usize,
+    /// True if all parts have ended.
+    ended: bool,
     failures: Vec<String>,
     missing: Vec<String>,
     margin: String,
@@ -81,6 +83,7 @@ pub(super) fn answer(view: &View, parts: &[Part<'_>]) -> String {
         findings,
         further,
         open: answers.iter().map(|answer| answer.open).sum(),
+        ended: views().all(|view| view.facts.ended),
         failures: answer::failures(&answers),
         missing: answer::not_measured(&answers),
         margin: view.facts.margin.percent(),

@@ -20,7 +20,8 @@ const LINES_MAX: usize = 40;
 const ROWS: std::ops::RangeInclusive<usize> = 8..=20;
 /// Mark of the top group.
 const TOP: &str = "●";
-/// Maximum width of the title of a test, and of the name of a filesystem.
+/// Maximum width of the title of a test if the table needs the whole width, and of the name of a
+/// filesystem.
 const TITLE_MAX: usize = 26;
 const NAME_MAX: usize = 20;
 
@@ -107,12 +108,9 @@ impl Page {
         if board.rows.is_empty() {
             return;
         }
-        let titles: Vec<String> = board.rows.iter().map(|row| cut(&row.title, TITLE_MAX)).collect();
         let names: Vec<String> = board.filesystems.iter().map(|name| cut(name, NAME_MAX)).collect();
         let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width_of).max().unwrap_or(0);
         let corner = board.unit.unwrap_or_default();
-        let title_width =
-            widest(&mut titles.iter().map(String::as_str).chain(std::iter::once(corner)));
         let unit_width = match board.unit {
             Some(_) => 0,
             None => 1 + widest(&mut board.rows.iter().map(|row| row.unit)),
@@ -122,6 +120,11 @@ impl Page {
             let cells = texts.iter().map(|row| row[column].as_str());
             1 + widest(&mut cells.chain(std::iter::once(names[column].as_str())))
         };
+        let columns = 1 + unit_width + (0..names.len()).map(width).sum::<usize>();
+        let title_max = TITLE_MAX.max(self.width.saturating_sub(columns));
+        let titles: Vec<String> = board.rows.iter().map(|row| cut(&row.title, title_max)).collect();
+        let title_width =
+            widest(&mut titles.iter().map(String::as_str).chain(std::iter::once(corner)));
         let space = self.width.saturating_sub(1 + title_width + unit_width);
         let mut column = 0;
         while column < board.filesystems.len() {

@@ -279,7 +279,7 @@ fn headline(
     last: &[Standing<'_>],
 ) -> String {
     let contests: Vec<&Named<'_>> = tests.iter().filter(|named| is_contest(named)).collect();
-    let prefix = if view.facts.ended { "" } else { "provisional: " };
+    let prefix = if view.facts.ended { "" } else { "Provisional: " };
     let m = contests.len();
     // A name at the start keeps its case.
     let sentence = |text: String| match prefix {
