@@ -1,25 +1,24 @@
-//! Report of `fslab bench`: all results of one workload in one directory.
-//! Formats a [`RunRecord`] and its [`Subject`] for a terminal. Unlike the report of a plan, it does
-//! not rank or compare, but lists each phase in detail: rates, latency percentiles, CPU cost, and
-//! system activity.
+//! Report of `fslab bench`: one workload in one directory, for a terminal.
+//!
+//! It does not rank or compare, but lists each phase in detail: rates, latency percentiles, CPU
+//! cost, and system activity.
 
 use analysis::Summary;
 use model::{
     Metric, RunRecord, Warning,
     activity::Origin,
     metric::Unit,
-    phase::ReplayOp,
-    phase::Role,
+    phase::{ReplayOp, Role},
     record::{HistogramKind, PhaseInfo},
 };
 
 use crate::{
     document::{
-        Block, Document, Item, Layout, Row, Section, Style, Table,
+        Block, Body, Document, Item, Layout, Row, Section, Style, Table, TableCell, ValueCell,
         terminal::{TerminalOptions, terminal},
     },
     run,
-    units::{Scale, alone, one_line, percent, slug},
+    units::{Scale, Shown, alone, one_line, percent, slug},
     view::{View, costs::percentile, sample_index::SampleIndex},
 };
 
@@ -53,13 +52,13 @@ pub fn bench(record: &RunRecord, subject: &Subject, options: &TerminalOptions) -
 
 fn document(record: &RunRecord, subject: &Subject) -> Document {
     let mut view = View::new(record);
-    // The header states n, and single repetitions are normal here.
+    // The header of a phase states n, and single repetitions are common here.
     view.warnings.retain(|row| row.code != "too-few-repetitions");
     let mut report =
         BenchReport { groups: Vec::new(), sample_index: SampleIndex::new(record), record };
     let mut sections = Vec::new();
     for (index, cell) in record.cells.iter().enumerate() {
-        // The reason for missing results is listed below.
+        // The section of missing results has the reason.
         let measured = report.sample_index.measured(index).next().is_some();
         let phases = cell.phases.iter().filter(|phase| phase.role == Role::Measure);
         let phases = phases.filter(|_| measured).enumerate();
@@ -145,7 +144,7 @@ impl<'a> BenchReport<'a> {
 
     fn rates(&mut self, cell: usize, phase: &'a PhaseInfo) {
         let operations = nouns(phase).1;
-        // Of a mixed workload, only the writes are synced.
+        // Mixed workloads sync only their writes.
         let mixed = self.summary(cell, phase, Metric::ReadThroughput).is_some();
         let synced = self.summary(cell, phase, Metric::DurableThroughput).is_some();
         let durable = if mixed { "· written, durable" } else { "durable throughput" };
@@ -162,12 +161,12 @@ impl<'a> BenchReport<'a> {
             (Metric::WriteOpsRate, "· writes"),
         ];
         if matches!(phase.primary, Metric::CommitRate | Metric::DeliveryRate) {
-            // The same rate, by which the phase is judged, with its name.
+            // The primary metric has a name of its own and comes first.
             rows[4].0 = phase.primary;
             rows[..5].rotate_right(1);
         }
         if phase.primary == Metric::DurableThroughput {
-            // The rate by which the phase is judged comes first.
+            // The primary metric comes first.
             rows[..4].rotate_right(1);
             (rows[0].1, rows[1].1) = ("durable throughput", "accepted throughput");
         }
@@ -366,11 +365,8 @@ impl<'a> BenchReport<'a> {
             .filter_map(|(metric, name)| Some(format!("{} {name}", median(metric)?)))
             .collect();
         let text = requests.map(|(reads, writes)| {
-            let flushes = flushes.map_or("flush requests: not available".into(), |n| {
-                format!(
-                    "{n} \
-                                          flush requests"
-                )
+            let flushes = flushes.map_or("flush requests: not available".into(), |flushes| {
+                format!("{flushes} flush requests")
             });
             format!("{reads} reads, {writes} writes, {flushes}")
         });
@@ -394,18 +390,23 @@ impl<'a> BenchReport<'a> {
     }
 }
 
-/// Medians, and below them the half-widths of their intervals, if any.
+/// Medians with the half-widths of their intervals, if any, in one unit.
 fn percentile_row(name: &str, percentiles: &[Option<Summary>]) -> Row {
-    let step = |(summary, (_, q)): (&Option<Summary>, (_, Option<f64>))| match summary {
-        Some(summary) => {
-            // The maximum of a repetition has no confidence interval.
-            let width = q.and_then(|_| summary.half_width());
-            let width = width.map(|width| format!("\n±{}", percent(width.0))).unwrap_or_default();
-            format!("{}{width}", alone(Unit::Nanoseconds, summary.median))
-        }
-        None => "–".into(),
+    let medians = percentiles.iter().flatten().map(|summary| summary.median);
+    let scale = Scale::of(Unit::Nanoseconds, medians);
+    let cell = |(summary, (_, q)): (&Option<Summary>, (_, Option<f64>))| {
+        let Some(summary) = summary else { return TableCell::Text("–".into()) };
+        // The maximum of a repetition has no confidence interval.
+        let width = q.and_then(|_| summary.half_width());
+        let value = scale.rough(summary.median);
+        TableCell::Value(ValueCell {
+            shown: Shown { value, interval: None, relative: None },
+            note: width.map(|width| format!("±{}", percent(width.0))).unwrap_or_default(),
+            ..ValueCell::plain(summary, scale)
+        })
     };
-    Row::texts(name, percentiles.iter().zip(PERCENTILES).map(step))
+    let cells = percentiles.iter().zip(PERCENTILES).map(cell).collect();
+    Row { unit: scale.name, ..Row::of(name, None, Body::Cells(cells)) }
 }
 
 /// Name of one operation of a phase and of several. Trees count files instead of bytes.

@@ -1,4 +1,4 @@
-//! Charts: data in display units enters, one SVG element as text leaves.
+//! Charts: each draws data in display units as an [`Svg`](crate::svg::Svg).
 
 pub(crate) mod axis;
 pub(crate) mod capped;

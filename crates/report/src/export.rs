@@ -6,6 +6,7 @@
 //! The same view gives the same bytes. The module writes no files. [`Chart::name`] is a valid file
 //! name on every filesystem, even if it comes from an untrusted name.
 
+mod absolute;
 mod measure;
 mod names;
 mod page;
@@ -57,7 +58,7 @@ impl Chart {
 
 /// Charts of published results, labeled as not measured by fslab.
 pub fn published(set: &'static Published) -> impl Iterator<Item = Chart> {
-    let sheet = Sheet::new(include_str!("../templates/style.css"));
+    let sheet = Sheet::new(&[]);
     let mut names = Names::default();
     set.charts().into_iter().map(move |drawn| Chart {
         name: names.take(&drawn.id, drawn.kind),
@@ -69,7 +70,8 @@ pub fn published(set: &'static Published) -> impl Iterator<Item = Chart> {
 
 /// Figures of a report in its order, rendered when the iterator reaches them.
 pub fn charts(view: &View) -> impl Iterator<Item = Chart> {
-    let sheet = Sheet::new(include_str!("../templates/style.css"));
+    let systems: Vec<String> = view.filesystems.iter().map(|own| own.name.clone()).collect();
+    let sheet = Sheet::new(&systems);
     let mut names = Names::default();
     figures::all(view).map(move |figure| Chart {
         name: names.take(&figure.id, figure.kind),

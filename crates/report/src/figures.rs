@@ -116,9 +116,21 @@ fn description(findings: &[Finding], otherwise: &str) -> String {
     if texts.is_empty() { otherwise.to_owned() } else { texts.join(" ") }
 }
 
-/// Filesystems missing in a figure, each with its first reason; the section of missing results has
-/// all reasons and hints.
+/// Reason of a filesystem that was skipped. Charts have no rows or columns for it.
+fn is_skip(reason: &str) -> bool {
+    reason.starts_with("skipped")
+}
+
+/// Filesystems missing in a figure: names of skipped ones, and the others with the first reason.
+/// The section of missing results has all reasons and hints.
 fn absent(absent: &[(String, String)]) -> String {
     let first = |reason: &str| reason.split("; ").next().unwrap_or_default().to_owned();
-    absent.iter().map(|(name, reason)| format!(" Missing: {name}, {}.", first(reason))).collect()
+    let (skipped, others): (Vec<_>, Vec<_>) =
+        absent.iter().partition(|(_, reason)| is_skip(reason));
+    let missing =
+        others.iter().map(|(name, reason)| format!(" Missing: {name}, {}.", first(reason)));
+    let names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
+    let skipped =
+        if names.is_empty() { String::new() } else { format!(" Skipped: {}.", names.join(", ")) };
+    missing.chain([skipped]).collect()
 }

@@ -1,214 +1,229 @@
-//! SVG as text: the few elements our charts are made of.
+//! Charts as SVG text.
 //!
-//! Coordinates enter in pixels of the chart's own frame and leave with at most one decimal. Colors,
-//! fonts and strokes are classes and variables of the page's style sheet (`templates/style.css`),
-//! so that a chart follows the page into the dark and onto paper.
+//! Charts are laid out in pixels at [`WIDTH`] and stretched to the width of the page. Text,
+//! markers, and cells have horizontal positions in percent and heights in pixels, so their size
+//! does not change. Paths are in a nested element that is stretched without its strokes; it is painted
+//! first, below everything else. Colors, fonts, and strokes are classes and variables of the style
+//! sheet (`templates/style.css`), so that charts follow dark mode and print. Files of charts are
+//! not stretched ([`crate::export`]).
 
 use std::fmt::{self, Write};
 
 use crate::units::is_command;
 
-/// Shapes that distinguish series without color, by index of the filesystem.
-const MARKERS: usize = 8;
+pub(crate) mod looks;
 
-/// Colors that the style sheet defines as `--s0`, `--s1` …
-const COLORS: usize = 7;
+pub(crate) use looks::color;
+
+/// Width of most charts in pixels of their layout.
+pub(crate) const WIDTH: f64 = 760.0;
+
+/// Largest deviation of a drawn line from its points, in pixels.
+const TOLERANCE: f64 = 0.25;
 
 /// A chart under construction.
 pub(crate) struct Svg {
-    body: String,
+    /// Paths, which are stretched.
+    paths: String,
+    /// Texts, markers, circles, and cells, above the paths.
+    marks: String,
     width: f64,
     height: f64,
-    /// Class and end of the paths that further lines of the class join: since their start, only
-    /// lines and texts were drawn.
-    open: Vec<(String, usize)>,
+    /// Class of a path and its end in `paths`: later lines of this class extend the path unless
+    /// another element was drawn since.
+    lines: Vec<(String, usize)>,
+    /// Open groups.
+    groups: Vec<Group>,
+}
+
+/// Lengths of both layers before and after the tag that opens a group.
+struct Group {
+    paths: (usize, usize),
+    marks: (usize, usize),
 }
 
 impl Svg {
+    /// An empty chart with its size in pixels of the layout.
     pub(crate) fn new(width: f64, height: f64) -> Self {
-        Self { body: String::new(), width, height, open: Vec::new() }
+        let (paths, marks) = (String::new(), String::new());
+        Self { paths, marks, width, height, lines: Vec::new(), groups: Vec::new() }
     }
 
-    /// A straight line. Lines of a class are one element if nothing is between them.
+    /// A straight line. Consecutive lines of a class are one element.
     pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let path = path(&[from, to]);
-        if let Some(at) = self.open.iter().position(|(own, _)| own == class) {
-            let end = self.open[at].1;
-            self.body.insert_str(end, &path);
-            let moved = self.open.iter_mut().filter(|(_, own)| *own >= end);
+        if let Some(at) = self.lines.iter().position(|(own, _)| own == class) {
+            let end = self.lines[at].1;
+            self.paths.insert_str(end, &path);
+            let moved = self.lines.iter_mut().filter(|(_, own)| *own >= end);
             moved.for_each(|(_, own)| *own += path.len());
             return;
         }
         // Writing to a string cannot fail, here and below.
-        let _ = write!(self.body, "<path class=\"{class}\" d=\"{path}");
-        self.open.push((class.to_owned(), self.body.len()));
-        self.body.push_str("\"/>\n");
+        let _ = write!(self.paths, "<path class=\"{class}\" d=\"{path}");
+        self.lines.push((class.to_owned(), self.paths.len()));
+        self.paths.push_str("\"/>\n");
     }
 
     /// A line through points.
     pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
-        let path = path(points);
-        self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
+        self.path(class, &path(&thinned(points)));
     }
 
     /// A filled area.
     pub(crate) fn polygon(&mut self, class: &str, points: &[(f64, f64)]) {
-        let path = path(points);
-        self.push(format_args!("<path class=\"{class}\" d=\"{path}z\"/>"));
+        self.path(class, &format!("{}z", path(&thinned(points))));
     }
 
-    /// Dots as one element, whose stroke is as wide as they are.
+    /// A rectangle below all text: its left upper corner, width, and height.
+    pub(crate) fn rect(
+        &mut self,
+        class: &str,
+        (left, top): (f64, f64),
+        (width, height): (f64, f64),
+    ) {
+        let (right, bottom) = (left + width, top + height);
+        self.polygon(class, &[(left, top), (right, top), (right, bottom), (left, bottom)]);
+    }
+
+    /// Dots as one element. Their diameter is the width of its stroke.
     pub(crate) fn dots(&mut self, class: &str, points: &[(f64, f64)]) {
-        // Not all programs draw a line without any length.
+        // Some programs do not draw lines of length 0.
         let dot = |point: &(f64, f64)| format!("{}h.01", path(&[*point]));
-        let path: String = points.iter().map(dot).collect();
-        self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
+        self.path(class, &points.iter().map(dot).collect::<String>());
+    }
+
+    /// Separate straight lines as one element; nothing without lines.
+    pub(crate) fn strokes(&mut self, class: &str, lines: &[[(f64, f64); 2]]) {
+        if !lines.is_empty() {
+            self.path(class, &lines.iter().map(|line| path(line)).collect::<String>());
+        }
     }
 
     /// A circle.
     pub(crate) fn circle(&mut self, class: &str, at: (f64, f64), radius: f64) {
-        let [x, y, radius] = [at.0, at.1, radius].map(Short);
-        self.push(format_args!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"));
+        let (x, [y, radius]) = (self.share(at.0), [at.1, radius].map(Short));
+        let _ = writeln!(
+            self.marks,
+            "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"
+        );
     }
 
-    /// Text; the classes, if any, set its anchor and its color.
+    /// Text; its classes, if any, define anchor and color.
     pub(crate) fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
-        let [x, y] = [at.0, at.1].map(Short);
-        let text = escape(text);
-        let class = of_class(class);
-        let _ = writeln!(self.body, "<text{class} x=\"{x}\" y=\"{y}\">{text}</text>");
-    }
-
-    /// A rectangle: its left upper corner, its width and height.
-    pub(crate) fn rect(&mut self, class: &str, corner: (f64, f64), size: (f64, f64)) {
-        let [x, y, width, height] = [corner.0, corner.1, size.0, size.1].map(Short);
-        self.push(format_args!(
-            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
-        ));
-    }
-
-    /// Straight lines apart from each other, as one element; none without any.
-    pub(crate) fn strokes(&mut self, class: &str, lines: &[[(f64, f64); 2]]) {
-        if lines.is_empty() {
-            return;
-        }
-        let path = lines.iter().map(|line| path(line)).collect::<String>();
-        self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
+        let (x, y) = (self.share(at.0), Short(at.1));
+        let (text, class) = (escape(text), of_class(class));
+        let _ = writeln!(self.marks, "<text{class} x=\"{x}\" y=\"{y}\">{text}</text>");
     }
 
     /// Text that rises to the right from its start.
     pub(crate) fn rising(&mut self, class: &str, at: (f64, f64), text: &str) {
-        let [x, y] = [at.0, at.1].map(Short);
+        let (x, y) = (self.share(at.0), Short(at.1));
         let (text, class) = (escape(text), of_class(class));
-        self.push(format_args!(
-            "<text{class} transform=\"translate({x} {y}) rotate(-32)\">{text}</text>"
-        ));
+        let _ = writeln!(
+            self.marks,
+            "<svg x=\"{x}\" y=\"{y}\"><text{class} transform=\"rotate(-32)\">{text}</text></svg>"
+        );
     }
 
-    /// Group for one filesystem, by its name, with a tooltip, until [`Self::close`].
-    pub(crate) fn open(&mut self, filesystem: &str, title: &str) {
-        let [name, title] = [filesystem, title].map(escape);
-        self.push(format_args!("<g data-filesystem=\"{name}\"><title>{title}</title>"));
+    /// A rectangle above all paths: its left upper corner, width, and height.
+    pub(crate) fn cell(&mut self, class: &str, corner: (f64, f64), size: (f64, f64)) {
+        let [x, width] = [corner.0, size.0].map(|length| self.share(length));
+        let [y, height] = [corner.1, size.1].map(Short);
+        let _ = writeln!(
+            self.marks,
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
+        );
     }
 
-    /// Ends what [`Self::open`] began.
-    pub(crate) fn close(&mut self) {
-        self.push(format_args!("</g>"));
+    /// Marker of a series. Pages define it once ([`looks::definitions`]).
+    pub(crate) fn marker(&mut self, series: usize, at: (f64, f64)) {
+        let (x, y) = (self.share(at.0), Short(at.1));
+        let id = looks::id(series);
+        let _ = writeln!(self.marks, "<use href=\"#{id}\" x=\"{x}\" y=\"{y}\"/>");
     }
 
-    /// Begins what has a title, which a pointer shows, until [`Svg::end`].
+    /// Opens a group with a tooltip.
     pub(crate) fn titled(&mut self, title: &str) {
-        let title = escape(title);
-        self.push(format_args!("<g><title>{title}</title>"));
+        self.group(&format!("<g><title>{}</title>", escape(title)));
     }
 
-    /// Begins what is about one filesystem, by its name, until [`Svg::end`].
+    /// Opens a group of one filesystem, given by name.
     pub(crate) fn about(&mut self, filesystem: &str) {
-        let name = escape(filesystem);
-        self.push(format_args!("<g data-filesystem=\"{name}\">"));
+        self.group(&format!("<g data-filesystem=\"{}\">", escape(filesystem)));
     }
 
-    /// Ends what [`Svg::about`] or [`Svg::titled`] began.
-    pub(crate) fn end(&mut self) {
-        self.push(format_args!("</g>"));
+    /// Opens a group of one filesystem with a tooltip.
+    pub(crate) fn about_titled(&mut self, filesystem: &str, title: &str) {
+        let [name, title] = [filesystem, title].map(escape);
+        self.group(&format!("<g data-filesystem=\"{name}\"><title>{title}</title>"));
     }
 
-    /// The marker of a series.
-    pub(crate) fn marker(&mut self, series: usize, at: (f64, f64), radius: f64) {
-        let class = format!("m {}", color(series));
-        let scaled = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-            points.iter().map(|(x, y)| (at.0 + x * radius, at.1 + y * radius)).collect()
+    /// Opens a group in both layers.
+    fn group(&mut self, tag: &str) {
+        let open = |layer: &mut String| {
+            let before = layer.len();
+            layer.push_str(tag);
+            layer.push('\n');
+            (before, layer.len())
         };
-        match series % MARKERS {
-            0 => self.circle(&class, at, radius),
-            1 => {
-                self.polygon(&class, &scaled(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]))
+        self.lines.clear();
+        self.groups.push(Group { paths: open(&mut self.paths), marks: open(&mut self.marks) });
+    }
+
+    /// Closes the group opened last. An empty group is removed.
+    pub(crate) fn end(&mut self) {
+        let Some(group) = self.groups.pop() else { return };
+        self.lines.clear();
+        for (layer, (before, after)) in
+            [(&mut self.paths, group.paths), (&mut self.marks, group.marks)]
+        {
+            match layer.len() == after {
+                true => layer.truncate(before),
+                false => layer.push_str("</g>\n"),
             }
-            2 => self.polygon(&class, &scaled(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)])),
-            3 => self
-                .polygon(&class, &scaled(&[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)])),
-            4 => self.polygon(&class, &scaled(&[(0.0, 1.15), (1.1, -0.85), (-1.1, -0.85)])),
-            5 => self.polygon(&class, &scaled(&PLUS)),
-            6 => self.polygon(&class, &scaled(&HEXAGON)),
-            _ => self.polygon(&class, &scaled(&BOW_TIE)),
         }
     }
 
     /// Finished chart. Title and description are for screen readers.
     pub(crate) fn finish(self, title: &str, description: &str) -> String {
+        debug_assert!(self.groups.is_empty(), "a group is open");
         let [width, height] = [self.width, self.height].map(Short);
+        // Wider charts do not shrink below the width of their layout.
+        let least = match self.width > WIDTH {
+            true => format!(" style=\"min-width:{width}px\""),
+            false => String::new(),
+        };
+        let paths = match self.paths.is_empty() {
+            true => String::new(),
+            false => format!(
+                "<svg viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\">\n{}</svg>\n",
+                self.paths
+            ),
+        };
         format!(
-            "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-             height=\"{height}\" xmlns=\"http://www.w3.org/2000/svg\">\n\
-             <title>{}</title>\n<desc>{}</desc>\n{}</svg>",
+            "<svg class=\"chart\" role=\"img\" width=\"{width}\" height=\"{height}\"{least} \
+             xmlns=\"http://www.w3.org/2000/svg\">\n\
+             <title>{}</title>\n<desc>{}</desc>\n{paths}{}</svg>",
             escape(title),
             escape(description),
-            self.body
+            self.marks
         )
     }
 
-    /// Drawing as decoration of a text with the same content.
-    pub(crate) fn decoration(self) -> String {
-        let [width, height] = [self.width, self.height].map(Short);
-        format!(
-            "<svg class=\"glyph\" aria-hidden=\"true\" viewBox=\"0 0 {width} {height}\" \
-             width=\"{width}\" height=\"{height}\">{}</svg>",
-            self.body.trim_end()
-        )
+    /// A horizontal length in percent of the width.
+    fn share(&self, length: f64) -> Percent {
+        Percent(length / self.width * 100.0)
     }
 
-    fn push(&mut self, element: std::fmt::Arguments) {
-        self.open.clear();
-        let _ = writeln!(self.body, "{element}");
+    fn path(&mut self, class: &str, path: &str) {
+        self.lines.clear();
+        let _ = writeln!(self.paths, "<path class=\"{class}\" d=\"{path}\"/>");
     }
 }
 
-const PLUS: [(f64, f64); 12] = [
-    (-0.4, -1.1),
-    (0.4, -1.1),
-    (0.4, -0.4),
-    (1.1, -0.4),
-    (1.1, 0.4),
-    (0.4, 0.4),
-    (0.4, 1.1),
-    (-0.4, 1.1),
-    (-0.4, 0.4),
-    (-1.1, 0.4),
-    (-1.1, -0.4),
-    (-0.4, -0.4),
-];
-const HEXAGON: [(f64, f64); 6] =
-    [(-1.1, 0.0), (-0.55, -0.95), (0.55, -0.95), (1.1, 0.0), (0.55, 0.95), (-0.55, 0.95)];
-const BOW_TIE: [(f64, f64); 6] =
-    [(-1.1, -1.0), (0.0, -0.35), (1.1, -1.0), (1.1, 1.0), (0.0, 0.35), (-1.1, 1.0)];
-
-/// Class for the color of a series, and for its dashes if it is a line.
-pub(crate) fn color(series: usize) -> String {
-    format!("s{} d{}", series % COLORS, series % 4)
-}
-
-/// Text fit for an element or an attribute. XML has no way to write control characters at all
-/// (w3.org/TR/xml, 2.2): they become spaces.
+/// Text escaped for elements and attributes. Control characters, which XML cannot represent
+/// (w3.org/TR/xml, 2.2), become spaces.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -224,46 +239,64 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// Attribute with classes, if there are some.
+/// Class attribute; empty without classes.
 fn of_class(class: &str) -> String {
     if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") }
 }
 
-/// Tenths, which are exact.
+/// A value in tenths, which add up exactly.
 fn tenths(value: f64) -> i64 {
-    let tenths = (value * 10.0).round_ties_even();
-    #[expect(clippy::cast_possible_truncation, reason = "saturates beyond any chart")]
-    let tenths = tenths as i64;
-    tenths
+    whole(value * 10.0)
 }
 
-/// A coordinate, shown with at most one decimal. A large report has half a million of them: it is
-/// not left to `{:.1}`, which finds the digits of any number.
-struct Short(f64);
+fn whole(value: f64) -> i64 {
+    let value = value.round_ties_even();
+    #[expect(clippy::cast_possible_truncation, reason = "saturates beyond any chart")]
+    let value = value as i64;
+    value
+}
+
+/// Coordinate with at most one decimal. Large reports have half a million coordinates, and
+/// `{:.1}` is several times slower.
+pub(crate) struct Short(pub(crate) f64);
 
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Tenths(tenths(self.0)).fmt(f)
+        Decimal::<1>(tenths(self.0)).fmt(f)
     }
 }
 
-/// A number of tenths.
-struct Tenths(i64);
+/// Percentage with at most two decimals.
+struct Percent(f64);
 
-impl fmt::Display for Tenths {
+impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, tenth) = (self.0.unsigned_abs() / 10, self.0.unsigned_abs() % 10);
+        write!(f, "{}%", Decimal::<2>(whole(self.0 * 100.0)))
+    }
+}
+
+/// A number in units of the last of `PLACES` decimal places, without trailing zeros.
+struct Decimal<const PLACES: u32>(i64);
+
+impl<const PLACES: u32> fmt::Display for Decimal<PLACES> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let power = 10_u64.pow(PLACES);
+        let (whole, mut rest) = (self.0.unsigned_abs() / power, self.0.unsigned_abs() % power);
         if self.0 < 0 {
             f.write_str("-")?;
         }
-        if whole > 0 || tenth == 0 {
+        if whole > 0 || rest == 0 {
             write!(f, "{whole}")?;
         }
-        if tenth > 0 { write!(f, ".{tenth}") } else { Ok(()) }
+        let mut places = PLACES as usize;
+        while rest > 0 && rest % 10 == 0 {
+            (rest, places) = (rest / 10, places - 1);
+        }
+        if rest > 0 { write!(f, ".{rest:0places$}") } else { Ok(()) }
     }
 }
 
-/// Data of a path through points (SVG 1.1, 8.3): the first position, then steps.
+/// Data of a path through points (SVG 1.1, 8.3): absolute start, then relative steps.
 fn path(points: &[(f64, f64)]) -> String {
     let mut text = String::with_capacity(8 * points.len());
     let mut before: Option<(i64, i64)> = None;
@@ -277,7 +310,7 @@ fn path(points: &[(f64, f64)]) -> String {
             Some(_) if right == 0 => 'v',
             Some(_) => 'l',
         };
-        // A step of the same kind needs no letter; a sign separates numbers.
+        // A repeated command needs no letter; a minus sign separates numbers.
         if next != command || before.is_none() {
             text.push(next);
         } else if (if next == 'v' { down } else { right }) >= 0 {
@@ -285,13 +318,44 @@ fn path(points: &[(f64, f64)]) -> String {
         }
         let space = if down < 0 { "" } else { " " };
         let _ = match next {
-            'h' => write!(text, "{}", Tenths(right)),
-            'v' => write!(text, "{}", Tenths(down)),
-            _ => write!(text, "{}{space}{}", Tenths(right), Tenths(down)),
+            'h' => write!(text, "{}", Decimal::<1>(right)),
+            'v' => write!(text, "{}", Decimal::<1>(down)),
+            _ => write!(text, "{}{space}{}", Decimal::<1>(right), Decimal::<1>(down)),
         };
         (before, command) = (Some((x, y)), next);
     }
     text
+}
+
+/// Points without those that are within [`TOLERANCE`] of the line through the others (Douglas and
+/// Peucker, Algorithms for the reduction of the number of points required to represent a digitized
+/// line or its caricature, 1973).
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut kept = vec![false; points.len()];
+    let mut parts = Vec::new();
+    if let Some(last) = points.len().checked_sub(1) {
+        (kept[0], kept[last]) = (true, true);
+        parts.push((0, last));
+    }
+    while let Some((first, last)) = parts.pop() {
+        let far = (first + 1..last)
+            .map(|at| (at, distance(points[at], points[first], points[last])))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((at, _)) = far.filter(|(_, distance)| *distance > TOLERANCE) {
+            kept[at] = true;
+            parts.extend([(first, at), (at, last)]);
+        }
+    }
+    points.iter().zip(kept).filter_map(|(point, kept)| kept.then_some(*point)).collect()
+}
+
+/// Distance of a point from the segment between two others.
+fn distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let (x, y) = (point.0 - from.0, point.1 - from.1);
+    let length = dx.mul_add(dx, dy * dy);
+    let share = if length > 0.0 { ((x * dx + y * dy) / length).clamp(0.0, 1.0) } else { 0.0 };
+    (x - share * dx).hypot(y - share * dy)
 }
 
 #[cfg(test)]
@@ -328,7 +392,26 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_class_are_one_element_until_something_is_drawn() {
+    fn points_on_the_line_are_omitted() {
+        let line = [(0.0, 0.0), (1.0, 0.1), (2.0, 0.0), (2.0, 5.0), (2.1, 9.0), (2.0, 9.0)];
+        assert_eq!(thinned(&line), [(0.0, 0.0), (2.0, 0.0), (2.0, 9.0)]);
+        assert_eq!(thinned(&line[..1]), &line[..1]);
+        assert_eq!(thinned(&[]), []);
+        let back = [(0.0, 0.0), (9.0, 0.0), (4.0, 0.0)];
+        assert_eq!(thinned(&back), back, "a turn is kept");
+    }
+
+    #[test]
+    fn percentages_have_two_decimals() {
+        let shown = |value| Percent(value).to_string();
+        assert_eq!(
+            [16.842, 50.0, 0.05, -0.004, 33.3, 100.0].map(shown),
+            ["16.84%", "50%", ".05%", "0%", "33.3%", "100%"].map(String::from)
+        );
+    }
+
+    #[test]
+    fn consecutive_lines_of_a_class_are_one_element() {
         let mut svg = Svg::new(9.0, 9.0);
         svg.line("g", (0.0, 0.0), (0.0, 9.0));
         svg.text("tm", (0.0, 0.0), "0");
@@ -336,16 +419,39 @@ mod tests {
         svg.line("g", (5.0, 0.0), (5.0, 9.0));
         svg.rect("z", (0.0, 0.0), (9.0, 9.0));
         svg.line("k", (2.0, 0.0), (2.0, 9.0));
-        let lines: Vec<&str> = svg.body.lines().collect();
+        let lines: Vec<&str> = svg.paths.lines().collect();
         assert_eq!(
             lines,
             [
                 "<path class=\"g\" d=\"M0 0v9M5 0v9\"/>",
-                "<text class=\"tm\" x=\"0\" y=\"0\">0</text>",
                 "<path class=\"k\" d=\"M1 0v9\"/>",
-                "<rect class=\"z\" x=\"0\" y=\"0\" width=\"9\" height=\"9\"/>",
+                "<path class=\"z\" d=\"M0 0h9v9h-9z\"/>",
                 "<path class=\"k\" d=\"M2 0v9\"/>",
             ]
         );
+        assert_eq!(svg.marks, "<text class=\"tm\" x=\"0%\" y=\"0\">0</text>\n");
+    }
+
+    #[test]
+    fn groups_are_in_the_layers_of_their_content() {
+        let mut svg = Svg::new(100.0, 9.0);
+        svg.about("ext4");
+        svg.marker(2, (25.0, 4.0));
+        svg.titled("both");
+        svg.line("g", (0.0, 0.0), (0.0, 9.0));
+        svg.end();
+        svg.end();
+        svg.about("xfs");
+        svg.end();
+        assert_eq!(
+            svg.paths,
+            "<g data-filesystem=\"ext4\">\n<g><title>both</title>\n\
+             <path class=\"g\" d=\"M0 0v9\"/>\n</g>\n</g>\n"
+        );
+        assert_eq!(
+            svg.marks,
+            "<g data-filesystem=\"ext4\">\n<use href=\"#m2\" x=\"25%\" y=\"4\"/>\n</g>\n"
+        );
+        assert!(!svg.finish("t", "d").contains("xfs"));
     }
 }

@@ -53,11 +53,9 @@
   const shown = make("output", { id: "shown", "aria-live": "polite" });
   const reset = make("button", { type: "button", id: "reset" }, "Reset");
   const glyphs = all(".legend li").map((item) => item.querySelector("svg"));
-  const glyph = (index) => {
-    const copy = glyphs[index].cloneNode(true);
-    copy.replaceChildren(...copy.firstElementChild.children);
-    return copy;
-  };
+  const glyph = (index) => glyphs[index].cloneNode(true);
+  // Class and marker of a filesystem in charts; see svg/looks.rs.
+  const [colorOf, markerOf] = [(index) => `s${index % 18}`, (index) => `#m${index % 18}`];
   const named = (box, index) => make("label", {}, box, glyph(index), names[index]);
   const form = make("form", { id: "controls", "aria-label": "Filter and compare" },
     make("fieldset", { id: "filter-filesystems" }, make("legend", {}, "Filesystems"), ...boxes.map(named).filter(isMeasured)),
@@ -112,10 +110,9 @@
     head,
     cells: Array.from(head.closest("table").tBodies[0].rows, (row) => row.cells[head.cellIndex]).filter(Boolean),
   }));
-  // Marks of a filesystem have its color and dashes; see svg.rs.
   const marks = make("style");
   document.head.append(marks);
-  const series = (index) => `.s${index % 7}.d${index % 4}`;
+  const series = (index) => `.plot .chart .${colorOf(index)}, .plot .chart [href="${markerOf(index)}"]`;
   let labels = null;
 
   function filterFilesystems({ hidden }) {
@@ -126,7 +123,7 @@
       head.hidden = hide;
       for (const cell of cells) if (cell.colSpan === 1) cell.hidden = hide;
     }
-    const classes = names.map((name, index) => (away.has(name) ? `.plot .chart ${series(index)}` : "")).filter(Boolean);
+    const classes = names.map((name, index) => (away.has(name) ? series(index) : "")).filter(Boolean);
     marks.textContent = classes.length ? `${classes.join(", ")} { display: none; }` : "";
     if (away.size || labels) {
       labels ||= all(".plot .chart text").filter((text) => names.includes(text.textContent));
@@ -292,17 +289,21 @@
     const reach = Math.max(1.6 * delta, ...ends.map((end) => Math.abs(Math.log(end)))) * 1.06;
     const middle = (LEFT + WIDTH - RIGHT) / 2;
     const x = (ratio) => middle + (Math.log(ratio) / reach) * (WIDTH - LEFT - RIGHT) / 2;
+    // As in svg.rs: horizontal positions in percent, heights in pixels.
+    const share = (at) => `${(at / WIDTH * 100).toFixed(2)}%`;
     const height = TOP + rows.length * ROW + BOTTOM;
     const svg = document.createElementNS(SPACE, "svg");
     const add = (tag, attributes, text, parent = svg) => {
       const element = document.createElementNS(SPACE, tag);
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+      for (const [name, value] of Object.entries(attributes)) {
+        element.setAttribute(name, /^(x[12]?|width)$/.test(name) ? share(value) : value);
+      }
       if (text !== undefined) element.textContent = text;
       parent.append(element);
       return element;
     };
     for (const [name, value] of Object.entries({
-      class: "chart", role: "img", viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height,
+      class: "chart", role: "img", width: WIDTH, height,
       "aria-label": `Ratios to ${names[base]}: ${title}. ` + rows.map(([one, row]) =>
         row.baseline ? `${names[one]} is the baseline` : `${names[one]} ${written(row)[0]}, ${row.label}`).join("; "),
     })) svg.setAttribute(name, value);
@@ -327,10 +328,8 @@
       const group = add("g", { "data-filesystem": names[one] });
       const name = names[one].length > 17 ? `${names[one].slice(0, 16)}…` : names[one];
       add("text", { class: "t te", x: LEFT - 14, y: y + 4 }, name, group);
-      const dashes = `s${one % 7} d${one % 4}`;
-      if (row.low > 0) add("line", { class: `i ${dashes}`, x1: x(row.low), y1: y, x2: x(row.high), y2: y }, undefined, group);
-      const marker = add("g", { transform: `translate(${x(row.ratio) - 7} ${y - 7})` }, undefined, group);
-      marker.append(...glyph(one).children);
+      if (row.low > 0) add("line", { class: `i ${colorOf(one)}`, x1: x(row.low), y1: y, x2: x(row.high), y2: y }, undefined, group);
+      add("use", { href: markerOf(one), x: x(row.ratio), y }, undefined, group);
       const text = row.baseline ? "×1, baseline" : `${written(row).join(" ")} ${row.short}`;
       add("text", { class: "t", x: WIDTH - RIGHT + 22, y: y + 4 }, text, group);
       if (!row.baseline) add("text", { class: "t te tb", x: WIDTH - 4, y: y + 4 }, row.glyph, group);

@@ -1,6 +1,8 @@
-//! A linear axis with round ticks.
+//! Linear axes with round ticks.
 
-/// Range of an axis, and its ticks.
+use crate::svg::Svg;
+
+/// Range of an axis and its ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) low: f64,
@@ -9,6 +11,39 @@ pub(crate) struct Axis {
     pub(crate) ticks: Vec<f64>,
     /// Decimal places of the tick labels.
     decimals: usize,
+}
+
+/// Horizontal axis of a chart.
+pub(super) struct Across {
+    pub(super) axis: Axis,
+    left: f64,
+    right: f64,
+}
+
+impl Across {
+    /// Axis between two horizontal positions. For the values and ticks see [`Axis::over`].
+    pub(super) fn new(
+        values: impl Iterator<Item = f64>,
+        wanted: u32,
+        (left, right): (f64, f64),
+    ) -> Self {
+        Self { axis: Axis::over(values, wanted), left, right }
+    }
+
+    /// Horizontal position of a value.
+    pub(super) fn x(&self, value: f64) -> f64 {
+        self.left + self.axis.share(value) * (self.right - self.left)
+    }
+
+    /// Grid between two vertical positions, and below it labels of the ticks and a text.
+    pub(super) fn ground(&self, svg: &mut Svg, (top, bottom): (f64, f64), text: &str) {
+        for tick in &self.axis.ticks {
+            let x = self.x(*tick);
+            svg.line(if *tick == 0.0 { "k" } else { "g" }, (x, top), (x, bottom));
+            svg.text("tm", (x, bottom + 16.0), &self.axis.label(*tick));
+        }
+        svg.text("tm ta", ((self.left + self.right) / 2.0, bottom + 36.0), text);
+    }
 }
 
 impl Axis {
@@ -61,8 +96,8 @@ impl Axis {
     }
 }
 
-/// Smallest of 1, 2, and 5 times a power of ten that is not much below: a few more ticks than
-/// wanted are better than empty space.
+/// Smallest of 1, 2, and 5 times a power of ten that is at least 0.75 times the wanted step: a few
+/// more ticks are better than empty space.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let factors = [1.0, 2.0, 5.0, 10.0];

@@ -1,6 +1,6 @@
-//! Bars from zero that are clipped if much longer than the others, with a broken end and the value
-//! at every bar: operations below each other, a bar per filesystem, and a panel per cache state,
-//! all on one axis.
+//! Bars from zero with their values. Bars much longer than the others are clipped and have a broken
+//! end. There is a panel per cache state, a group per operation, and a bar per filesystem, all on
+//! one axis.
 
 use crate::{
     charts::{
@@ -8,7 +8,7 @@ use crate::{
         data::{CappedBar, CappedPanel},
         intervals::shortened,
     },
-    svg::{Svg, color},
+    svg::{Svg, WIDTH, color},
 };
 
 /// The chart.
@@ -21,8 +21,7 @@ pub(crate) struct CappedChart<'a> {
     pub(crate) cut: Option<f64>,
 }
 
-const WIDTH: f64 = 760.0;
-/// Space for the names of filesystems, and for the values after the bars of a panel.
+/// Width of the names of filesystems, and of the values right of the bars of a panel.
 const LEFT: f64 = 112.0;
 const VALUES: f64 = 72.0;
 const GAP: f64 = 10.0;
@@ -50,7 +49,7 @@ impl Frame<'_> {
 }
 
 impl CappedChart<'_> {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let panels = self.panels;
         let height = |panel: &CappedPanel| -> f64 {
@@ -93,7 +92,7 @@ impl CappedChart<'_> {
             for bar in &group.bars {
                 let middle = y + ROW / 2.0;
                 if first {
-                    svg.marker(bar.filesystem, (LEFT - 14.0, middle), 4.5);
+                    svg.marker(bar.filesystem, (LEFT - 14.0, middle));
                     svg.text("te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 12));
                 }
                 draw(svg, frame, bar, middle);
@@ -111,12 +110,13 @@ fn draw(svg: &mut Svg, frame: &Frame, bar: &CappedBar, y: f64) {
     let cut = frame.cut.filter(|cut| median > *cut);
     let (start, end) = (frame.x(0.0), frame.x(cut.unwrap_or(median)));
     let (high, low) = (y - BAR / 2.0, y + BAR / 2.0);
-    let corners = [(start, high), (end, high), (end, low), (start, low)];
-    svg.polygon(&format!("st1 {}", color(bar.filesystem)), &corners);
-    svg.polygon(&format!("o {}", color(bar.filesystem)), &corners);
+    for class in ["st1", "o"] {
+        let class = format!("{class} {}", color(bar.filesystem));
+        svg.rect(&class, (start, high), (end - start, BAR));
+    }
     let mut right = end;
     if cut.is_some() {
-        // Two slanted gaps: the bar is clipped.
+        // Two slanted gaps mark a clipped bar.
         for at in [end - 8.0, end - 17.0] {
             let (top, foot) = (high - 2.0, low + 2.0);
             let gap = [
@@ -129,7 +129,7 @@ fn draw(svg: &mut Svg, frame: &Frame, bar: &CappedBar, y: f64) {
         }
     } else if let Some((from, to)) = bar.interval {
         svg.line("ste", (frame.x(from), y), (frame.x(to), y));
-        // An end beyond the plot has no mark.
+        // Ends outside of the plot are not drawn.
         let ends = [from, to].into_iter().filter(|end| *end <= frame.axis.high);
         let ends = ends.map(|end| frame.x(end));
         ends.for_each(|x| svg.line("ste", (x, y - 4.0), (x, y + 4.0)));

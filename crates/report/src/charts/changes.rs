@@ -1,8 +1,8 @@
-//! Changes of tests in percent: a marker with its interval on one linear axis, a line at zero, and
-//! a band for changes within the margin.
+//! Changes of tests in percent on one linear axis, with intervals. A band marks changes within the
+//! margin.
 
 use crate::{
-    charts::{axis::Axis, intervals::shortened},
+    charts::{axis::Across, intervals::shortened},
     svg::Svg,
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct ChangeRow {
     pub(crate) interval: Option<(f64, f64)>,
     /// Change and result as text.
     pub(crate) shown: String,
-    /// Class of its color.
+    /// Class of the color.
     pub(crate) class: &'static str,
 }
 
@@ -34,25 +34,23 @@ const RIGHT: f64 = 190.0;
 const TOP: f64 = 8.0;
 const ROW: f64 = 22.0;
 const BOTTOM: f64 = 44.0;
-/// Letters of a name.
+/// Maximum length of a name.
 const NAME: usize = 40;
 
 impl Changes {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let bottom = TOP + self.rows.len() as f64 * ROW;
         let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
         let ends =
             |row: &ChangeRow| row.interval.map_or([row.change; 2], |(low, high)| [low, high]);
         let values = self.rows.iter().flat_map(|row| ends(row).into_iter().chain([row.change]));
-        let axis = Axis::over(values.chain([-self.margin, 0.0, self.margin]), 6);
-        let x = |value: f64| LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT);
+        let values = values.chain([-self.margin, 0.0, self.margin]);
+        let across = Across::new(values, 6, (LEFT, WIDTH - RIGHT));
+        let x = |value| across.x(value);
         let (low, high) = (x(-self.margin), x(self.margin));
         svg.rect("z", (low, TOP), (high - low, bottom - TOP));
-        for tick in &axis.ticks {
-            svg.line(if *tick == 0.0 { "k" } else { "g" }, (x(*tick), TOP), (x(*tick), bottom));
-            svg.text("tm", (x(*tick), bottom + 16.0), &axis.label(*tick));
-        }
+        across.ground(&mut svg, (TOP, bottom), &self.axis);
         for (at, row) in self.rows.iter().enumerate() {
             let y = TOP + (at as f64 + 0.5) * ROW;
             svg.text("te", (LEFT - 12.0, y + 4.0), &shortened(&row.name, NAME));
@@ -62,7 +60,6 @@ impl Changes {
             svg.circle(&format!("m {}", row.class), (x(row.change), y), 5.0);
             svg.text("", (WIDTH - RIGHT + 12.0, y + 4.0), &row.shown);
         }
-        svg.text("tm ta", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), &self.axis);
         svg
     }
 }

@@ -1,9 +1,9 @@
-//! Distributions: for each time on a logarithmic axis, the part of the operations that took at most
-//! as long; one line for each filesystem.
+//! Cumulative distributions: fraction of the operations at or below each time, on a logarithmic
+//! axis, with a line per filesystem.
 
 use crate::{
     charts::{decades::Decades, intervals::shortened},
-    svg::{Svg, color},
+    svg::{Svg, WIDTH, color},
 };
 
 /// The chart.
@@ -19,22 +19,21 @@ pub(crate) struct Ecdf<'a> {
 /// Name, index of the filesystem, and its curve: logarithm and share.
 pub(crate) type Line<'a> = (&'a str, usize, &'a [(f32, f32)]);
 
-const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 330.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 16.0;
 const BOTTOM: f64 = 50.0;
-/// Names per row of the key, space for one, and height of a row.
+/// Key: names per row, width of a name, and height of a row.
 const KEYS: usize = 5;
 const KEY: f64 = 136.0;
 const KEY_ROW: f64 = 20.0;
-/// Letters of a name in the key.
+/// Maximum length of a name in the key.
 const NAME_MAX: usize = 14;
-/// Every so much of the operations a line has its marker.
+/// Fractions at which a line has a marker.
 const MARKED: [f32; 3] = [0.25, 0.5, 0.75];
 
 impl Ecdf<'_> {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let top = 34.0 + KEY_ROW * self.lines.len().div_ceil(KEYS) as f64;
         let plot = HEIGHT - BOTTOM - 40.0;
@@ -51,7 +50,7 @@ impl Ecdf<'_> {
             let (x, y) = (LEFT + column * KEY, 34.0 + row * KEY_ROW);
             svg.about(name);
             svg.polyline(&format!("l {}", color(*series)), &[(x, y), (x + 26.0, y)]);
-            svg.marker(*series, (x + 13.0, y), 4.0);
+            svg.marker(*series, (x + 13.0, y));
             svg.text("", (x + 32.0, y + 4.0), &shortened(name, NAME_MAX));
             svg.end();
         }
@@ -63,7 +62,7 @@ impl Ecdf<'_> {
         for (log, label) in &axis.ticks {
             let x = LEFT + axis.share(*log) * (WIDTH - LEFT - RIGHT);
             svg.line("k", (x, top + plot), (x, top + plot + 5.0));
-            // A label at either end would be cut by the frame.
+            // The frame would cut a label at its right end.
             svg.text("tm", (x.min(WIDTH - 26.0), top + plot + 19.0), label);
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
@@ -75,7 +74,7 @@ impl Ecdf<'_> {
         for (_, series, curve) in &self.lines {
             for share in MARKED {
                 if let Some(at) = crossing(curve, share) {
-                    svg.marker(*series, place((at, share)), 4.0);
+                    svg.marker(*series, place((at, share)));
                 }
             }
         }

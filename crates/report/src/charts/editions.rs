@@ -1,14 +1,16 @@
-//! Values without intervals side by side: per row one value, or two connected by a line, in panels
-//! that share one axis; and sums as bars from zero.
+//! Values without intervals: panels with one value per row, or two connected by a line, and sums as
+//! bars from zero.
 //!
-//! The first of two values is a ring, the second the marker of its series, so that they are
-//! distinguishable without color. The axis is linear or logarithmic with a tick at each power of
-//! ten. Panels of different quantities have separate axes. Names are never truncated; the chart is
-//! as wide as they require.
+//! The first of two values is a ring and the second a marker, so that they differ without color.
+//! The axis is linear, or logarithmic with a tick at each power of ten. Panels of different
+//! quantities have separate axes. The chart is as wide as the names require.
 
 use crate::{
-    charts::{axis::Axis, intervals::shortened},
-    svg::{Svg, color},
+    charts::{
+        axis::{Across, Axis},
+        intervals::shortened,
+    },
+    svg::{Svg, WIDTH, color},
     units::{fixed, significant},
 };
 
@@ -52,30 +54,28 @@ impl Marks {
     }
 }
 
-/// Least width; bars always have it.
-const WIDTH: f64 = 760.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 24.0;
 const ROW: f64 = 16.0;
 const GAP: f64 = 34.0;
-/// Ticks and their labels below a line of panels.
+/// Height of ticks and their labels below a row of panels.
 const BELOW: f64 = 34.0;
-/// Space for the text below all panels.
+/// Height of the text below all panels.
 const BOTTOM: f64 = 26.0;
 /// Maximum number of panels per row if all fit; otherwise fewer, wider panels are used.
 const ALL_ACROSS: usize = 4;
 const ACROSS: usize = 3;
-/// Width of a letter on the average, on the large side: names must not meet the plot.
+/// Width of a letter; above the average, so that names do not reach the plot.
 const LETTER: f64 = 6.5;
-/// Letters at the left and above a panel, which no name of a study or of a sane plan has.
+/// Maximum length of names at the left and above a panel.
 const NAME_MAX: usize = 64;
-/// Space for a value next to a panel.
+/// Width of a value right of a panel.
 const NUMBER: f64 = 52.0;
-/// Space for a panel, and for the label of a tick.
+/// Minimum width of a panel, and of the label of a tick.
 const PANEL: f64 = 128.0;
 const TICK: f64 = 38.0;
 
-/// From values to shares of a panel.
+/// Axis of a panel.
 enum PanelScale {
     Linear(Axis),
     /// Exponents of ten of both ends.
@@ -99,7 +99,7 @@ impl PanelScale {
         Self::Logarithmic(low, high.max(low + 1))
     }
 
-    /// Within 0..=1; a value that is not above zero has no place on a logarithmic axis.
+    /// Position as a share of the axis; `None` for values up to zero on a logarithmic axis.
     fn share(&self, value: f64) -> Option<f64> {
         match self {
             Self::Linear(axis) => Some(axis.share(value)),
@@ -109,8 +109,8 @@ impl PanelScale {
         }
     }
 
-    /// Ticks with their labels, as many as fit into `wide`. A logarithmic axis of one or two
-    /// decades also has ticks at 2 and 5.
+    /// Ticks with their labels; labels that do not fit into the width `wide` are empty. Logarithmic
+    /// axes of one or two decades also have ticks at 2 and 5.
     fn ticks(&self, wide: f64) -> Vec<(f64, String)> {
         let room = |count: usize| (count as f64 * TICK / wide).ceil().max(1.0);
         let thinned = |all: Vec<(f64, String)>| {
@@ -140,7 +140,7 @@ impl PanelScale {
     }
 }
 
-/// A power of ten as a number of few letters: `0.01`, `100`, `10k`.
+/// A power of ten in short form: `0.01`, `100`, `10k`.
 fn power(exponent: i32) -> String {
     match exponent {
         ..-4 => format!("1e{exponent}"),
@@ -153,7 +153,7 @@ fn power(exponent: i32) -> String {
 }
 
 impl Panels {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let frame = self.frame();
         let Frame { across, left, wide, gap, width, .. } = frame;
@@ -241,7 +241,7 @@ impl Panels {
                 svg.circle(&format!("o {class}"), (first, y), 3.6);
             }
             if let Some(second) = second {
-                svg.marker(marks.series, (second, y), 3.6);
+                svg.marker(marks.series, (second, y));
             }
             if let Some(value) = marks.second.filter(|_| self.apart) {
                 let text = (self.shown)(value);
@@ -277,12 +277,12 @@ struct Frame {
     width: f64,
 }
 
-/// Three significant digits and all of an integral part.
+/// Number with three significant digits, or all digits of its integral part.
 pub(crate) fn three(value: f64) -> String {
     fixed(value, significant(value, 3).clamp(0, 6))
 }
 
-/// Sums as bars from zero: one row for each series, in it a bar for each of up to two sums.
+/// Sums as bars from zero: a row per series with a bar for each of up to two sums.
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
     pub(crate) axis: String,
@@ -297,18 +297,13 @@ const BARS_LEFT: f64 = 128.0;
 const BARS_RIGHT: f64 = 120.0;
 
 impl Totals {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let tall: f64 = self.rows.iter().map(|(_, marks)| height(marks)).sum();
         let mut svg = Svg::new(WIDTH, 12.0 + tall + 46.0);
         let values = self.rows.iter().flat_map(|(_, marks)| marks.values());
-        let axis = Axis::over(values.chain([0.0]), 5);
-        let x = |value| BARS_LEFT + axis.share(value) * (WIDTH - BARS_LEFT - BARS_RIGHT);
-        let bottom = 12.0 + tall;
-        for tick in &axis.ticks {
-            svg.line("g", (x(*tick), 8.0), (x(*tick), bottom));
-            svg.text("tm", (x(*tick), bottom + 16.0), &axis.label(*tick));
-        }
+        let across = Across::new(values.chain([0.0]), 5, (BARS_LEFT, WIDTH - BARS_RIGHT));
+        across.ground(&mut svg, (8.0, 12.0 + tall), &self.axis);
         let mut top = 12.0;
         for (name, marks) in &self.rows {
             let middle = top + height(marks) / 2.0;
@@ -317,17 +312,15 @@ impl Totals {
             let mut y = top + 4.0;
             for (sum, class, name) in sums {
                 let Some(sum) = sum else { continue };
-                let (left, right) = (x(0.0), x(sum));
-                let outline = [(left, y), (right, y), (right, y + BAR), (left, y + BAR)];
-                svg.polygon(&format!("{class} {}", color(marks.series)), &outline);
+                let (left, right) = (across.x(0.0), across.x(sum));
+                let class = format!("{class} {}", color(marks.series));
+                svg.rect(&class, (left, y), (right - left, BAR));
                 let words = format!("{sum:.2} {name}");
                 svg.text("", (right + 6.0, y + BAR - 3.0), words.trim_end());
                 y += BAR + 3.0;
             }
             top += height(marks);
         }
-        let middle = (BARS_LEFT + WIDTH - BARS_RIGHT) / 2.0;
-        svg.text("tm ta", (middle, bottom + 36.0), &self.axis);
         svg
     }
 }

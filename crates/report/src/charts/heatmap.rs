@@ -1,9 +1,9 @@
-//! Many tests at once: one row for each, one column for each filesystem, the value and the verdict
-//! in each cell on a ground that is the darker the farther the filesystem is from the best.
+//! Ratios to the best of many tests: a row per test, a column per filesystem, and in each cell the
+//! ratio and the test result. The background is darker the farther the filesystem is from the best.
 
 use crate::{
     charts::{intervals::shortened, texture::Texture},
-    svg::Svg,
+    svg::{Svg, WIDTH},
 };
 
 /// The chart.
@@ -18,12 +18,12 @@ pub(crate) struct HeatMap {
     pub(crate) rows: Vec<HeatRow>,
 }
 
-/// One line of it.
+/// Row of the chart.
 #[derive(Clone, Debug)]
 pub(crate) enum HeatRow {
     /// Heading of a group of rows.
     Heading(String),
-    /// A row with one cell for each column.
+    /// Title, and one cell per column.
     Cells(String, Vec<HeatCell>),
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct HeatCell {
     pub(crate) step: Option<usize>,
     /// Printed text.
     pub(crate) shown: String,
-    /// In the top group.
+    /// True if in the top group.
     pub(crate) top: bool,
-    /// Not significantly different from the best: separate background for all steps.
+    /// True if not significantly different from the best, which has a separate background.
     pub(crate) open: bool,
-    /// Warnings qualify it.
+    /// True if the result has warnings.
     pub(crate) qualified: bool,
-    /// All that there is to say of it.
+    /// Tooltip.
     pub(crate) title: String,
 }
 
@@ -55,30 +55,41 @@ pub(crate) const STEPS: [(f64, &str); 6] = [
     (0.0, "< 0.25"),
 ];
 
-/// Steps from this one on carry light letters.
+/// First step with light letters.
 const DARK_FROM: usize = 3;
 
-const WIDTH: f64 = 760.0;
 const LEFT: f64 = 218.0;
 const RIGHT: f64 = 8.0;
 const ROW: f64 = 24.0;
 const HEADING: f64 = 27.0;
-/// Width that the letters of a cell need, and of one letter.
+/// Minimum and maximum width of a cell, and width of a letter.
 const LEAST: f64 = 54.0;
 const MOST: f64 = 110.0;
 const LETTER: f64 = 7.0;
-/// Space for the key, and for horizontal and rising names.
+/// Height of the key, and of horizontal and rising names.
 const KEY: f64 = 56.0;
 const NAMES: f64 = 42.0;
 const SLANTED: f64 = 84.0;
 const BOTTOM: f64 = 10.0;
-/// Letters of a row's name, of a heading, and of a name that rises.
+/// Maximum length of the name of a row, of a heading, and of a rising name.
 const LABEL_MAX: usize = 30;
 const HEADING_MAX: usize = 90;
 const SLANTED_MAX: usize = 18;
 
 impl HeatMap {
-    /// The chart as an SVG element without title.
+    /// Removes the columns of other names.
+    pub(crate) fn retain(&mut self, shown: impl Fn(&str) -> bool) {
+        let kept: Vec<bool> = self.columns.iter().map(|(name, _)| shown(name)).collect();
+        for row in &mut self.rows {
+            if let HeatRow::Cells(_, cells) = row {
+                let mut kept = kept.iter();
+                cells.retain(|_| kept.next().is_none_or(|kept| *kept));
+            }
+        }
+        self.columns.retain(|(name, _)| shown(name));
+    }
+
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let columns = self.columns.len().max(1) as f64;
         let each = ((WIDTH - LEFT - RIGHT) / columns).clamp(LEAST, MOST);
@@ -102,9 +113,9 @@ impl HeatMap {
                     svg.text("te", at, &shortened(label, LABEL_MAX));
                     for (column, cell) in cells.iter().enumerate() {
                         let name = self.columns.get(column).map_or("", |(name, _)| name);
-                        svg.open(name, &cell.title);
+                        svg.about_titled(name, &cell.title);
                         cell.draw(&mut svg, (LEFT + column as f64 * each, y), (each, ROW));
-                        svg.close();
+                        svg.end();
                     }
                 }
             }
@@ -118,14 +129,15 @@ impl HeatMap {
         let mut x = 4.0;
         let words = STEPS.iter().map(|(_, words)| *words).enumerate();
         let words = words.map(|(step, words)| (Some(step), words));
-        for (step, words) in words.chain([(None, "not available")]) {
+        let lacking = self.rows.iter().any(|row| row.any(|cell| cell.step.is_none()));
+        for (step, words) in words.chain(lacking.then_some((None, "not available"))) {
             let words = if step == Some(0) { self.first.as_str() } else { words };
             ground(svg, step, (x, 27.0), (18.0, 14.0));
             svg.text("", (x + 23.0, 38.5), words);
             x += 23.0 + words.chars().count() as f64 * LETTER + 12.0;
         }
-        if self.rows.iter().any(HeatRow::open) {
-            svg.rect("ho", (x, 27.0), (18.0, 14.0));
+        if self.rows.iter().any(|row| row.any(|cell| cell.open)) {
+            svg.cell("ho", (x, 27.0), (18.0, 14.0));
             svg.text("", (x + 23.0, 38.5), "not significantly different");
         }
     }
@@ -134,7 +146,7 @@ impl HeatMap {
         for (column, (name, series)) in self.columns.iter().enumerate() {
             let x = LEFT + (column as f64 + 0.5) * each;
             svg.about(name);
-            svg.marker(*series, (x, bottom - 10.0), 4.5);
+            svg.marker(*series, (x, bottom - 10.0));
             if slanted {
                 svg.rising("", (x + 2.0, bottom - 21.0), &shortened(name, SLANTED_MAX));
             } else {
@@ -146,10 +158,11 @@ impl HeatMap {
 }
 
 impl HeatRow {
-    fn open(&self) -> bool {
+    /// True if a condition holds for any cell.
+    fn any(&self, condition: impl Fn(&HeatCell) -> bool) -> bool {
         match self {
             Self::Heading(_) => false,
-            Self::Cells(_, cells) => cells.iter().any(|cell| cell.open),
+            Self::Cells(_, cells) => cells.iter().any(condition),
         }
     }
 
@@ -165,10 +178,10 @@ impl HeatCell {
     fn draw(&self, svg: &mut Svg, corner: (f64, f64), (width, height): (f64, f64)) {
         let size = (width - 2.0, height - 2.0);
         match self.open {
-            true => svg.rect("ho", corner, size),
+            true => svg.cell("ho", corner, size),
             false => ground(svg, self.step, corner, size),
         }
-        let (right, middle) = (corner.0 + width - 2.0, corner.0 + width / 2.0 - 1.0);
+        let middle = corner.0 + width / 2.0 - 1.0;
         let ink = match self.step {
             Some(_) if self.open => "tm",
             Some(step) if step >= DARK_FROM => "tm hl",
@@ -178,13 +191,12 @@ impl HeatCell {
         let bold = if self.top { " tb" } else { "" };
         svg.text(&format!("{ink}{bold}"), (middle, corner.1 + 15.5), &self.shown);
         if self.qualified {
-            let [x, y] = [right, corner.1];
             let class = match self.step {
                 _ if self.open => "hi",
                 Some(step) if step >= DARK_FROM => "hl",
                 Some(_) | None => "hd",
             };
-            svg.polygon(class, &[(x - 7.0, y), (x, y), (x, y + 7.0)]);
+            svg.circle(class, (corner.0 + width - 8.0, corner.1 + 6.0), 2.5);
         }
     }
 }
@@ -192,7 +204,7 @@ impl HeatCell {
 /// Background of a step, hatched if there is no number.
 fn ground(svg: &mut Svg, step: Option<usize>, corner: (f64, f64), size: (f64, f64)) {
     match step {
-        Some(step) => svg.rect(&format!("h{step}"), corner, size),
+        Some(step) => svg.cell(&format!("h{step}"), corner, size),
         None => {
             svg.rect("z", corner, size);
             svg.strokes("hx", &Texture::Rising.strokes(corner, size, 7.0));
@@ -200,7 +212,7 @@ fn ground(svg: &mut Svg, step: Option<usize>, corner: (f64, f64), size: (f64, f6
     }
 }
 
-/// Step of the color ramp for a ratio to the best below the first step.
+/// Step of the color ramp for a ratio to the best, except the first one.
 pub(crate) fn step(ratio: f64) -> usize {
     STEPS.iter().position(|(least, _)| ratio >= *least).unwrap_or(STEPS.len() - 1).max(1)
 }
@@ -259,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn many_columns_make_the_chart_wider_and_long_names_rise() {
+    fn charts_of_many_columns_are_wider_and_long_names_rise() {
         let columns = (0..20).map(|at| (format!("filesystem-{at}"), at)).collect();
         let map = HeatMap {
             axis: "a".into(),
@@ -268,6 +280,7 @@ mod tests {
             rows: vec![HeatRow::Heading("h".into())],
         };
         let svg = map.render().finish("t", "d");
-        assert!(svg.contains("width=\"1306\"") && svg.contains("rotate(-32)"), "{svg}");
+        assert!(svg.contains("width=\"1306\" ") && svg.contains("min-width:1306px"), "{svg}");
+        assert!(svg.contains("rotate(-32)"), "{svg}");
     }
 }

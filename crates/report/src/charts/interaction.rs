@@ -1,15 +1,15 @@
-//! Test under several settings: a panel per combination of all settings but one, whose levels are
-//! on the horizontal axis, with a line per filesystem and its intervals; below, the ratio to the
-//! first level. Lines that are not parallel indicate an interaction.
+//! Effect of a system setting: its levels are on the horizontal axis, and each combination of the
+//! other settings has a panel with a line per filesystem. Below is the ratio to the first level.
+//! Lines that are not parallel indicate an interaction.
 
 use crate::{
     charts::{
         axis::Axis,
         data::{Panel, Series, ends},
         intervals::shortened,
-        plot::{self, LEFT, RIGHT, WIDTH},
+        plot::{self, LEFT, RIGHT, curve},
     },
-    svg::{Svg, color},
+    svg::{Svg, WIDTH, color},
 };
 
 /// The chart.
@@ -17,13 +17,13 @@ use crate::{
 pub(crate) struct InteractionChart<'a> {
     /// Quantity, unit and direction.
     pub(crate) y_axis: String,
-    /// Quantity of the lower panels, with their baseline.
+    /// Quantity and baseline of the lower panels.
     pub(crate) ratio_axis: String,
     /// Setting whose levels are on the horizontal axis.
     pub(crate) x_axis: String,
     pub(crate) levels: &'a [String],
     pub(crate) panels: &'a [Panel],
-    /// Ratios within `1/(1+δ)` and `1+δ` of the baseline are of no practical meaning.
+    /// Ratios from `1/(1+threshold)` to `1+threshold` are of no practical importance.
     pub(crate) threshold: f64,
 }
 
@@ -33,13 +33,13 @@ const ACROSS: usize = 3;
 /// Height of the plot of a panel, above and below.
 const PLOT: f64 = 210.0;
 const RATIO_PLOT: f64 = 150.0;
-/// Space for the text above all panels of a kind, for the title of a panel, and for the names of
+/// Height of the text above all panels of a kind, of the title of a panel, and of the names of
 /// levels in up to two lines.
 const WORDS: f64 = 26.0;
 const TITLE: f64 = 22.0;
 const TICKS: f64 = 42.0;
 const BOTTOM: f64 = 24.0;
-/// Distance of filesystems at the same level, and width of a letter.
+/// Horizontal distance of filesystems at the same level, and width of a letter.
 const OFFSET: f64 = 5.0;
 const LETTER: f64 = 6.6;
 
@@ -64,7 +64,7 @@ impl Frame<'_> {
 }
 
 impl InteractionChart<'_> {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let rows = self.panels.len().div_ceil(ACROSS) as f64;
         let block = |plot: f64| WORDS + rows * (TITLE + plot + TICKS);
@@ -110,13 +110,13 @@ impl InteractionChart<'_> {
         }
     }
 
-    /// Grid, ticks, and the band of ratios that do not matter.
+    /// Grid, ticks, and the band of ratios within the margin.
     fn ground(&self, svg: &mut Svg, frame: &Frame, first: bool, ratios: bool) {
         let (left, right) = (frame.left, frame.left + frame.width);
         if ratios {
             let (low, high) = (1.0 / (1.0 + self.threshold), 1.0 + self.threshold);
-            let corners = [(left, low), (right, low), (right, high), (left, high)];
-            svg.polygon("z", &corners.map(|(x, ratio)| (x, frame.y(ratio))));
+            let [low, high] = [low, high].map(|ratio| frame.y(ratio));
+            svg.rect("z", (left, high), (right - left, low - high));
         }
         for tick in &frame.axis.ticks {
             let y = frame.y(*tick);
@@ -156,8 +156,7 @@ impl InteractionChart<'_> {
         }
         runs.push(run);
         for run in runs.iter().filter(|run| !run.is_empty()) {
-            svg.polyline(&format!("l {class}"), run);
-            run.iter().for_each(|point| svg.marker(line.filesystem, *point, 4.0));
+            curve(svg, line.filesystem, run);
         }
     }
 }

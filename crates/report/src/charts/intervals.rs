@@ -1,9 +1,9 @@
-//! Ranking chart: one row per filesystem with all repetitions as dots, the median, its interval and
-//! its letters, best first; the top group is bracketed.
+//! Ranking of one test: a row per filesystem with all repetitions as dots, the median, its
+//! interval, and its letters, best first. A bracket marks the top group.
 
 use crate::{
-    charts::axis::Axis,
-    svg::{Svg, color},
+    charts::axis::Across,
+    svg::{Svg, WIDTH, color},
 };
 
 /// The chart.
@@ -31,18 +31,19 @@ pub(crate) struct IntervalRow {
     pub(crate) note: String,
 }
 
-const WIDTH: f64 = 760.0;
 const LEFT: f64 = 128.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 10.0;
 const ROW: f64 = 30.0;
 const BOTTOM: f64 = 46.0;
+/// Height of the dots of a row.
+const LANES: f64 = 20.0;
 
-/// Letters of a note that fit into the plot.
+/// Maximum length of a note in the plot.
 const NOTE_MAX: usize = 72;
 
 impl Intervals {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let rows = self.rows.len() as f64;
         let mut svg = Svg::new(WIDTH, TOP + rows * ROW + BOTTOM);
@@ -50,26 +51,19 @@ impl Intervals {
             let ends = row.interval.into_iter().flat_map(|(low, high)| [low, high]);
             row.values.iter().copied().chain(ends)
         });
-        let axis = Axis::over(values, 5);
-        let bottom = TOP + rows * ROW;
-        for tick in &axis.ticks {
-            let x = place(&axis, *tick);
-            svg.line("g", (x, TOP), (x, bottom));
-            svg.text("tm", (x, bottom + 16.0), &axis.label(*tick));
-        }
+        let across = Across::new(values, 5, (LEFT, WIDTH - RIGHT));
+        let note = if across.axis.starts_at_zero() { "" } else { " (axis does not start at zero)" };
+        across.ground(&mut svg, (TOP, TOP + rows * ROW), &format!("{}{note}", self.axis));
         for (index, row) in self.rows.iter().enumerate() {
             svg.about(&row.name);
-            draw(&mut svg, &axis, row, TOP + (index as f64 + 0.5) * ROW);
+            draw(&mut svg, &across, row, TOP + (index as f64 + 0.5) * ROW);
             self.bracket(&mut svg, index);
             svg.end();
         }
-        let note = if axis.starts_at_zero() { "" } else { " (axis does not start at zero)" };
-        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        svg.text("tm ta", (middle, bottom + 36.0), &format!("{}{note}", self.axis));
         svg
     }
 
-    /// Bracket of a row in the top group, which are usually the first ones.
+    /// Bracket of a row in the top group, connected to that of the next row.
     fn bracket(&self, svg: &mut Svg, index: usize) {
         if self.rows[index].top {
             let x = WIDTH - RIGHT + 12.0;
@@ -81,11 +75,7 @@ impl Intervals {
     }
 }
 
-fn place(axis: &Axis, value: f64) -> f64 {
-    LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT)
-}
-
-fn draw(svg: &mut Svg, axis: &Axis, row: &IntervalRow, y: f64) {
+fn draw(svg: &mut Svg, across: &Across, row: &IntervalRow, y: f64) {
     let name = shortened(&row.name, 17);
     svg.text(if row.top { "te tb" } else { "te" }, (LEFT - 14.0, y + 4.0), &name);
     let Some(median) = row.median else {
@@ -93,15 +83,16 @@ fn draw(svg: &mut Svg, axis: &Axis, row: &IntervalRow, y: f64) {
         return;
     };
     let class = color(row.series);
-    // Three lanes, so that equal values are seen as several.
-    let lane = |index: usize| (index % 3) as f64 - 1.0;
+    // From the first repetition at the top to the last one at the bottom.
+    let last = row.values.len().saturating_sub(1).max(1) as f64;
+    let lane = |index: usize| (index as f64 / last - 0.5) * LANES;
     let dots = row.values.iter().enumerate();
-    let dots = dots.map(|(index, value)| (place(axis, *value), y + lane(index) * 5.0));
+    let dots = dots.map(|(index, value)| (across.x(*value), y + lane(index)));
     svg.dots(&format!("r {class}"), &dots.collect::<Vec<_>>());
     if let Some((low, high)) = row.interval {
-        svg.line(&format!("i {class}"), (place(axis, low), y), (place(axis, high), y));
+        svg.line(&format!("i {class}"), (across.x(low), y), (across.x(high), y));
     }
-    svg.marker(row.series, (place(axis, median), y), 5.0);
+    svg.marker(row.series, (across.x(median), y));
     svg.text("", (WIDTH - RIGHT + 22.0, y + 4.0), &row.shown);
     let last = if row.letters.is_empty() { &row.note } else { &row.letters };
     svg.text(
@@ -111,7 +102,7 @@ fn draw(svg: &mut Svg, axis: &Axis, row: &IntervalRow, y: f64) {
     );
 }
 
-/// Text truncated to a number of letters; the table has the full text.
+/// Text shortened to a number of letters. The tables have the full text.
 pub(super) fn shortened(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();

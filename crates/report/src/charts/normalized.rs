@@ -1,10 +1,9 @@
-//! Configurations as multiples of one that is named: a dot with its interval on a logarithmic axis,
-//! a line at 1, and a band for differences of no practical meaning. Filesystems one below the
-//! other, and for each a row for every level.
+//! Ratios of configurations to a reference on a logarithmic axis, with intervals. A band marks
+//! differences within the margin. Each filesystem has a row per level.
 
 use crate::{
     charts::{data::Multiple, intervals::shortened},
-    svg::{Svg, color},
+    svg::{Svg, WIDTH, color},
     units::fixed,
 };
 
@@ -14,11 +13,10 @@ pub(crate) struct NormalizedChart<'a> {
     /// Quantity, reference, and direction.
     pub(crate) axis: String,
     pub(crate) rows: &'a [Multiple],
-    /// Ratios from `1/(1+margin)` to `1+margin` have no practical meaning.
+    /// Ratios from `1/(1+margin)` to `1+margin` are of no practical importance.
     pub(crate) margin: f64,
 }
 
-const WIDTH: f64 = 760.0;
 const LEFT: f64 = 232.0;
 const RIGHT: f64 = 156.0;
 const TOP: f64 = 12.0;
@@ -30,7 +28,7 @@ const BOTTOM: f64 = 46.0;
 const LEVELS: f64 = LEFT - 16.0;
 const NAMES: f64 = 24.0;
 
-/// Ratios allowed at ticks, and their reciprocals: wide axes use the first ones only.
+/// Ratios at ticks, besides their reciprocals, from coarse to fine.
 const STEPS: [&[f64]; 4] =
     [&[10.0, 100.0], &[2.0, 5.0, 10.0, 20.0], &[1.5, 2.0, 3.0, 4.0], &[1.1, 1.2, 1.4]];
 
@@ -54,7 +52,7 @@ impl Logarithmic {
             let ticks = below.chain([1.0]).chain(steps.iter().copied());
             ticks.filter(|tick| (low..=high).contains(&tick.ln())).collect()
         };
-        // The coarsest steps of which at least three are seen, else the finest.
+        // The coarsest steps with at least three ticks besides 1, or the finest.
         let found = STEPS.iter().map(|steps| within(steps)).find(|ticks| ticks.len() >= 4);
         let ticks = found.unwrap_or_else(|| within(STEPS[STEPS.len() - 1]));
         Self { low, high, ticks }
@@ -82,7 +80,7 @@ fn label(tick: f64) -> String {
 }
 
 impl NormalizedChart<'_> {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let rows = self.rows;
         let groups = rows.windows(2).filter(|two| two[0].filesystem != two[1].filesystem).count();
@@ -94,7 +92,7 @@ impl NormalizedChart<'_> {
         });
         let axis = Logarithmic::over(ratios.chain([threshold, 1.0 / threshold]));
         let (low, high) = (axis.x(1.0 / threshold), axis.x(threshold));
-        svg.polygon("z", &[(low, TOP), (high, TOP), (high, bottom), (low, bottom)]);
+        svg.rect("z", (low, TOP), (high - low, bottom - TOP));
         for tick in &axis.ticks {
             let x = axis.x(*tick);
             svg.line(if *tick == 1.0 { "k" } else { "g" }, (x, TOP), (x, bottom));
@@ -114,7 +112,7 @@ impl NormalizedChart<'_> {
 
 fn draw(svg: &mut Svg, axis: &Logarithmic, row: &Multiple, y: f64, fresh: bool) {
     if fresh {
-        svg.marker(row.filesystem, (10.0, y), 5.0);
+        svg.marker(row.filesystem, (10.0, y));
         svg.text("tb", (NAMES, y + 4.0), &shortened(&row.name, 15));
     }
     svg.text("te", (LEVELS, y + 4.0), &shortened(&row.level, 12));
@@ -126,7 +124,7 @@ fn draw(svg: &mut Svg, axis: &Logarithmic, row: &Multiple, y: f64, fresh: bool) 
     if let Some((low, high)) = ends {
         svg.line(&format!("i {class}"), (axis.x(low), y), (axis.x(high), y));
     }
-    svg.marker(row.filesystem, (axis.x(ratio), y), 5.0);
+    svg.marker(row.filesystem, (axis.x(ratio), y));
     let shown = row.shown.split(" (").next().unwrap_or_default();
     svg.text("", (WIDTH - RIGHT + 12.0, y + 4.0), shown);
 }

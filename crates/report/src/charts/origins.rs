@@ -1,9 +1,9 @@
-//! Stacked bars: one bar from zero per filesystem, divided into segments. Each kind of segment has
-//! a texture and a letter; colors identify the filesystems.
+//! Stacked bars: a bar from zero per filesystem, divided into segments. Each kind of segment has a
+//! texture and a letter, because colors identify filesystems.
 
 use crate::{
-    charts::{axis::Axis, intervals::shortened, texture::Texture},
-    svg::Svg,
+    charts::{axis::Across, intervals::shortened, texture::Texture},
+    svg::{Svg, WIDTH},
 };
 
 /// The chart.
@@ -30,7 +30,7 @@ pub(crate) struct OriginBar {
     pub(crate) shown: String,
 }
 
-/// Letter, texture, and distance of its lines, for each kind of piece.
+/// Letter, texture, and distance of its lines, for each kind of segment.
 const LOOKS: [(&str, Texture, f64); 14] = [
     ("W", Texture::Plain, 0.0),
     ("J", Texture::Rising, 5.0),
@@ -48,21 +48,23 @@ const LOOKS: [(&str, Texture, f64); 14] = [
     ("U", Texture::Crossed, 10.0),
 ];
 
-const WIDTH: f64 = 760.0;
 const LEFT: f64 = 128.0;
 const RIGHT: f64 = 270.0;
 const ROW: f64 = 32.0;
 const BAR: f64 = 22.0;
 const BOTTOM: f64 = 46.0;
-/// The key: height of a row, size of a sample, and width of a letter.
+/// Key: height of a row, size of a sample, and width of a letter.
 const KEY_ROW: f64 = 23.0;
 const SAMPLE: (f64, f64) = (22.0, 16.0);
 const LETTER: f64 = 6.7;
-/// A piece carries its letter from this width on.
+/// Minimum widths of a segment, and of one with a texture.
+const VISIBLE: f64 = 0.5;
+const TEXTURED: f64 = 3.0;
+/// Minimum width of a segment with a letter.
 const LETTERED: f64 = 13.0;
 
 impl OriginChart {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let used = |part: &usize| {
             *part < self.marked && self.bars.iter().any(|bar| bar.pieces[*part] > 0.0)
@@ -76,23 +78,17 @@ impl OriginChart {
             svg.text("", (x + SAMPLE.0 + 6.0, y + 12.5), self.parts[part]);
         }
         let sums = self.bars.iter().map(|bar| bar.pieces[..self.marked].iter().sum::<f64>());
-        let axis = Axis::over(sums.chain([0.0]), 5);
-        for tick in &axis.ticks {
-            let x = LEFT + axis.share(*tick) * (WIDTH - LEFT - RIGHT);
-            svg.line("g", (x, top), (x, bottom));
-            svg.text("tm", (x, bottom + 16.0), &axis.label(*tick));
-        }
+        let across = Across::new(sums.chain([0.0]), 5, (LEFT, WIDTH - RIGHT));
+        across.ground(&mut svg, (top, bottom), &self.axis);
         for (index, bar) in self.bars.iter().enumerate() {
             svg.about(&bar.name);
-            self.bar(&mut svg, &axis, bar, top + index as f64 * ROW);
+            self.bar(&mut svg, &across, bar, top + index as f64 * ROW);
             svg.end();
         }
-        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        svg.text("tm ta", (middle, bottom + 36.0), &self.axis);
         svg
     }
 
-    /// Positions of the samples in the key, line by line.
+    /// Positions of the samples in the key, row by row.
     fn key(&self, parts: impl Iterator<Item = usize>) -> Vec<(usize, (f64, f64))> {
         let (mut x, mut y) = (4.0, 4.0);
         let mut places = Vec::new();
@@ -107,22 +103,24 @@ impl OriginChart {
         places
     }
 
-    fn bar(&self, svg: &mut Svg, axis: &Axis, bar: &OriginBar, top: f64) {
+    fn bar(&self, svg: &mut Svg, across: &Across, bar: &OriginBar, top: f64) {
         let middle = top + ROW / 2.0;
-        svg.marker(bar.series, (LEFT - 14.0, middle), 4.5);
+        svg.marker(bar.series, (LEFT - 14.0, middle));
         svg.text("te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 14));
-        let place = |value: f64| LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT);
         let mut before = 0.0;
         for (part, amount) in
             bar.pieces[..self.marked].iter().enumerate().filter(|(_, amount)| **amount > 0.0)
         {
-            let (from, to) = (place(before), place(before + amount));
-            svg.open(&bar.name, &format!("{}, {}", bar.name, self.parts[part]));
-            piece(svg, part, (from, middle - BAR / 2.0), (to - from, BAR));
-            svg.close();
+            let (from, to) = (across.x(before), across.x(before + amount));
             before += amount;
+            if to - from < VISIBLE {
+                continue;
+            }
+            svg.titled(&format!("{}, {}", bar.name, self.parts[part]));
+            piece(svg, part, (from, middle - BAR / 2.0), (to - from, BAR));
+            svg.end();
         }
-        let (end, reach) = (place(bar.pieces[..self.marked].iter().sum()), BAR / 2.0 + 4.0);
+        let (end, reach) = (across.x(bar.pieces[..self.marked].iter().sum()), BAR / 2.0 + 4.0);
         svg.line("ce", (end, middle - reach), (end, middle + reach));
         svg.text("", (end + 8.0, middle + 4.0), &bar.shown);
     }
@@ -132,7 +130,9 @@ impl OriginChart {
 fn piece(svg: &mut Svg, part: usize, corner: (f64, f64), size: (f64, f64)) {
     let (letter, texture, distance) = LOOKS[part % LOOKS.len()];
     svg.rect(if part == 0 { "cw" } else { "cp" }, corner, size);
-    svg.strokes("cx", &texture.strokes(corner, size, distance));
+    if size.0 >= TEXTURED {
+        svg.strokes("cx", &texture.strokes(corner, size, distance));
+    }
     if size.0 >= LETTERED {
         let at = (corner.0 + size.0 / 2.0, corner.1 + size.1 / 2.0 + 4.5);
         svg.text(if part == 0 { "cl tm tb" } else { "ct tm tb" }, at, letter);

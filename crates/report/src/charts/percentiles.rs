@@ -1,12 +1,12 @@
-//! The ladder of latencies: one step across for each nine, time upwards on a logarithmic axis, a
-//! line for each filesystem with what the repetitions say of it as a band.
+//! Latency by percentile: percentiles at equal distances on the horizontal axis, time on a
+//! logarithmic vertical axis, with a line and a band per filesystem.
 
 use crate::{
     charts::{
         decades::Decades,
-        plot::{RIGHT, WIDTH, names},
+        plot::{RIGHT, curve, names},
     },
-    svg::{Svg, color},
+    svg::{Svg, WIDTH, color},
 };
 
 /// The chart.
@@ -14,7 +14,7 @@ use crate::{
 pub(crate) struct Percentiles {
     /// Quantity, unit and direction.
     pub(crate) y_axis: String,
-    /// Names of the percentiles, as many as any line has.
+    /// Names of the percentiles; as many as the longest line has.
     pub(crate) steps: Vec<&'static str>,
     pub(crate) lines: Vec<PercentileSeries>,
 }
@@ -35,7 +35,7 @@ const TOP: f64 = 34.0;
 const BOTTOM: f64 = 54.0;
 
 impl Percentiles {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let mut svg = Svg::new(WIDTH, HEIGHT);
         let points = self.lines.iter().flat_map(|line| &line.points);
@@ -69,8 +69,7 @@ impl Percentiles {
             let points = line.points.iter().enumerate();
             let points: Vec<_> =
                 points.map(|(at, (median, _))| (self.x(at), y(&axis, *median))).collect();
-            svg.polyline(&format!("l {}", color(line.series)), &points);
-            points.iter().for_each(|point| svg.marker(line.series, *point, 4.0));
+            curve(&mut svg, line.series, &points);
         }
         let places = self.lines.iter().filter_map(|line| {
             Some((y(&axis, line.points.last()?.0), line.series, line.name.as_str()))

@@ -7,15 +7,14 @@ use crate::{
         data::{Level, Series, SweepValue},
         intervals::shortened,
     },
-    svg::{Svg, color},
+    svg::{Svg, WIDTH, color},
 };
 
-pub(super) const WIDTH: f64 = 760.0;
 pub(super) const LEFT: f64 = 64.0;
 pub(super) const RIGHT: f64 = 132.0;
-/// Distance of direct labels that do not touch.
+/// Distance at which names do not overlap.
 const LABEL: f64 = 16.0;
-/// Letters of a name that fit to the right of the plot; the legend of the report has the whole.
+/// Maximum length of a name right of the plot. The legend of the report has the full names.
 const NAME_MAX: usize = 14;
 
 /// Position and axes of a plot.
@@ -47,7 +46,7 @@ impl Plot<'_> {
         LEFT + 14.0 + share * (WIDTH - LEFT - RIGHT - 28.0)
     }
 
-    /// Grid, and ticks at the tested levels; labels that would touch are left out, the ticks stay.
+    /// Grid, and ticks at the tested levels. Labels that would overlap are omitted.
     pub(super) fn ground(&self, svg: &mut Svg, y_axis: &str, x_axis: &str) {
         for tick in &self.axis.ticks {
             let y = self.y(*tick);
@@ -93,12 +92,11 @@ impl Plot<'_> {
         for run in self.runs(values) {
             let points: Vec<(f64, f64)> =
                 run.iter().map(|(x, value)| (*x, self.y(value.median))).collect();
-            svg.polyline(&format!("l {}", color(filesystem)), &points);
-            points.iter().for_each(|point| svg.marker(filesystem, *point, 4.0));
+            curve(svg, filesystem, &points);
         }
     }
 
-    /// Stretches of levels without a hole: position and value.
+    /// Adjacent levels with values: horizontal position and value.
     fn runs(&self, values: &[Option<SweepValue>]) -> Vec<Vec<(f64, SweepValue)>> {
         let mut runs = vec![Vec::new()];
         for (level, value) in self.levels.iter().zip(values) {
@@ -125,8 +123,14 @@ impl Plot<'_> {
     }
 }
 
-/// Names right of lines that end at a horizontal position, shifted to avoid overlaps: vertical
-/// position of the end, index of the filesystem, and name.
+/// A line through points, each with a marker.
+pub(super) fn curve(svg: &mut Svg, series: usize, points: &[(f64, f64)]) {
+    svg.polyline(&format!("l {}", color(series)), points);
+    points.iter().for_each(|point| svg.marker(series, *point));
+}
+
+/// Names right of lines that end at a horizontal position, shifted to avoid overlaps. Each has the
+/// vertical position of the end, the index of the filesystem, and the name.
 pub(super) fn names(
     svg: &mut Svg,
     right: f64,
@@ -138,13 +142,13 @@ pub(super) fn names(
     let x = right + 8.0;
     for ((y, filesystem, name), place) in names.into_iter().zip(apart(&wanted, plot)) {
         svg.line("k", (x - 4.0, y), (x + 8.0, place));
-        svg.marker(filesystem, (x + 14.0, place), 4.0);
+        svg.marker(filesystem, (x + 14.0, place));
         svg.text("", (x + 24.0, place + 4.0), &shortened(name, NAME_MAX));
     }
 }
 
-/// Positions at least [`LABEL`] apart (or as far as possible), in the same order, each near its
-/// target and all within the plot.
+/// Vertical positions at least [`LABEL`] apart (or as far as possible), in the same order, near the
+/// wanted ones and within the plot.
 fn apart(wanted: &[f64], (top, bottom): (f64, f64)) -> Vec<f64> {
     let gaps = wanted.len().saturating_sub(1).max(1) as f64;
     let distance = LABEL.min((bottom - top) / gaps);
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut_before_the_edge_cuts_it() {
+    fn long_names_are_shortened() {
         let mut svg = Svg::new(WIDTH, 360.0);
         names(&mut svg, 1.0, PLOT, vec![(40.0, 0, "ext4-writeback-without-journal")]);
         assert!(svg.finish("t", "d").contains(">ext4-writebac…</text>"));

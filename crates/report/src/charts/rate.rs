@@ -1,9 +1,9 @@
-//! Work over time within a test: a panel for each filesystem, all on the same axes, with the median
-//! of the repetitions as a line and from the least to the most of them as a band.
+//! Rate during a test: a panel per filesystem, all on the same axes. A line is the median of the
+//! repetitions, a band their minimum and maximum.
 
 use crate::{
     charts::{axis::Axis, intervals::shortened},
-    svg::{Svg, color},
+    svg::{Svg, WIDTH, color},
 };
 
 /// The chart.
@@ -11,7 +11,7 @@ use crate::{
 pub(crate) struct RateChart {
     /// Quantity, unit and direction.
     pub(crate) y_axis: String,
-    /// Seconds of an interval.
+    /// Length of an interval in seconds.
     pub(crate) interval: f64,
     pub(crate) panels: Vec<RatePanel>,
 }
@@ -22,11 +22,10 @@ pub(crate) struct RatePanel {
     pub(crate) name: String,
     /// Index of the filesystem.
     pub(crate) series: usize,
-    /// Median, least, and most in each interval.
+    /// Median, minimum, and maximum in each interval.
     pub(crate) rates: Vec<[f64; 3]>,
 }
 
-const WIDTH: f64 = 760.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 14.0;
 const GAP: f64 = 20.0;
@@ -37,17 +36,16 @@ const TITLE: f64 = 26.0;
 const PLOT: f64 = 112.0;
 const TICKS: f64 = 26.0;
 const BOTTOM: f64 = 24.0;
-/// Letters of a name above its panel.
+/// Maximum length of a name above its panel.
 const NAME_MAX: usize = 28;
 
 impl RateChart {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let rows = self.panels.len().div_ceil(ACROSS).max(1) as f64;
         let height = WORDS + rows * (TITLE + PLOT + TICKS) + BOTTOM;
         let mut svg = Svg::new(WIDTH, height);
         let rates = self.panels.iter().flat_map(|panel| panel.rates.iter().flatten());
-        // The rate may be nothing for a while, and often is.
         let y_axis = Axis::over(rates.copied().chain([0.0]), 4);
         let longest = self.panels.iter().map(|panel| panel.rates.len()).max().unwrap_or(0);
         let end = longest as f64 * self.interval;
@@ -99,7 +97,7 @@ impl Frame<'_> {
             }
         }
         let bottom = self.top + PLOT;
-        // The last label would touch the first one of the next panel.
+        // The last label would overlap the first one of the next panel.
         let last = x_axis.ticks.len().saturating_sub(1);
         for (index, tick) in x_axis.ticks.iter().enumerate() {
             let (x, _) = self.at(*tick, 0.0);
@@ -111,10 +109,10 @@ impl Frame<'_> {
     }
 
     fn panel(&self, svg: &mut Svg, panel: &RatePanel, interval: f64) {
-        svg.marker(panel.series, (self.left + 6.0, self.top - 12.0), 4.5);
+        svg.marker(panel.series, (self.left + 6.0, self.top - 12.0));
         let name = shortened(&panel.name, NAME_MAX);
         svg.text("tb", (self.left + 17.0, self.top - 8.0), &name);
-        // A rate is at the middle of its interval.
+        // At the middle of the interval.
         let time = |at: usize| (at as f64 + 0.5) * interval;
         let line = |which: usize| {
             let rates = panel.rates.iter().enumerate();
@@ -125,7 +123,7 @@ impl Frame<'_> {
         svg.polygon(&format!("a {class}"), &band);
         svg.polyline(&format!("l {class}"), &line(0).collect::<Vec<_>>());
         if let [only] = panel.rates.as_slice() {
-            svg.marker(panel.series, self.at(time(0), only[0]), 3.0);
+            svg.marker(panel.series, self.at(time(0), only[0]));
         }
     }
 }

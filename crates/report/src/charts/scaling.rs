@@ -1,17 +1,15 @@
-//! Test over the number of clients: medians from zero with their bands, the fitted law, and a ring
-//! at 95 % of the maximum; below it the ratio to the smallest number of clients, with a line for
-//! linear scaling.
+//! Rate by number of clients: medians with their bands, the fitted law, and a ring at 95 % of the
+//! maximum. Below is the ratio to the smallest number of clients, with a line for linear scaling.
 //!
-//! The axis of clients is logarithmic and its ticks are the tested levels; lines connect only
-//! those.
+//! The axis of clients is logarithmic. Its ticks are the tested levels.
 
 use crate::{
     charts::{
         axis::Axis,
         data::{Level, Line, SweepValue, ends},
-        plot::{Plot, WIDTH},
+        plot::Plot,
     },
-    svg::{Svg, color},
+    svg::{Svg, WIDTH, color},
 };
 
 /// The chart.
@@ -19,7 +17,7 @@ use crate::{
 pub(crate) struct ScalingChart<'a> {
     /// Quantity, unit and direction.
     pub(crate) y_axis: String,
-    /// Quantity of the lower panel, with its baseline.
+    /// Quantity and baseline of the lower panel.
     pub(crate) ratio_axis: String,
     pub(crate) x_axis: String,
     /// Ascending.
@@ -30,14 +28,14 @@ pub(crate) struct ScalingChart<'a> {
 /// Height of the plot of each panel.
 const PLOT: f64 = 270.0;
 const RATIO_PLOT: f64 = 200.0;
-/// Space for the text above a panel, and for ticks and text below it.
+/// Height of the text above a panel, and of the ticks and text below it.
 const ABOVE: f64 = 34.0;
 const BELOW: f64 = 50.0;
-/// Steps in which the line of perfect scaling is drawn.
+/// Segments of the line of linear scaling.
 const IDEAL_STEPS: u32 = 48;
 
 impl ScalingChart<'_> {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let ratios = self.lines.iter().any(|line| line.ratios.iter().any(Option::is_some));
         let upper = ABOVE + PLOT + BELOW;
@@ -64,7 +62,7 @@ impl ScalingChart<'_> {
         svg
     }
 
-    /// A panel from zero, with its grid.
+    /// Panel with its grid; its axis starts at zero.
     fn panel(
         &self,
         svg: &mut Svg,
@@ -101,7 +99,7 @@ impl ScalingChart<'_> {
     }
 }
 
-/// A multiple that grows as the clients do, as far as the panel reaches.
+/// Line of linear scaling, up to the edge of the panel.
 fn ideal(svg: &mut Svg, plot: &Plot) {
     let (first, last) = plot.ends();
     let end = last.min(first * plot.axis.high);

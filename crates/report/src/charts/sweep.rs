@@ -1,12 +1,12 @@
-//! Behavior over a swept number: a line for each filesystem with its interval as a band.
+//! Metric by a numeric parameter: a line per filesystem with its interval as a band.
 
 use crate::{
     charts::{
         axis::Axis,
         data::{Level, Series, ends},
-        plot::{Plot, WIDTH},
+        plot::Plot,
     },
-    svg::Svg,
+    svg::{Svg, WIDTH},
 };
 
 /// The chart.
@@ -25,7 +25,7 @@ const TOP: f64 = 34.0;
 const BOTTOM: f64 = 50.0;
 
 impl SweepChart<'_> {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let mut svg = Svg::new(WIDTH, HEIGHT);
         let axis = Axis::over(self.series.iter().flat_map(|series| ends(&series.values)), 5);

@@ -1,11 +1,11 @@
 //! Textures: distinguish areas without color, and mark missing numbers.
 //!
-//! Computes the lines that fill a rectangle; the style sheet defines their strokes.
+//! This module computes the lines that fill a rectangle. The style sheet defines their strokes.
 
 /// Pattern of lines that fills an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Texture {
-    /// Not at all.
+    /// No lines.
     Plain,
     /// Rising to the right.
     Rising,
@@ -25,7 +25,7 @@ pub(crate) enum Texture {
 type Stroke = [(f64, f64); 2];
 
 impl Texture {
-    /// The lines in a rectangle (left upper corner, width and height), so far from each other.
+    /// Lines at a distance in a rectangle, given by its left upper corner and its size.
     pub(crate) fn strokes(
         self,
         (left, top): (f64, f64),
@@ -45,7 +45,7 @@ impl Texture {
     }
 }
 
-/// Lines begin half of their distance from an edge and are that far apart.
+/// Positions at a distance; the first is half of it from the edge.
 fn places(length: f64, distance: f64) -> impl Iterator<Item = f64> {
     let at = move |index: u32| distance * (f64::from(index) + 0.5);
     (0..).map(at).take_while(move |at| *at < length)
@@ -53,7 +53,7 @@ fn places(length: f64, distance: f64) -> impl Iterator<Item = f64> {
 
 fn rising(width: f64, height: f64, distance: f64) -> Vec<Stroke> {
     let line = |sum: f64| {
-        // All points of it have the same sum of coordinates.
+        // The sum of both coordinates is the same for all points of a line.
         let (from, to) = ((sum - height).max(0.0), sum.min(width));
         [(from, sum - from), (to, sum - to)]
     };

@@ -1,10 +1,10 @@
-//! Totals as bars made of their pieces: one bar for each filesystem from zero, pieces in the order
-//! of the tasks, a line below the end for the interval of the total. A bar has the color of its
-//! filesystem; neighboring pieces have three shades of it in turn, and wide ones their number.
+//! Totals as stacked bars: a bar from zero per filesystem with a segment per task, and below its
+//! end a line for the interval of the total. Adjacent segments have different shades of the color
+//! of the filesystem. Wide segments have the number of the task.
 
 use crate::{
-    charts::{axis::Axis, data::TotalRow, intervals::shortened},
-    svg::{Svg, color},
+    charts::{axis::Across, data::TotalRow, intervals::shortened},
+    svg::{Svg, WIDTH, color},
 };
 
 /// The chart.
@@ -17,22 +17,21 @@ pub(crate) struct TotalsChart<'a> {
     pub(crate) tasks: &'a [String],
 }
 
-const WIDTH: f64 = 760.0;
 const LEFT: f64 = 128.0;
 const RIGHT: f64 = 96.0;
 const TOP: f64 = 10.0;
 const ROW: f64 = 38.0;
 const BAR: f64 = 22.0;
 const BOTTOM: f64 = 46.0;
-/// Shades that take turns.
+/// Number of shades.
 const SHADES: usize = 3;
 /// Width of a letter.
 const LETTER: f64 = 7.0;
-/// Letters of a note that fit into the plot.
+/// Maximum length of a note in the plot.
 const NOTE_MAX: usize = 80;
 
 impl TotalsChart<'_> {
-    /// The chart as an SVG element without title.
+    /// Draws the chart.
     pub(crate) fn render(&self) -> Svg {
         let rows = self.rows;
         let bottom = TOP + rows.len() as f64 * ROW;
@@ -40,22 +39,16 @@ impl TotalsChart<'_> {
         let ends = rows
             .iter()
             .flat_map(|row| row.interval.into_iter().map(|(_, high)| high).chain([0.0, row.total]));
-        let axis = Axis::over(ends, 6);
-        for tick in &axis.ticks {
-            let x = place(&axis, *tick);
-            svg.line("g", (x, TOP), (x, bottom));
-            svg.text("tm", (x, bottom + 16.0), &axis.label(*tick));
-        }
+        let across = Across::new(ends, 6, (LEFT, WIDTH - RIGHT));
+        across.ground(&mut svg, (TOP, bottom), &self.axis);
         for (index, row) in rows.iter().enumerate() {
-            self.bar(&mut svg, &axis, row, TOP + (index as f64 + 0.5) * ROW);
+            self.bar(&mut svg, &across, row, TOP + (index as f64 + 0.5) * ROW);
         }
-        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        svg.text("tm ta", (middle, bottom + 36.0), &self.axis);
         svg
     }
 
-    fn bar(&self, svg: &mut Svg, axis: &Axis, row: &TotalRow, y: f64) {
-        svg.marker(row.filesystem, (LEFT - 14.0, y), 5.0);
+    fn bar(&self, svg: &mut Svg, across: &Across, row: &TotalRow, y: f64) {
+        svg.marker(row.filesystem, (LEFT - 14.0, y));
         let class = if row.top { "te tb" } else { "te" };
         svg.text(class, (LEFT - 26.0, y + 4.0), &shortened(&row.name, 15));
         if row.pieces.is_empty() {
@@ -65,23 +58,22 @@ impl TotalsChart<'_> {
         let (high, low) = (y - BAR / 2.0, y + BAR / 2.0);
         let mut before = 0.0;
         for (index, (piece, task)) in row.pieces.iter().zip(self.tasks).enumerate() {
-            let (left, right) = (place(axis, before), place(axis, before + piece));
+            let (left, right) = (across.x(before), across.x(before + piece));
             let class = format!("st{} {}", index % SHADES, color(row.filesystem));
-            svg.polygon(&class, &[(left, high), (right, high), (right, low), (left, low)]);
+            svg.rect(&class, (left, high), (right - left, BAR));
             let number = number(task);
             if number.chars().count() as f64 * LETTER + 4.0 < right - left {
                 svg.text("tm stt", ((left + right) / 2.0, y + 4.0), number);
             }
             before += piece;
         }
-        let end = place(axis, row.total);
+        let (start, end) = (across.x(0.0), across.x(row.total));
         let class = format!("o {}", color(row.filesystem));
-        let start = place(axis, 0.0);
-        svg.polygon(&class, &[(start, high), (end, high), (end, low), (start, low)]);
+        svg.rect(&class, (start, high), (end - start, BAR));
         let mut right = end;
         if let Some((from, to)) = row.interval {
-            let [from, to] = [from, to].map(|value| place(axis, value));
-            // Below the bar, outside of the segments' numbers.
+            let [from, to] = [from, to].map(|value| across.x(value));
+            // Below the bar, because segments have numbers.
             let y = low + 4.5;
             svg.line("ste", (from, y), (to, y));
             [from, to].into_iter().for_each(|x| svg.line("ste", (x, y - 3.0), (x, y + 3.0)));
@@ -95,8 +87,4 @@ impl TotalsChart<'_> {
 /// Number before the name of a task: `013` of `013-create-file`.
 fn number(task: &str) -> &str {
     task.split_once('-').map_or(task, |(number, _)| number)
-}
-
-fn place(axis: &Axis, value: f64) -> f64 {
-    LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT)
 }

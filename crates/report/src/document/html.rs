@@ -1,7 +1,6 @@
-//! One HTML file that loads nothing and has all texts and numbers without scripts, in dark mode,
-//! and in print.
+//! One HTML file that loads no other file and is complete without scripts.
 
-use std::{borrow::Cow, fmt::Write};
+use std::fmt::Write;
 
 use askama::Template;
 use rayon::prelude::*;
@@ -9,9 +8,9 @@ use rayon::prelude::*;
 use super::{
     Block, Body, Document, Figure, Item, List, Scope, Section, Style, Table, TableCell, ValueCell,
 };
-use crate::svg::{Svg, escape};
+use crate::svg::{escape, looks};
 
-/// Renders a template. Neither writing to a string nor the templates can fail.
+/// Renders a template. Writing to a string cannot fail, nor can our templates.
 pub(crate) fn rendered(template: &impl Template) -> String {
     match template.render() {
         Ok(text) => text,
@@ -26,6 +25,10 @@ struct Page<'a> {
     lead: String,
     main: String,
     style: &'static str,
+    /// Colors of the series.
+    colors: String,
+    /// Definitions of the markers.
+    markers: String,
     script: &'static str,
     /// JSON data of the script; `None` for a page without script.
     data: Option<&'a str>,
@@ -33,20 +36,31 @@ struct Page<'a> {
 
 /// Renders a document.
 pub(crate) fn html(document: &Document) -> String {
-    page(document, "", None)
+    page(document, &document.filesystems, "", None)
 }
 
-/// Renders a document with its first screen, and with a script and its data.
-pub(crate) fn page(document: &Document, screen: &str, data: Option<&str>) -> String {
-    let mut html = Html { document, text: String::new(), point: false, title: "" };
+/// Renders a document with its first screen, and with a script and its data. The names begin with
+/// the filesystems of the document; markers on the first screen have indexes in them.
+pub(crate) fn page(
+    document: &Document,
+    names: &[String],
+    screen: &str,
+    data: Option<&str>,
+) -> String {
+    let absent = &absent(document);
+    let mut html = Html { document, absent, text: String::new(), point: false, title: "" };
     html.blocks(&document.lead);
     let lead = format!("{screen}{}", html.text);
     let sections = document.sections.par_iter();
     let main: Vec<String> = sections.map(|own| html.below("").section(own, 2)).collect();
+    let main = main.concat();
+    let looks = looks::of(names);
     let page = Page {
+        colors: looks::style(&looks),
+        markers: looks::definitions(&looks, &[lead.as_str(), &main]),
         document,
         lead,
-        main: main.concat(),
+        main,
         style: include_str!("../../templates/style.css"),
         script: include_str!("../../templates/report.js"),
         data,
@@ -58,6 +72,8 @@ pub(crate) fn page(document: &Document, screen: &str, data: Option<&str>) -> Str
 /// Part of a page.
 struct Html<'a> {
     document: &'a Document,
+    /// Indexes of filesystems without numbers, which have no rows and columns.
+    absent: &'a [usize],
     text: String,
     /// True within a section of one workload point.
     point: bool,
@@ -68,7 +84,7 @@ struct Html<'a> {
 impl<'a> Html<'a> {
     /// An empty part of the same page under a title.
     fn below(&self, title: &'a str) -> Self {
-        Self { document: self.document, text: String::new(), point: self.point, title }
+        Self { text: String::new(), title, ..*self }
     }
 
     fn push(&mut self, text: std::fmt::Arguments) {
@@ -167,7 +183,7 @@ impl<'a> Html<'a> {
         let Item { id, mark, term, text, hint, lines, places, chart } = item;
         let id = if id.is_empty() { String::new() } else { format!(" id=\"{}\"", escape(id)) };
         let mark = match (style == Style::Legend, mark.is_empty()) {
-            (true, _) => format!("{} ", defined(index)),
+            (true, _) => format!("{} ", marker(index)),
             (false, true) => String::new(),
             (false, false) => format!("{} ", escape(mark)),
         };
@@ -199,7 +215,7 @@ impl<'a> Html<'a> {
         self.push(format_args!("{html}</li>"));
     }
 
-    /// Attribute for the filters of what is outside of the section of its point.
+    /// Attribute that filters use for tables and charts outside of the section of their point.
     fn point_of(&self, id: &str) -> String {
         let point = id.split("--").next().and_then(|id| self.document.points.get(id));
         let point = point.filter(|_| !self.point);
@@ -227,6 +243,7 @@ impl<'a> Html<'a> {
     fn table(&mut self, table: &Table) {
         let point = self.point_of(&table.id);
         let names = self.document.filesystems.as_slice();
+        let table = table.without(self.absent);
         let (table, shared) = table.with_shared_codes();
         let (table, shared) = (&*table, shared.as_slice());
         let mut units = table.rows.iter().map(|row| row.unit);
@@ -240,13 +257,27 @@ impl<'a> Html<'a> {
     }
 }
 
-/// Text whose lines stay.
+/// Filesystems that have no number in any table.
+fn absent(document: &Document) -> Vec<usize> {
+    let tables: Vec<&Table> = document.sections.iter().flat_map(Section::tables).collect();
+    let mut present = vec![false; document.filesystems.len()];
+    for table in tables.iter().flat_map(|table| table.measured()) {
+        if let Some(present) = present.get_mut(table) {
+            *present = true;
+        }
+    }
+    // Without any number, the rows have the reasons.
+    let some = present.contains(&true);
+    (0..present.len()).filter(|index| some && !present[*index]).collect()
+}
+
+/// Escaped text that keeps its line breaks.
 fn lines(text: &str) -> String {
     text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
 }
 
-/// CSV as a `data:` URL (RFC 2397): all octets but letters, digits, and some marks escaped as RFC
-/// 3986 has it.
+/// CSV as a `data:` URL (RFC 2397). Octets except letters, digits, and some marks are escaped (RFC
+/// 3986, 2.1).
 fn url(csv: &str) -> String {
     let mut url = String::from("data:text/csv;charset=utf-8,");
     for byte in csv.bytes() {
@@ -264,16 +295,9 @@ fn url(csv: &str) -> String {
 }
 
 /// Marker of a filesystem, hidden from screen readers because the name is next to it.
-fn marker(index: usize) -> String {
-    let mut svg = Svg::new(14.0, 14.0);
-    svg.marker(index, (7.0, 7.0), 5.0);
-    svg.decoration()
-}
-
-/// The same as the target of references.
-fn defined(index: usize) -> String {
-    let marker = marker(index).replacen('>', &format!("><g id=\"m{index}\">"), 1);
-    marker.replace("</svg>", "</g></svg>")
+pub(crate) fn marker(index: usize) -> String {
+    let id = looks::id(index);
+    format!("<svg class=\"glyph\" aria-hidden=\"true\"><use href=\"#{id}\"/></svg>")
 }
 
 #[derive(Template)]
@@ -301,18 +325,14 @@ impl TableTemplate<'_> {
         self.table.is_text(*column)
     }
 
-    /// Reference to the marker in the legend, because a large page has thousands.
-    fn marker(&self, filesystem: &Option<usize>) -> Cow<'_, str> {
-        match filesystem.filter(|index| *index < self.names.len()) {
-            Some(index) => Cow::Owned(format!(
-                "<svg class=\"glyph\" aria-hidden=\"true\"><use href=\"#m{index}\"/></svg>"
-            )),
-            None => Cow::Borrowed(""),
-        }
+    /// Marker of a filesystem, if any. The template passes a reference.
+    fn marker(&self, filesystem: &Option<usize>) -> String {
+        let known = filesystem.filter(|index| *index < self.names.len());
+        known.map_or_else(String::new, marker)
     }
 
-    /// True for a value that does not sort by its text: if that is not a number, or if rows of the
-    /// same quantity have different units. The template passes a reference.
+    /// True if a value cannot be sorted by its text: the text is not a number, or rows of the same
+    /// quantity have different units. The template passes a reference.
     fn is_sorted_apart(&self, value: &ValueCell) -> bool {
         self.scaled_by_row || value.shown.value.parse::<f64>().is_err()
     }
@@ -327,7 +347,7 @@ impl TableTemplate<'_> {
         filesystem.and_then(|index| self.names.get(index)).map(String::as_str)
     }
 
-    /// Common filesystem of all numbers in the table, unless rows or columns name one.
+    /// Filesystem of all numbers in the table, unless rows or columns have filesystems.
     fn about(&self) -> Option<&str> {
         let columns = self.table.columns.iter().map(|column| column.filesystem);
         let rows = self.table.rows.iter().map(|row| row.filesystem);
@@ -343,7 +363,7 @@ impl TableTemplate<'_> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn urls_hold_no_character_that_ends_an_attribute() {
+    fn urls_cannot_end_an_attribute() {
         let url = super::url("a,\"b\"\r\n#é");
         assert_eq!(url, "data:text/csv;charset=utf-8,a,%22b%22%0D%0A%23%C3%A9");
     }

@@ -203,6 +203,42 @@ impl Table {
         (Cow::Owned(table), shared)
     }
 
+    /// Filesystems of rows and columns with numbers.
+    pub(crate) fn measured(&self) -> Vec<usize> {
+        let mut all = Vec::new();
+        for row in &self.rows {
+            let Body::Cells(cells) = &row.body else { continue };
+            for (cell, column) in cells.iter().zip(&self.columns) {
+                if matches!(cell, TableCell::Value(_)) {
+                    all.extend(row.filesystem.into_iter().chain(column.filesystem));
+                }
+            }
+        }
+        all
+    }
+
+    /// The table without rows and columns of some filesystems, unless nothing would remain.
+    pub(crate) fn without(&self, absent: &[usize]) -> Cow<'_, Self> {
+        let is_shown =
+            |filesystem: Option<usize>| filesystem.is_none_or(|it| !absent.contains(&it));
+        let rows = self.rows.iter().filter(|row| is_shown(row.filesystem)).count();
+        let shown: Vec<bool> = self.columns.iter().map(|own| is_shown(own.filesystem)).collect();
+        let all = rows == self.rows.len() && !shown.contains(&false);
+        if all || rows == 0 || !shown.contains(&true) {
+            return Cow::Borrowed(self);
+        }
+        let mut table = self.clone();
+        table.rows.retain(|row| is_shown(row.filesystem));
+        table.columns.retain(|column| is_shown(column.filesystem));
+        for row in &mut table.rows {
+            if let Body::Cells(cells) = &mut row.body {
+                let mut shown = shown.iter();
+                cells.retain(|_| shown.next().is_none_or(|shown| *shown));
+            }
+        }
+        Cow::Owned(table)
+    }
+
     /// Label of the warnings of [`Table::with_shared_codes`].
     pub(crate) fn sharing(&self) -> &'static str {
         match self.values().all(|value| value.of.is_some()) {

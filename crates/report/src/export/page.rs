@@ -4,6 +4,7 @@
 use crate::{
     document::{Figure, Kind},
     export::{
+        absolute::absolute,
         measure::{lines, width},
         style::Sheet,
     },
@@ -85,7 +86,7 @@ pub(super) fn framed_published(drawn: &Figure, set: &Published, sheet: &Sheet) -
 
 /// Chart with its frame.
 fn picture(svg: &str, kind: Kind, around: &Around, sheet: &Sheet) -> String {
-    let chart = sheet.apply(&valid(svg), &["plot", kind.name()]);
+    let chart = sheet.apply(&absolute(&valid(svg), &sheet.looks), &["plot", kind.name()]);
     let (chart_width, chart_height) = size_of(&chart);
     let room = chart_width.max(ROOM_MIN);
     let description = between(&chart, "<desc", "</desc>").unwrap_or("");

@@ -8,6 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::svg::looks;
+
 /// Properties that are written as attributes; all others concern the HTML page.
 const ATTRIBUTES: [&str; 23] = [
     "fill",
@@ -43,6 +45,7 @@ type Variables = BTreeMap<String, String>;
 /// Rules of a style sheet.
 #[derive(Debug)]
 pub(super) struct Sheet {
+    pub(super) looks: Vec<usize>,
     root: Variables,
     /// Sorted by specificity, so that later rules override earlier ones.
     rules: Vec<Rule>,
@@ -71,9 +74,16 @@ struct Open {
 }
 
 impl Sheet {
-    /// Parses the style sheet of reports.
-    pub(super) fn new(css: &str) -> Self {
-        let mut sheet = Self { root: Variables::new(), rules: Vec::new() };
+    /// The style sheet of a page of these filesystems.
+    pub(super) fn new(filesystems: &[String]) -> Self {
+        let looks = looks::of(filesystems);
+        let css = include_str!("../../templates/style.css").to_owned() + &looks::style(&looks);
+        Self { looks, ..Self::of(&css) }
+    }
+
+    /// Parses a style sheet.
+    fn of(css: &str) -> Self {
+        let mut sheet = Self { looks: Vec::new(), root: Variables::new(), rules: Vec::new() };
         for (selectors, body) in blocks(css) {
             let declarations = declarations(body);
             for selector in selectors.split(',').map(str::trim) {
@@ -303,7 +313,7 @@ fn resolved(value: &str, variables: &Variables, depth: usize) -> String {
 }
 
 /// Tag at the start of a text. Quoted values may contain `>`.
-fn tag_at(text: &str) -> &str {
+pub(super) fn tag_at(text: &str) -> &str {
     let mut quote = None;
     for (at, c) in text.char_indices() {
         match (c, quote) {
@@ -316,7 +326,7 @@ fn tag_at(text: &str) -> &str {
     text
 }
 
-fn read_attributes(text: &str) -> Vec<(&str, &str)> {
+pub(super) fn read_attributes(text: &str) -> Vec<(&str, &str)> {
     let (mut found, mut rest) = (Vec::new(), text.trim());
     while let Some((name, after)) = rest.split_once('=') {
         let Some(quote) = after.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
@@ -352,7 +362,7 @@ mod tests {
         .chart { display: block; }";
 
     fn check(svg: &str, expected: &str) {
-        assert_eq!(Sheet::new(CSS).apply(svg, &["plot"]), expected);
+        assert_eq!(Sheet::of(CSS).apply(svg, &["plot"]), expected);
     }
 
     #[test]
@@ -378,12 +388,12 @@ mod tests {
     #[test]
     fn surrounding_text_counts() {
         check("<i class=\"far\"/>", "<i opacity=\".5\"/>");
-        assert_eq!(Sheet::new(CSS).apply("<i class=\"far\"/>", &[]), "<i/>");
+        assert_eq!(Sheet::of(CSS).apply("<i class=\"far\"/>", &[]), "<i/>");
     }
 
     #[test]
     fn circles_of_variables_end() {
-        let sheet = Sheet::new(":root { --a: var(--b); --b: var(--a) } .t { fill: var(--a) }");
+        let sheet = Sheet::of(":root { --a: var(--b); --b: var(--a) } .t { fill: var(--a) }");
         assert_eq!(sheet.apply("<i class=\"t\"/>", &[]), "<i fill=\"\"/>");
     }
 }

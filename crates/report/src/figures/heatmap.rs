@@ -8,7 +8,7 @@ use std::{
 use analysis::compare::{Side, Size, Verdict};
 use model::units::plural;
 
-use super::{Figure, Kind, absent, qualified};
+use super::{Figure, Kind, absent, is_skip, qualified};
 use crate::{
     charts::heatmap::{HeatCell, HeatMap, HeatRow, step},
     units::{capital, fixed, one_line},
@@ -86,12 +86,11 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
     let groups = (sheet.lines.len() > ROWS).then(|| sheet.groups()).flatten();
     let title = sheet.title(judged);
     let description = format!("{title}. The data are in the tables.");
-    let chart = HeatMap {
+    let mut chart = HeatMap {
         axis: match &groups {
-            Some((what, _)) => format!(
-                "ratio to the best of each test, mean over {what}; 1 is \
-                                        best ↑"
-            ),
+            Some((what, _)) => {
+                format!("ratio to the best of each test, mean over {what}; 1 is best ↑")
+            }
             None => "ratio to the best median of the row — higher is better ↑".into(),
         },
         first: match &groups {
@@ -109,6 +108,9 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
             None => sheet.rows(),
         },
     };
+    let absent = sheet.absent();
+    let skipped = |name: &str| absent.iter().any(|(own, why)| own == name && is_skip(why));
+    chart.retain(|name| !skipped(name));
     let svg = chart.render().finish(&title, &description);
     Some(Figure {
         id: format!("{}-map", crate::units::slug(&suite.name)),
@@ -394,13 +396,13 @@ impl Sheet<'_> {
             Some(what) => format!(
                 "{} tests are grouped: each cell is the geometric mean of the ratios over {what}, \
                  of the tests common to all filesystems of the row, without 95 % confidence \
-                 interval. Corner: not ranked in some of them. Bold: within {margin} of the best.",
+                 interval. Dot: not ranked in some of them. Bold: within {margin} of the best.",
                 self.lines.len()
             ),
             None => format!(
                 "▲ significantly better than all others; △ best median; = equivalent within \
                  {margin}; ? not significantly different; ▼ significantly worse (Holm-adjusted per \
-                 row; 95 % confidence intervals in the tables). Bold: top group. Corner: \
+                 row; 95 % confidence intervals in the tables). Bold: top group. Dot: \
                  warnings."
             ),
         };

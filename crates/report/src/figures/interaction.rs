@@ -22,8 +22,7 @@ pub(super) fn figure(interaction: &Interaction, across: &Across, view: &View) ->
     let chart = InteractionChart {
         y_axis: format!("{quantity}, {} — {better}", interaction.scale.name),
         ratio_axis: format!(
-            "ratio to {condition}={first} of the same filesystem — higher is \
-                             better ↑"
+            "ratio to {condition}={first} of the same filesystem — higher is better ↑"
         ),
         x_axis: condition.clone(),
         levels: &across.levels,

@@ -69,10 +69,9 @@ impl Sheet<'_> {
         };
         let svg = chart.render().finish(&title, &description);
         let withheld = match LADDER.get(steps) {
-            Some((name, _)) => format!(
-                "{name} and above: fewer than 10 operations exceed the \
-                                        percentile."
-            ),
+            Some((name, _)) => {
+                format!(" {name} and above: fewer than 10 operations exceed the percentile.")
+            }
             None => String::new(),
         };
         Figure {

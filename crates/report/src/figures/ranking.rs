@@ -2,7 +2,7 @@
 
 use model::Profile;
 
-use super::{Figure, Kind, qualified};
+use super::{Figure, Kind, absent, is_skip, qualified};
 use crate::{
     charts::intervals::{IntervalRow, Intervals},
     view::{Entry, Finding, Status, Test, View, metric_label},
@@ -20,9 +20,20 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Fi
     let finding = |finding: &&Finding| finding.test == test.id;
     let description = findings.filter(finding).map(|finding| finding.text.as_str()).next();
     let description = description.unwrap_or("Too few results for a ranking.");
+    let skipped = |entry: &&Entry| match &entry.status {
+        Status::Nothing(reason) => is_skip(reason),
+        Status::Measured => false,
+    };
+    let missing = test
+        .entries
+        .iter()
+        .filter(skipped)
+        .map(|entry| (view.filesystems[entry.filesystem].name.clone(), "skipped".to_owned()));
+    let missing: Vec<_> = missing.collect();
+    let shown = test.entries.iter().filter(|entry| !skipped(entry));
     let chart = Intervals {
         axis: format!("{}, {} — {better}", metric_label(test.metric), test.scale.name),
-        rows: test.entries.iter().map(|entry| row(test, entry, view)).collect(),
+        rows: shown.map(|entry| row(test, entry, view)).collect(),
     };
     let svg = chart.render().finish(&table.title, description);
     Figure {
@@ -32,10 +43,12 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Fi
         title: table.title.clone(),
         svg,
         caption: format!(
-            "Dots: repetitions. Marker: median. Line: 95 % confidence interval. {}. Bracket: top \
-             group. Filesystems that share a letter do not differ significantly.{}",
+            "Dots: repetitions, the first at the top. Marker: median. Line: 95 % confidence \
+             interval. {}. Bracket: top group. Filesystems that share a letter do not differ \
+             significantly.{}{}",
             drawn(&table.caption),
-            qualified(&test.codes())
+            qualified(&test.codes()),
+            absent(&missing)
         ),
     }
 }

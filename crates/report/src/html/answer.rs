@@ -1,36 +1,53 @@
-//! First screen of a page: headline, medians, findings, trust, and missing filesystems.
+//! First screen of a page: medians, findings, trust, and what was not measured.
 
 use askama::Template;
 
 use crate::{
-    document::html::rendered,
+    document::{
+        Figure,
+        html::{marker, rendered},
+    },
+    figures,
+    units::count,
     view::{
         View,
-        answer::{self, Answer, Board, BoardCell, Grade},
+        answer::{self, Answer, Board, BoardCell, FINDINGS_MAX, Grade},
     },
 };
 
-/// Another part of the same result, on a separate page.
+/// Another part of the same result, which has a separate page.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// Its run.
+    /// Run of the part.
     pub view: &'a View,
-    /// File name of its page, relative to this one.
+    /// File name of the page, relative to this one.
     pub page: &'a str,
 }
 
-/// Ratios to the best from which on a cell has the next lighter shade.
+/// Ratios to the best from which a cell has the next lighter shade.
 const SHADES: [f64; 3] = [1.5, 2.5, 5.0];
+
+/// Maximum number of columns next to the findings, of columns with ratios on the line of the
+/// median, and of rows with ratios below the median.
+const BESIDE_MAX: usize = 10;
+const INLINE_MAX: usize = 5;
+const STACKED_MAX: usize = 10;
 
 #[derive(Template)]
 #[template(path = "answer.html")]
 struct Screen<'a> {
+    /// Filesystems of all parts.
+    names: Vec<String>,
     answers: &'a [Answer],
+    /// Chart of the only test, instead of the table of medians.
+    figure: Option<Figure>,
     /// Page of each answer; empty for this one.
     pages: Vec<&'a str>,
     findings: Vec<&'a str>,
     further: usize,
     open: usize,
+    /// True if all parts have ended.
+    ended: bool,
     failures: Vec<String>,
     missing: Vec<String>,
     margin: String,
@@ -42,17 +59,31 @@ struct Screen<'a> {
     inconclusive: bool,
 }
 
+/// Names of the filesystems of a run, followed by those that only the other parts have.
+pub(super) fn filesystems(view: &View, parts: &[Part<'_>]) -> Vec<String> {
+    let mut names: Vec<String> = view.filesystems.iter().map(|own| own.name.clone()).collect();
+    for own in parts.iter().flat_map(|part| &part.view.filesystems) {
+        if !names.contains(&own.name) {
+            names.push(own.name.clone());
+        }
+    }
+    names
+}
+
 /// Renders the first screen of a run and of the other parts of its result.
 pub(super) fn answer(view: &View, parts: &[Part<'_>]) -> String {
     let views = || std::iter::once(view).chain(parts.iter().map(|part| part.view));
     let answers: Vec<Answer> = views().map(Answer::new).collect();
     let pages = std::iter::once("").chain(parts.iter().map(|part| part.page)).collect();
-    let (findings, further) = answer::shown_findings(&answers);
+    let (findings, further) = answer::shown_findings(&answers, FINDINGS_MAX);
     rendered(&Screen {
+        names: filesystems(view, parts),
+        figure: only_test(view).filter(|_| parts.is_empty()),
         pages,
         findings,
         further,
         open: answers.iter().map(|answer| answer.open).sum(),
+        ended: views().all(|view| view.facts.ended),
         failures: answer::failures(&answers),
         missing: answer::not_measured(&answers),
         margin: view.facts.margin.percent(),
@@ -63,7 +94,25 @@ pub(super) fn answer(view: &View, parts: &[Part<'_>]) -> String {
     })
 }
 
-/// Class of a cell: distance from the best, by shade.
+/// Chart of the test if only one has results.
+fn only_test(view: &View) -> Option<Figure> {
+    let mut places = view.suites.iter().enumerate().flat_map(|(at, suite)| {
+        let points = suite.points.iter().enumerate();
+        points.flat_map(move |(point, own)| {
+            let measured = own
+                .tests
+                .iter()
+                .enumerate()
+                .filter(|(_, test)| test.entries.iter().any(|entry| entry.summary.is_some()));
+            measured.map(move |(test, _)| (at, point, test))
+        })
+    });
+    let (suite, point, test) = places.next()?;
+    let only = places.next().is_none();
+    only.then(|| figures::of_test(view, suite, point, test).into_iter().next()).flatten()
+}
+
+/// Class of a cell by its distance from the best.
 fn shade(cell: &BoardCell) -> &'static str {
     match cell.distance {
         _ if cell.blocked => "",
@@ -72,7 +121,7 @@ fn shade(cell: &BoardCell) -> &'static str {
         Some(distance) if distance < SHADES[0] => "near1",
         Some(distance) if distance < SHADES[1] => "near2",
         Some(distance) if distance < SHADES[2] => "near3",
-        Some(_) => "",
+        Some(_) => "near4",
     }
 }
 
@@ -82,7 +131,7 @@ impl Screen<'_> {
         answer.trust.grade.name() == grade
     }
 
-    /// Size of a part and its date, without its title, which is above.
+    /// Size and date of a part, without its title.
     fn about<'b>(&self, answer: &'b Answer, title: &str) -> &'b str {
         let rest = answer.title.strip_prefix(title).and_then(|rest| rest.strip_prefix(" · "));
         rest.unwrap_or(&answer.title)
@@ -110,12 +159,42 @@ impl Screen<'_> {
         shade(cell)
     }
 
-    /// True if the table needs the whole width of the page.
-    fn is_wide(&self, board: &Board) -> bool {
-        self.answers.len() == 1 || board.filesystems.len() > 12
+    /// True if the findings are next to the table of medians instead of below it.
+    fn is_beside(&self) -> bool {
+        matches!(self.answers, [only] if only.board.filesystems.len() <= BESIDE_MAX)
     }
 
-    /// The least reliable part decides the color.
+    /// True if a table needs the whole width.
+    fn is_whole(&self, board: &Board) -> bool {
+        self.answers.len() == 1 || board.filesystems.len() > BESIDE_MAX
+    }
+
+    /// Class of a table: ratios are next to the medians, below them, or omitted.
+    fn density(&self, board: &Board) -> &'static str {
+        match board.filesystems.len() {
+            0..=INLINE_MAX => "",
+            _ if board.rows.len() <= STACKED_MAX => " stacked",
+            _ => " dense",
+        }
+    }
+
+    /// Marker of a filesystem.
+    fn marker(&self, name: &str) -> String {
+        let index = self.names.iter().position(|own| own == name);
+        index.map(marker).unwrap_or_default()
+    }
+
+    /// Number of tests by outcome, for each part.
+    fn accounts(&self) -> Vec<String> {
+        let text = |answer: &Answer| {
+            let all = answer.accounts.all();
+            let text = answer.accounts.text();
+            text.unwrap_or_else(|| format!("{}: all with findings", count(all, "test")))
+        };
+        self.answers.iter().filter(|answer| answer.accounts.all() > 0).map(text).collect()
+    }
+
+    /// Grade of the least reliable part, which determines the color.
     fn grade(&self) -> &'static str {
         let grades = self.answers.iter().map(|answer| answer.trust.grade);
         grades.max().unwrap_or(Grade::Poor).name()
@@ -135,7 +214,7 @@ mod tests {
             distance: Some(distance),
         };
         let shades: Vec<_> = [1.0, 1.2, 2.0, 3.0, 7.0].map(|it| shade(&cell(it, it == 1.0))).into();
-        assert_eq!(shades, ["near0", "near1", "near2", "near3", ""]);
+        assert_eq!(shades, ["near0", "near1", "near2", "near3", "near4"]);
         let blocked = BoardCell { blocked: true, ..cell(1.0, false) };
         assert_eq!(shade(&blocked), "", "a blocked number is not compared");
     }

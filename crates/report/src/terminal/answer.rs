@@ -1,7 +1,6 @@
 //! First page on a terminal: tables of one or more runs, then the findings.
 //!
-//! A run of five filesystems together with a guest run of nine takes at most 40 lines of 80
-//! columns.
+//! It has at most [`LINES_MAX`] lines if possible: longer pages have fewer findings and tests.
 
 use crate::{
     document::terminal::{
@@ -15,9 +14,14 @@ use crate::{
     },
 };
 
+/// Lines that common terminals show at once.
+const LINES_MAX: usize = 40;
+/// Minimum and maximum number of tests per part.
+const ROWS: std::ops::RangeInclusive<usize> = 8..=20;
 /// Mark of the top group.
 const TOP: &str = "●";
-/// Maximum width of the title of a test, and of the name of a filesystem.
+/// Maximum width of the title of a test if the table needs the whole width, and of the name of a
+/// filesystem.
 const TITLE_MAX: usize = 26;
 const NAME_MAX: usize = 20;
 
@@ -25,12 +29,30 @@ const NAME_MAX: usize = 20;
 /// host and instruction counts of a guest.
 pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
     let answers: Vec<Answer> = views.iter().map(|view| Answer::new(view)).collect();
+    let mut text = String::new();
+    let fewer = ROWS.rev().map(|rows| (rows, 3));
+    for size in [(*ROWS.end(), 6), (*ROWS.end(), 4)].into_iter().chain(fewer) {
+        text = sized(views, &answers, size, options);
+        if text.lines().count() <= LINES_MAX {
+            break;
+        }
+    }
+    text
+}
+
+/// First page with at most this many tests per part and findings.
+fn sized(
+    views: &[&View],
+    answers: &[Answer],
+    (rows, findings): (usize, usize),
+    options: &TerminalOptions,
+) -> String {
     let mut page = Page::new(options);
-    for answer in &answers {
+    for answer in answers {
         if !page.text.is_empty() {
             page.line("");
         }
-        page.answer(answer);
+        page.answer(answer, rows);
     }
     let tops = answers.iter().flat_map(|answer| &answer.board.rows).flat_map(|row| &row.cells);
     if tops.flatten().any(|cell| cell.top) {
@@ -46,7 +68,7 @@ pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
     if cells.flatten().any(|cell| cell.blocked) {
         page.wrapped(" ", "   ", "! not compared; see the warnings with --detail");
     }
-    page.found(&answers);
+    page.found(answers, findings);
     page.line("");
     for (answer, view) in answers.iter().zip(views) {
         let trust = &answer.trust;
@@ -63,19 +85,22 @@ pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
         }
         page.wrapped("", "  ", &text);
     }
-    page.holes(&answers);
+    page.holes(answers);
     page.text
 }
 
 impl Page {
     /// Title, conditions, headline, and table of medians.
-    fn answer(&mut self, answer: &Answer) {
+    fn answer(&mut self, answer: &Answer, rows: usize) {
         self.bold(&answer.title);
         self.wrapped("", "  ", &answer.conditions);
         let mut headline = answer.headline.clone();
         headline.push('.');
         self.bold(&headline);
-        self.board(&answer.board);
+        let mut board = answer.board.clone();
+        board.further += board.rows.len().saturating_sub(rows);
+        board.rows.truncate(rows);
+        self.board(&board);
     }
 
     /// Table of medians, tests as rows. Filesystems that exceed the width continue below.
@@ -83,12 +108,9 @@ impl Page {
         if board.rows.is_empty() {
             return;
         }
-        let titles: Vec<String> = board.rows.iter().map(|row| cut(&row.title, TITLE_MAX)).collect();
         let names: Vec<String> = board.filesystems.iter().map(|name| cut(name, NAME_MAX)).collect();
         let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width_of).max().unwrap_or(0);
         let corner = board.unit.unwrap_or_default();
-        let title_width =
-            widest(&mut titles.iter().map(String::as_str).chain(std::iter::once(corner)));
         let unit_width = match board.unit {
             Some(_) => 0,
             None => 1 + widest(&mut board.rows.iter().map(|row| row.unit)),
@@ -98,6 +120,11 @@ impl Page {
             let cells = texts.iter().map(|row| row[column].as_str());
             1 + widest(&mut cells.chain(std::iter::once(names[column].as_str())))
         };
+        let columns = 1 + unit_width + (0..names.len()).map(width).sum::<usize>();
+        let title_max = TITLE_MAX.max(self.width.saturating_sub(columns));
+        let titles: Vec<String> = board.rows.iter().map(|row| cut(&row.title, title_max)).collect();
+        let title_width =
+            widest(&mut titles.iter().map(String::as_str).chain(std::iter::once(corner)));
         let space = self.width.saturating_sub(1 + title_width + unit_width);
         let mut column = 0;
         while column < board.filesystems.len() {
@@ -136,8 +163,8 @@ impl Page {
         }
     }
 
-    fn found(&mut self, answers: &[Answer]) {
-        let (findings, further) = answer::shown_findings(answers);
+    fn found(&mut self, answers: &[Answer], most: usize) {
+        let (findings, further) = answer::shown_findings(answers, most);
         if !findings.is_empty() {
             self.heading("Findings");
         }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use model::metric::{Better, Unit};
 
 use super::{View, points::Test};
-use crate::units::{Scale, count, one_line};
+use crate::units::{Scale, capital, count, one_line};
 use standings::{Standing, comparative, findings, standings, superlatives};
 
 pub(crate) use accounts::Accounts;
@@ -23,7 +23,7 @@ pub(crate) use missing::{Hole, failures, not_measured};
 pub(crate) use trust::{Grade, Trust};
 
 /// Maximum number of findings on the first page.
-const FINDINGS_MAX: usize = 6;
+pub(crate) const FINDINGS_MAX: usize = 6;
 /// Maximum number of tests named in one finding.
 const TESTS_MAX: usize = 3;
 /// Maximum number of table rows on the first page.
@@ -124,10 +124,10 @@ impl Answer {
 }
 
 /// Findings of the parts of one result, such as host and guest, and the number of findings that are
-/// not shown. The largest effects of each part come first. The parts have equal shares of
-/// [`FINDINGS_MAX`], rounded up.
-pub(crate) fn shown_findings(answers: &[Answer]) -> (Vec<&str>, usize) {
-    let most = FINDINGS_MAX.div_ceil(answers.len().max(1));
+/// not shown. The largest effects of each part come first. The parts have equal shares of `most`,
+/// rounded up.
+pub(crate) fn shown_findings(answers: &[Answer], most: usize) -> (Vec<&str>, usize) {
+    let most = most.div_ceil(answers.len().max(1));
     let shown = answers.iter().flat_map(|answer| answer.findings.iter().take(most));
     let hidden = |answer: &Answer| answer.further + answer.findings.len().saturating_sub(most);
     (shown.map(|finding| finding.text.as_str()).collect(), answers.iter().map(hidden).sum())
@@ -279,16 +279,19 @@ fn headline(
     last: &[Standing<'_>],
 ) -> String {
     let contests: Vec<&Named<'_>> = tests.iter().filter(|named| is_contest(named)).collect();
-    let prefix = if view.facts.ended { "" } else { "provisional: " };
+    let prefix = if view.facts.ended { "" } else { "Provisional: " };
     let m = contests.len();
+    // A name at the start keeps its case.
+    let sentence = |text: String| match prefix {
+        "" => capital(&text),
+        prefix => format!("{prefix}{text}"),
+    };
     let measured = columns(view, tests).len();
     if measured < 2 {
-        return format!(
-            "{prefix}fewer than two filesystems were measured, so there is no comparison"
-        );
+        return sentence("fewer than two filesystems were measured: no comparison".into());
     }
     if m == 0 {
-        return format!("{prefix}no comparison: too few repetitions, or no valid results");
+        return sentence("no comparison: too few repetitions, or no valid results".into());
     }
     let times = |filesystem: usize| {
         let top = |named: &&&Named<'_>| {
@@ -302,10 +305,10 @@ fn headline(
     };
     if contests.iter().all(all_tied) {
         let margin = view.facts.margin.percent();
-        return format!(
-            "{prefix}no significant difference of more than {margin} between {measured} \
-             filesystems in {m} tests"
-        );
+        return sentence(format!(
+            "no significant difference of more than {margin} between {measured} filesystems in {}",
+            count(m, "test")
+        ));
     }
     let count = |standings: &[Standing<'_>], filesystem: usize| {
         standings.iter().filter(|it| it.filesystem == filesystem).count()

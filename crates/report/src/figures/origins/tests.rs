@@ -59,7 +59,7 @@ fn the_bars_match_the_golden_file() {
     assert!(figure.title.contains("CPU time per operation from "), "{}", figure.title);
     assert!(figure.title.contains("kernel threads have up to 5"), "{}", figure.title);
     assert!(figure.title.ends_with("(btrfs)"), "{}", figure.title);
-    for words in ["n = 7 to 8 repetitions", "unattributed: interrupts", "Missing: jfs, skipped"] {
+    for words in ["n = 7 to 8 repetitions", "unattributed: interrupts", "Skipped: jfs."] {
         assert!(figure.caption.contains(words), "{words}: {}", figure.caption);
     }
     let svg = figure.svg.replace("informational", "");
