@@ -178,6 +178,8 @@ fn level_options(level: &FilesystemLevel) -> String {
         level.devices.map(|devices| format!("on {devices} devices")),
         (!level.layers.is_empty()).then(|| format!("layers {:?}", level.layers)),
         (!level.setup.is_empty()).then(|| format!("then {:?}", level.setup)),
+        (!level.commands.mount.is_empty()).then(|| level.commands.mount.join(" ")),
+        (!level.commands.source.is_empty()).then(|| format!("from {}", level.commands.source)),
         level.converted_to.as_ref().map(|becomes| format!("becomes {becomes}")),
     ];
     for part in further.into_iter().flatten() {

@@ -7,7 +7,7 @@ use model::{
     record::{CellRecord, CellState, PhaseInfo},
     storage::StorageKind,
 };
-use rig::{Availability, Catalog, CatalogError, Host, Support, catalog::Kind, layers};
+use rig::{Availability, Catalog, CatalogError, Filesystem, Host, Support, catalog::Kind, layers};
 
 use crate::{exit::Failure, plans::ResolvedPlan};
 
@@ -237,7 +237,9 @@ fn unfit(chosen: &ResolvedPlan, catalog: &Catalog, level: &FilesystemLevel) -> C
         layers::device_requirement(level, filesystem, becomes, devices(chosen))
     {
         unfit.to_string()
-    } else if !level.setup.is_empty() && filesystem.kind != Kind::Block {
+    } else if let Some(reason) = misplaced(chosen, filesystem, level) {
+        reason
+    } else if !level.setup.is_empty() && !matches!(filesystem.kind, Kind::Block | Kind::Command) {
         format!("setup steps need a filesystem on a device, and {name} has none; remove `setup`")
     } else if let (Some(least), Some(size)) = (small, smallest) {
         format!(
@@ -248,6 +250,28 @@ fn unfit(chosen: &ResolvedPlan, catalog: &Catalog, level: &FilesystemLevel) -> C
         return CellState::Open;
     };
     CellState::Skipped { reason }
+}
+
+/// Reason why a filesystem that a command mounts cannot be measured on the storage of the plan.
+fn misplaced(
+    chosen: &ResolvedPlan,
+    filesystem: &Filesystem,
+    level: &FilesystemLevel,
+) -> Option<String> {
+    let name = &level.name;
+    let on_devices = !matches!(chosen.storage.kind, StorageKind::Directory { .. });
+    match filesystem.kind {
+        Kind::Block if !on_devices => Some(format!(
+            "{name} needs a device, but the storage is a directory; set `storage.image_size`"
+        )),
+        Kind::Command if on_devices => {
+            Some(format!("{name} needs a directory; set `storage.directory`"))
+        }
+        Kind::Command if level.commands.source.is_empty() && filesystem.needs_source() => {
+            Some(format!("{name} needs a server; set `source`, such as \"server:/export\""))
+        }
+        Kind::Block | Kind::Memory | Kind::Directory | Kind::Command => None,
+    }
 }
 
 #[cfg(test)]

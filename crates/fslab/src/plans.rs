@@ -82,6 +82,8 @@ pub(crate) struct ResolvedPlan {
     pub(crate) cells: Vec<LabeledCell>,
     /// Storage with sizes at `scale`.
     pub(crate) storage: Storage,
+    /// Filesystem types, with those that the plan defines.
+    pub(crate) catalog: Catalog,
     /// True if the text was written from options of the command line.
     pub(crate) from_options: bool,
 }
@@ -156,9 +158,13 @@ impl ResolvedPlan {
         typed: &dyn Fn(&str, &str) -> String,
     ) -> Result<Self, Failure> {
         let suites = suites::specs();
-        let filesystems = names(catalog);
-        let vocabulary =
-            KnownNames { suites: &suites, presets: suites::presets(), filesystems: &filesystems };
+        let (filesystems, mounted) = (names(catalog), catalog.mounted_types());
+        let vocabulary = KnownNames {
+            suites: &suites,
+            presets: suites::presets(),
+            filesystems: &filesystems,
+            mounted: &mounted,
+        };
         let mut plan = Plan::parse(&text, vocabulary).map_err(wrong)?;
         for (key, value) in &overrides {
             plan.set(key, value, vocabulary).map_err(|error| {
@@ -182,7 +188,9 @@ impl ResolvedPlan {
         };
         let cells = plan.cells(scale, &refine).map_err(wrong)?;
         let from_options = false;
-        Ok(Self { name, text, overrides, scale, cells, storage, plan, from_options })
+        let in_directory = matches!(storage.kind, StorageKind::Directory { .. });
+        let catalog = catalog.clone().with_levels(&plan.filesystems, in_directory);
+        Ok(Self { name, text, overrides, scale, cells, storage, catalog, plan, from_options })
     }
 
     /// Maximum space that the files of a trial use, over all cells.
@@ -216,8 +224,12 @@ fn named_scale(
     catalog: &Catalog,
 ) -> Result<(Scale, Vec<(String, String)>), Failure> {
     let (suites, filesystems) = (suites::specs(), names(catalog));
-    let vocabulary =
-        KnownNames { suites: &suites, presets: suites::presets(), filesystems: &filesystems };
+    let vocabulary = KnownNames {
+        suites: &suites,
+        presets: suites::presets(),
+        filesystems: &filesystems,
+        mounted: &catalog.mounted_types(),
+    };
     let plan = Plan::parse(text, vocabulary)
         .map_err(|error| Failure::diagnostic(explain(&error, origin, text)))?;
     let Some(scale) = plan.named_scale(name) else {

@@ -33,6 +33,7 @@ mod language;
 mod listings;
 mod loadfile;
 mod made;
+mod mounts;
 mod pipeline;
 mod reboot;
 mod support;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    mount_commands::MountCommands,
     setting::SystemSettings,
     units::{Bytes, Nanos},
     workload::WorkloadParameters,
@@ -24,6 +25,9 @@ pub struct FilesystemLevel {
     /// Mount options, comma-separated; empty for the defaults.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mount: String,
+    /// Programs that mount the filesystem, if the kernel does not mount it alone.
+    #[serde(default, skip_serializing_if = "MountCommands::is_empty")]
+    pub commands: MountCommands,
     /// Number of storage devices used, starting with the first. `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<u32>,
@@ -177,6 +181,7 @@ impl FilesystemLevel {
             name,
             mkfs: Vec::new(),
             mount: String::new(),
+            commands: MountCommands::default(),
             devices: None,
             layers: Vec::new(),
             setup: Vec::new(),

@@ -17,6 +17,7 @@ mod guest;
 pub mod histogram;
 pub mod matrix;
 pub mod metric;
+mod mount_commands;
 pub mod phase;
 pub mod plan;
 pub mod record;
@@ -39,6 +40,9 @@ pub use environment::Environment;
 pub use guest::{GuestDevice, GuestDisk, GuestKind};
 pub use histogram::Histogram;
 pub use metric::Metric;
+pub use mount_commands::{
+    MOUNT_PLACEHOLDERS, MountCommands, MountedType, STEP_PLACEHOLDERS, unknown_placeholder,
+};
 pub use phase::{Phase, PhaseResult};
 pub use plan::{KnownNames, Plan, PlanError, Profile};
 pub use record::RunRecord;

@@ -24,7 +24,10 @@ impl Catalog {
         let missing: Vec<_> =
             [kernel(filesystem, host), tools(filesystem, host)].into_iter().flatten().collect();
         let available_to_root = missing.is_empty();
-        let missing: Vec<_> = missing.into_iter().chain(privilege(host)).collect();
+        // Every user may mount FUSE filesystems (fusermount3(1)).
+        let user_mounts = filesystem.kind == Kind::Command && is_fuse(&filesystem.fstype);
+        let missing: Vec<_> =
+            missing.into_iter().chain(privilege(host).filter(|_| !user_mounts)).collect();
         if missing.is_empty() {
             return Availability::Usable { version: version(filesystem, host) };
         }
@@ -59,7 +62,7 @@ impl Catalog {
         host: &dyn Host,
     ) -> Result<Availability, CatalogError> {
         let converted = level.converted_to.as_deref().map(|name| self.get(name)).transpose()?;
-        let answer = self.availability(self.get(&level.fs_type)?, host);
+        let answer = self.availability(&mounted_as(self.get(&level.fs_type)?, level), host);
         let (mut reasons, mut hints) = (Vec::new(), Vec::new());
         let (version, available_to_root) = match answer {
             Availability::Usable { version } => (version, false),
@@ -146,8 +149,31 @@ impl Catalog {
     }
 }
 
+/// Filesystem type with the mount command and the mounted type of a level.
+fn mounted_as(filesystem: &Filesystem, level: &FilesystemLevel) -> Filesystem {
+    let commands = &level.commands;
+    let mut mounted = filesystem.clone();
+    if !commands.mount.is_empty() {
+        mounted.mount_command.clone_from(&commands.mount);
+        mounted.helpers.clear();
+    }
+    if !commands.umount.is_empty() {
+        mounted.umount_command.clone_from(&commands.umount);
+    }
+    if !commands.mounted_type.is_empty() {
+        mounted.fstype.clone_from(&commands.mounted_type);
+    }
+    mounted
+}
+
+/// True for the types of FUSE filesystems in mountinfo: `fuse`, `fuse.sshfs`, `fuseblk`.
+fn is_fuse(fstype: &str) -> bool {
+    fstype == "fuseblk" || fstype.split('.').next() == Some("fuse")
+}
+
 fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Missing {
-    let fstype = &filesystem.fstype;
+    // A FUSE filesystem has its name after a dot.
+    let fstype = filesystem.fstype.split('.').next().unwrap_or_default();
     let table = host.read(Path::new("/proc/filesystems")).unwrap_or_default();
     let known = table.lines().any(|line| line.split_whitespace().next_back() == Some(fstype));
     // The kernel requests a filesystem module by this alias (`get_fs_type` in fs/filesystems.c).

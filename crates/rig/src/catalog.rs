@@ -3,7 +3,9 @@
 //! `filesystems.toml` is the built-in catalog. A user's file of the same format can add and replace
 //! entries ([`Catalog::with_file`]). The catalog provides the command lines of mkfs, fsck, and
 //! other programs. [`Catalog::availability`] reports whether this machine supports a filesystem
-//! type.
+//! type. [`Catalog::with_levels`] adds the types that a plan defines by its own mount commands.
+
+mod check;
 
 use std::{
     collections::BTreeMap,
@@ -11,15 +13,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::{Bytes, FilesystemLevel, suggest::nearest};
+use model::{Bytes, FilesystemLevel, MountedType, suggest::nearest};
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 use toml::Spanned;
 
 const EMBEDDED: &str = include_str!("../filesystems.toml");
-
-/// Placeholders that arguments and options may contain.
-const PLACEHOLDERS: [&str; 4] = ["device", "devices", "options", "size"];
 
 /// Kind of storage that a filesystem type requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -32,6 +31,8 @@ pub enum Kind {
     Memory,
     /// An existing directory; nothing is created.
     Directory,
+    /// A directory of an existing filesystem, or a server; a command mounts the filesystem.
+    Command,
 }
 
 /// Versions of the mainline kernel that contain a filesystem.
@@ -91,7 +92,7 @@ pub struct Features {
 }
 
 /// Filesystem type.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filesystem {
     /// Name in plans: lower case, unique.
@@ -113,6 +114,19 @@ pub struct Filesystem {
     /// mkfs argument vector with placeholders.
     #[serde(default)]
     pub mkfs: Vec<String>,
+    /// True if mkfs also mounts the filesystem on `{mount}`. It is then unmounted before the first
+    /// timed mount.
+    #[serde(default)]
+    pub mkfs_mounts: bool,
+    /// Argument vector of the program that mounts the filesystem; empty for mount(2).
+    #[serde(default)]
+    pub mount_command: Vec<String>,
+    /// Argument vector of the program that unmounts the filesystem; empty for umount(2).
+    #[serde(default)]
+    pub umount_command: Vec<String>,
+    /// Programs that the commands start and that must be installed, such as `mount.nfs`.
+    #[serde(default)]
+    pub helpers: Vec<String>,
     /// Arguments of mkfs that set the label `fslab`. These arguments precede the arguments of the
     /// plan, and are omitted if the plan sets a label.
     #[serde(default)]
@@ -253,6 +267,36 @@ impl Catalog {
         Ok(self)
     }
 
+    /// This catalog with the types of the entries of a plan that have a `mount_command`. A type
+    /// that the catalog does not contain is created in a directory or on devices, as the storage of
+    /// the plan provides.
+    #[must_use]
+    pub fn with_levels(mut self, levels: &[FilesystemLevel], in_directory: bool) -> Self {
+        for level in levels.iter().filter(|level| !level.commands.mount.is_empty()) {
+            if self.get(&level.fs_type).is_err() {
+                self.entries.push(Filesystem {
+                    name: level.fs_type.clone(),
+                    title: "Defined by the plan".into(),
+                    kind: if in_directory { Kind::Command } else { Kind::Block },
+                    fstype: level.fs_type.clone(),
+                    source: "the plan".into(),
+                    ..Filesystem::default()
+                });
+            }
+        }
+        self
+    }
+
+    /// Types that a command mounts, for the parser of plans.
+    pub fn mounted_types(&self) -> Vec<MountedType> {
+        let mounted = self.entries.iter().filter(|entry| entry.is_mounted_by_command());
+        let named = |entry: &Filesystem| MountedType {
+            name: entry.name.clone(),
+            in_directory: entry.kind == Kind::Command,
+        };
+        mounted.map(named).collect()
+    }
+
     /// All filesystem types.
     pub fn all(&self) -> &[Filesystem] {
         &self.entries
@@ -352,57 +396,32 @@ impl Filesystem {
         options.join(",")
     }
 
-    /// Required programs: mkfs and fsck, without duplicates.
+    /// Required programs, without duplicates: those of mkfs, fsck, and the mount, and helpers.
     pub fn programs(&self) -> Vec<&str> {
-        let vectors = [&self.mkfs, &self.fsck];
-        let mut programs: Vec<&str> =
-            vectors.into_iter().filter_map(|argv| argv.first()).map(String::as_str).collect();
-        programs.dedup();
+        let vectors = [&self.mkfs, &self.fsck, &self.mount_command, &self.umount_command];
+        let first = vectors.into_iter().filter_map(|argv| argv.first());
+        let mut programs: Vec<&str> = Vec::new();
+        for program in first.chain(&self.helpers) {
+            if !programs.contains(&program.as_str()) {
+                programs.push(program);
+            }
+        }
         programs
     }
 
-    /// Checks an entry. The error consists of a message and a hint.
-    fn check(&self) -> Result<(), (String, String)> {
-        let bad = |message: String, hint: &str| Err((message, hint.to_owned()));
-        let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if self.name.is_empty() || !self.name.chars().all(letters) {
-            let message = format!("`{}` is not a valid filesystem name", self.name);
-            return bad(message, "use lower-case letters, digits, and dashes");
-        }
-        if self.kind == Kind::Block && (self.mkfs.is_empty() || self.fstype.is_empty()) {
-            let message = format!("`{}` has no `mkfs` or no `fstype`", self.name);
-            return bad(message, "set both, or use kind = \"memory\" or \"directory\"");
-        }
-        let many = self.multi_device.iter().flat_map(|many| many.mkfs.iter().chain([&many.mount]));
-        let own = self.mkfs.iter().chain(&self.fsck).chain([&self.mount]).chain(many);
-        let texts = own.chain(&self.features.argv).chain(&self.threads);
-        for name in texts.flat_map(|text| placeholders(text)) {
-            if !PLACEHOLDERS.contains(&name) {
-                let hint = match nearest(name, PLACEHOLDERS) {
-                    Some(near) => format!("did you mean `{{{near}}}`?"),
-                    None => "use {device}, {devices}, {options}, or {size}".to_owned(),
-                };
-                return Err((format!("unknown placeholder `{{{name}}}`"), hint));
-            }
-        }
-        let has = |argv: &[String], word: &str| argv.iter().any(|argument| argument == word);
-        if self.kind == Kind::Block && !has(&self.mkfs, "{device}") {
-            let message = format!("mkfs of `{}` has no device argument", self.name);
-            return bad(message, "add \"{device}\"");
-        }
-        if self.multi_device.as_ref().is_some_and(|many| !has(&many.mkfs, "{devices}")) {
-            let message = format!("multi_device.mkfs of `{}` has no device arguments", self.name);
-            return bad(message, "add \"{devices}\"");
-        }
-        Ok(())
+    /// True if the mount command requires the `source` of the plan.
+    pub fn needs_source(&self) -> bool {
+        self.mount_command.iter().any(|argument| argument.contains("{source}"))
+    }
+
+    /// True if a command mounts the filesystem.
+    pub fn is_mounted_by_command(&self) -> bool {
+        !self.mount_command.is_empty()
     }
 }
 
-fn placeholders(text: &str) -> impl Iterator<Item = &str> {
-    text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
-}
-
-fn fill(template: &[String], devices: &[String], options: &[String]) -> Vec<String> {
+/// Replaces the placeholders of devices and options in an argument vector.
+pub(crate) fn fill(template: &[String], devices: &[String], options: &[String]) -> Vec<String> {
     let first = devices.first().map_or("", String::as_str);
     let mut argv = Vec::new();
     for argument in template {

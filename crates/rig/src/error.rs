@@ -217,6 +217,23 @@ pub enum RigError {
         /// The kernel's message.
         source: MountRefusal,
     },
+    /// The mount command of a plan failed, or did not mount the filesystem that the plan names. The
+    /// mounts that it made are undone.
+    #[error("`{command}`: {why}; run the command manually, or correct `mount_command` in the plan")]
+    MountCommand {
+        /// Command line.
+        command: String,
+        /// Cause.
+        why: String,
+    },
+    /// The unmount command of a plan failed, or did not unmount the filesystem.
+    #[error("`{command}`: {why}; stop the processes that use it, or correct `umount_command`")]
+    UmountCommand {
+        /// Command line.
+        command: String,
+        /// Cause.
+        why: String,
+    },
     /// The mounted filesystem is of another type than requested.
     #[error(
         "{filesystem} has magic {wanted:#x}, but statfs of {target} returned {found:#x}; \

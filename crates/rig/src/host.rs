@@ -263,6 +263,11 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// # Errors
     /// As [`Host::run`].
     fn run_with_input(&self, argv: &[String], input: &str) -> io::Result<Output>;
+    /// Makes orphaned descendants children of this process (`PR_SET_CHILD_SUBREAPER`, prctl(2)), so
+    /// that daemons count as programs of this process.
+    fn adopt_orphans(&self) -> io::Result<()>;
+    /// Removes an ended child from the process table; no effect on other processes.
+    fn reap(&self, process: u32);
     /// Random bytes from the kernel (random(4)), suitable as an encryption key.
     fn random(&self, length: usize) -> io::Result<Vec<u8>>;
 

@@ -1,6 +1,7 @@
 //! Filesystem instance: a newly created filesystem that is mounted for one trial and removed
 //! afterwards.
 
+mod command;
 mod fill;
 mod layered;
 mod make;
@@ -17,8 +18,8 @@ use model::{
     record::Action, sample::lifecycle,
 };
 
-use self::step::RunningStep;
 pub use self::step::Step;
+use self::{command::Placement, step::RunningStep};
 use crate::{
     activity::{ActivityMonitor, KernelLogMonitor},
     base::Shared,
@@ -28,7 +29,7 @@ use crate::{
     host::{Host, Statistics, UnreadablePath},
     journaled_host::JournaledHost,
     layers::FaultTarget,
-    mount::MountRequest,
+    mount::Mounting,
     settings::Quota,
     sysfs::{DeviceCounters, DeviceStat, name_of},
     undo,
@@ -127,9 +128,18 @@ pub struct MountedFilesystem {
     shared: Arc<Shared>,
     /// Directory in which workloads run.
     directory: PathBuf,
+    /// Directory on which the filesystem is mounted.
+    mount_point: PathBuf,
     /// Mount parameters; `None` for a directory on an existing filesystem.
-    request: Option<MountRequest>,
+    mounting: Option<Mounting>,
     mounted: Option<undo::Step>,
+    /// FUSE daemons of the mounted filesystem.
+    daemons: Vec<u32>,
+    /// Placement of a filesystem whose storage is a directory or a server; `None` for others.
+    placement: Option<Placement>,
+    /// Undo step of the directory that was created in a filesystem with other files, and its
+    /// description.
+    workspace: Option<(undo::Step, String)>,
     /// Undo steps of the changes other than the mount, oldest first, with descriptions.
     steps: Vec<(undo::Step, String)>,
     /// Devices whose faults start with the first measured phase, or whose log gets a mark then.
@@ -253,24 +263,9 @@ impl MountedFilesystem {
     /// Mounts the filesystem and records the step.
     fn mount_timed(&mut self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         let running = self.begin(lifecycle::MOUNT);
-        let elapsed = self.mount(journaled)?;
-        self.lifecycle.push(running.finish_call(elapsed));
+        let cost = self.mount(journaled)?;
+        self.lifecycle.push(running.finish_stages(cost));
         Ok(())
-    }
-
-    fn mount(&mut self, journaled: &mut JournaledHost) -> Result<Nanos, RigError> {
-        let Some(request) = &self.request else { return Ok(Nanos(0)) };
-        let (step, elapsed) = journaled.mount(request)?;
-        self.mounted = Some(step);
-        Ok(elapsed)
-    }
-
-    fn unmount(&mut self, journaled: &mut JournaledHost) -> Result<Nanos, RigError> {
-        let target = || self.directory.clone();
-        let step = self.mounted.ok_or_else(|| RigError::NotMounted { target: target() })?;
-        let elapsed = journaled.unmount(step, &self.directory)?;
-        self.mounted = None;
-        Ok(elapsed)
     }
 
     /// Syncs the filesystem and returns the space that the files of the workload use; `None` for a
@@ -281,7 +276,7 @@ impl MountedFilesystem {
     /// [`RigError::Unreadable`] if the filesystem or a directory cannot be read, and
     /// [`RigError::Caches`] if writeback fails.
     pub fn space_usage(&mut self) -> Result<Option<SpaceUsage>, RigError> {
-        if self.request.is_none() {
+        if self.mounting.is_none() || self.placement.is_some() {
             return Ok(None);
         }
         let mut journaled = self.shared.journaled();
@@ -300,7 +295,8 @@ impl MountedFilesystem {
     ///
     /// A filesystem on devices is synced and unmounted. Then the page caches of its devices and the
     /// kernel caches are dropped. Before the filesystem is mounted again with the same options, the
-    /// cached pages of devices and images are counted. A directory on an existing filesystem is
+    /// cached pages of devices and images are counted. For a filesystem that a command mounts, the
+    /// files of its data directory are evicted instead. A directory on an existing filesystem is
     /// synced, and its files are evicted one by one. As root, the kernel caches are dropped, too;
     /// without root, dentries and inodes stay cached. For a filesystem in memory, only a warning is
     /// returned.
@@ -315,16 +311,19 @@ impl MountedFilesystem {
         }
         let shared = Arc::clone(&self.shared);
         let mut journaled = shared.journaled();
-        if self.request.is_none() {
+        if self.mounting.is_none() {
             return caches::evict(&mut journaled, &self.directory);
         }
         if self.mounted.is_none() {
-            return Err(RigError::NotMounted { target: self.directory.clone() });
+            return Err(RigError::NotMounted { target: self.mount_point.clone() });
         }
         caches::sync(&mut journaled, &self.directory)?;
         self.unmount(&mut journaled)?;
         let devices = [&self.devices[..], &self.lowest[..]].concat();
-        let kept = caches::drop_devices(&mut journaled, &devices, &self.images)?;
+        let kept = match &self.placement {
+            Some(placement) => placement.drop_caches(&mut journaled, &*shared.host)?,
+            None => caches::drop_devices(&mut journaled, &devices, &self.images)?,
+        };
         self.mount(&mut journaled)?;
         Ok(kept)
     }
@@ -361,10 +360,14 @@ impl MountedFilesystem {
     pub fn finish(mut self, fsck: bool) -> Result<FinishReport, RigError> {
         let shared = Arc::clone(&self.shared);
         let mut journaled = shared.journaled();
+        if let Some((step, what)) = &self.workspace {
+            journaled.undo(*step, what)?;
+            self.workspace = None;
+        }
         if self.mounted.is_some() {
             let running = self.begin(lifecycle::UMOUNT);
-            let elapsed = self.unmount(&mut journaled)?;
-            self.lifecycle.push(running.finish_call(elapsed));
+            let cost = self.unmount(&mut journaled)?;
+            self.lifecycle.push(running.finish_stages(cost));
         }
         let (facts, warnings) = self.end_faults(&mut journaled)?;
         let mut damage = None;
@@ -388,7 +391,15 @@ impl MountedFilesystem {
         let mut answer = Ok(());
         let mounted = self.mounted.take().map(|step| (step, "mount".to_owned()));
         let faults = self.faults.take().unwrap_or_default();
-        for (step, what) in self.steps.drain(..).chain(mounted).chain(faults).rev() {
+        let above = faults.into_iter().chain(self.workspace.take());
+        for (step, what) in above.rev() {
+            answer = answer.and(journaled.undo(step, what));
+        }
+        if let Some((step, what)) = mounted {
+            answer = answer.and(journaled.undo(step, what));
+            journaled.wait_for_exit(&std::mem::take(&mut self.daemons));
+        }
+        for (step, what) in self.steps.drain(..).rev() {
             answer = answer.and(journaled.undo(step, what));
         }
         answer

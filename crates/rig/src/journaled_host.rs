@@ -3,6 +3,7 @@
 //! All other modules of the crate change the machine through [`JournaledHost`] only.
 
 mod input;
+pub(crate) mod mounting;
 mod write;
 
 use std::{

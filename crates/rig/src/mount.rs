@@ -4,6 +4,10 @@
 //! `move_mount`, because these system calls return the messages of the filesystem, which mount(2)
 //! writes to the kernel log only. Not supported: remounts, bind mounts, propagation, mount
 //! namespaces.
+//!
+//! [`MountCommand`] describes a mount by a program.
+
+mod command;
 
 use std::{
     fmt, fs, io,
@@ -15,6 +19,8 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_flag,
     fsconfig_set_string, fsmount, fsopen, move_mount,
 };
+
+pub use self::command::{MountCommand, Mounting};
 
 /// Error of a mount, with the kernel's message if there is one.
 #[derive(Debug)]

@@ -16,7 +16,10 @@ use std::path::{Path, PathBuf};
 
 use model::{Bytes, FilesystemLevel, SetupStep};
 
-use crate::{catalog::Filesystem, mount::MountRequest};
+use crate::{
+    catalog::{Filesystem, fill},
+    mount::{MountCommand, MountRequest, Mounting},
+};
 
 /// One stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +29,7 @@ pub enum Stage<'a> {
         /// Catalog entry of the filesystem type.
         filesystem: &'a Filesystem,
         /// Mount parameters.
-        request: MountRequest,
+        mounting: Mounting,
     },
     /// Unmounts the filesystem.
     Unmount,
@@ -58,11 +61,42 @@ pub struct SetupTarget<'a> {
     pub size: Bytes,
     /// Mount point.
     pub mount_point: &'a Path,
+    /// Directory for the data of a filesystem without devices; empty if there is none.
+    pub directory: &'a Path,
+    /// Unique name, that of the mount point.
+    pub name: &'a str,
 }
 
 impl SetupTarget<'_> {
+    /// Mount of a filesystem with the options and commands of a level.
+    pub fn mounting(&self, filesystem: &Filesystem, level: &FilesystemLevel) -> Mounting {
+        let own = &level.commands;
+        let either = |own: &'_ [String], other: &'_ [String]| -> Vec<String> {
+            let argv = if own.is_empty() { other } else { own };
+            self.filled(argv, filesystem, level)
+        };
+        let argv = either(&own.mount, &filesystem.mount_command);
+        if argv.is_empty() {
+            return Mounting::Call(self.request(filesystem, level));
+        }
+        let fstype =
+            if own.mounted_type.is_empty() { &filesystem.fstype } else { &own.mounted_type };
+        Mounting::Command(MountCommand {
+            argv,
+            umount: either(&own.umount, &filesystem.umount_command),
+            target: self.mount_point.to_owned(),
+            fstype: fstype.clone(),
+            shares_superblock: has_placeholder(filesystem, level, "{source}"),
+        })
+    }
+
+    /// Argument vector of mkfs.
+    pub fn mkfs(&self, filesystem: &Filesystem, level: &FilesystemLevel) -> Vec<String> {
+        self.filled(&filesystem.mkfs_argv(self.devices, level), filesystem, level)
+    }
+
     /// Mount parameters of a filesystem with the options of a level.
-    pub fn request(&self, filesystem: &Filesystem, level: &FilesystemLevel) -> MountRequest {
+    fn request(&self, filesystem: &Filesystem, level: &FilesystemLevel) -> MountRequest {
         MountRequest {
             source: filesystem.mount_source(self.devices),
             target: self.mount_point.to_owned(),
@@ -71,14 +105,43 @@ impl SetupTarget<'_> {
         }
     }
 
-    /// Replaces the placeholders in an argument vector of the plan.
-    fn filled(&self, argv: &[String]) -> Vec<String> {
-        let device = self.devices.first().map_or("", String::as_str);
-        let target = self.mount_point.display().to_string();
-        let fill =
-            |argument: &String| argument.replace("{device}", device).replace("{mount}", &target);
-        argv.iter().map(fill).collect()
+    /// Replaces the placeholders in an argument vector of the plan or of the catalog.
+    fn filled(
+        &self,
+        argv: &[String],
+        filesystem: &Filesystem,
+        level: &FilesystemLevel,
+    ) -> Vec<String> {
+        let options = match filesystem.mount_options(self.devices, self.size, level) {
+            // mount(8) and FUSE filesystems reject an empty list.
+            options if options.is_empty() => "rw".to_owned(),
+            options => options,
+        };
+        let values = [
+            ("{mount}", self.mount_point.display().to_string()),
+            ("{directory}", self.directory.display().to_string()),
+            ("{name}", self.name.to_owned()),
+            ("{source}", level.commands.source.clone()),
+        ];
+        let replaced = |argument: &String| {
+            values.iter().fold(argument.clone(), |text, (name, value)| text.replace(name, value))
+        };
+        let argv: Vec<String> = argv.iter().map(replaced).collect();
+        // Within an argument, {options} are the mount options. mkfs has its options already.
+        let argv = argv.iter().map(|argument| argument.replace("{options}", &options));
+        fill(&argv.collect::<Vec<_>>(), self.devices, &[])
     }
+}
+
+/// True if the mount command of a level contains a placeholder.
+pub(crate) fn has_placeholder(
+    filesystem: &Filesystem,
+    level: &FilesystemLevel,
+    placeholder: &str,
+) -> bool {
+    let own = &level.commands.mount;
+    let argv = if own.is_empty() { &filesystem.mount_command } else { own };
+    argv.iter().any(|argument| argument.contains(placeholder))
 }
 
 /// Stages of a filesystem level; empty if the `setup` of the level is empty.
@@ -96,17 +159,17 @@ pub fn stages<'a>(
         if unmounted(step) && is_mounted {
             stages.push(Stage::Unmount);
         } else if !unmounted(step) && !is_mounted {
-            let (filesystem, request) = match converted_to {
+            let (filesystem, mounting) = match converted_to {
                 Some(converted_to) if conversion.is_some_and(|conversion| index > conversion) => {
-                    (converted_to, target.request(converted_to, level))
+                    (converted_to, target.mounting(converted_to, level))
                 }
                 Some(_) => {
                     let plain = FilesystemLevel::plain(&*level.fs_type);
-                    (filesystem, target.request(filesystem, &plain))
+                    (filesystem, target.mounting(filesystem, &plain))
                 }
-                None => (filesystem, target.request(filesystem, level)),
+                None => (filesystem, target.mounting(filesystem, level)),
             };
-            stages.push(Stage::Mount { filesystem, request });
+            stages.push(Stage::Mount { filesystem, mounting });
         }
         is_mounted = !unmounted(step);
         stages.push(match step {
@@ -117,7 +180,7 @@ pub fn stages<'a>(
                 Stage::Remove { directory: target.mount_point.join(directory) }
             }
             SetupStep::Unmounted { argv } | SetupStep::Mounted { argv } => {
-                Stage::Run { argv: target.filled(argv) }
+                Stage::Run { argv: target.filled(argv, filesystem, level) }
             }
         });
     }

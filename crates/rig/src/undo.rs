@@ -23,6 +23,7 @@
 //! Processes that keep a mount busy are not killed. The mount is reported, and the journal is kept.
 
 mod change;
+mod command;
 mod layer;
 mod others;
 mod place;
@@ -248,7 +249,10 @@ impl Journal {
                 failed.push(failure);
                 held |= matches!(
                     change,
-                    Change::Mount { .. } | Change::Loops { .. } | Change::Layer { .. }
+                    Change::Mount { .. }
+                        | Change::CommandMount { .. }
+                        | Change::Loops { .. }
+                        | Change::Layer { .. }
                 );
             }
         }

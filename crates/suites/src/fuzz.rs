@@ -13,7 +13,8 @@ pub fn plan(bytes: &[u8]) {
     let suites = crate::specs();
     let filesystems = ["btrfs", "directory", "ext2", "ext4", "f2fs", "tmpfs", "xfs"];
     let presets = crate::presets();
-    let vocabulary = KnownNames { suites: &suites, presets, filesystems: &filesystems };
+    let vocabulary =
+        KnownNames { suites: &suites, presets, filesystems: &filesystems, mounted: &[] };
     let Ok(mut plan) = Plan::parse(text, vocabulary) else { return };
     for (key, value) in settings.lines().filter_map(|line| line.split_once('=')) {
         let _refused = plan.set(key, value, vocabulary);

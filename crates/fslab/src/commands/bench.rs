@@ -62,7 +62,6 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     let view = Shown { html: None, quiet: arguments.quiet, json: arguments.json };
     let screen = Screen::of_one(&view, &progress, workload.name);
     let conducting = RunControl {
-        catalog,
         screen: &screen,
         progress: &progress,
         interrupt,
@@ -432,8 +431,12 @@ mod tests {
     #[test]
     fn quoted_text_survives_a_toml_round_trip() {
         let suites = suites::specs();
-        let vocabulary =
-            model::KnownNames { suites: &suites, presets: &[], filesystems: &["directory"] };
+        let vocabulary = model::KnownNames {
+            suites: &suites,
+            presets: &[],
+            filesystems: &["directory"],
+            mounted: &[],
+        };
         for text in ["/srv/data", "a \"quoted\" \\ path", "line\nbreak\u{7f}", "größe"] {
             let plan = format!(
                 "title = {}\n[storage]\ndirectory = \".\"\n[axes]\nworkload = [{{ suite = {} }}]",

@@ -169,15 +169,21 @@ fn filesystems() -> String {
         "`fslab list filesystems` shows which of them can be measured here. `--catalog FILE` adds \
          others in the format of `crates/rig/filesystems.toml`.\n\n",
     );
-    body.push_str(&header(&["name", "title", "mkfs", "minimum size", "in mainline", "source"]));
+    let columns = ["name", "title", "mkfs", "mount", "minimum size", "in mainline", "source"];
+    body.push_str(&header(&columns));
     let catalog = Catalog::embedded();
     for filesystem in catalog.all() {
         let mkfs = format!("`{}`", filesystem.mkfs.join(" "));
         let mkfs = if filesystem.mkfs.is_empty() { "none" } else { &mkfs };
+        let mount = match filesystem.mount_command.as_slice() {
+            [] if filesystem.fstype.is_empty() => "none".to_owned(),
+            [] => "mount(2)".to_owned(),
+            argv => format!("`{}`", argv.join(" ")),
+        };
         let kernels = filesystem.kernel.describe();
         let least = filesystem.min_size.to_string();
         let (name, title, source) = (&filesystem.name, &filesystem.title, &filesystem.source);
-        body.push_str(&row(&[name, title, mkfs, &least, &kernels, source]));
+        body.push_str(&row(&[name, title, mkfs, &mount, &least, &kernels, source]));
     }
     page("Filesystems", &body)
 }

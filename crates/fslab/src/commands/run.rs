@@ -149,7 +149,6 @@ pub(super) fn measure(
     let progress = Progress::default();
     let screen = Screen::new(&arguments.view, &progress);
     let conducting = RunControl {
-        catalog: &catalog,
         screen: &screen,
         progress: &progress,
         interrupt,

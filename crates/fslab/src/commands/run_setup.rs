@@ -50,6 +50,8 @@ pub(super) struct Prepared {
     pub(super) keeping: RunFilePath,
     /// Kind of storage.
     pub(super) place: StorageKind,
+    /// Filesystem definitions.
+    pub(super) catalog: Catalog,
     /// True to check each filesystem with fsck after its trial.
     pub(super) fsck: bool,
     /// True if the memory of the workload is limited.
@@ -77,6 +79,7 @@ impl Prepared {
             record,
             keeping,
             place: chosen.storage.kind.clone(),
+            catalog: chosen.catalog.clone(),
             fsck: chosen.plan.fsck,
             memory_limited: chosen.storage.memory_limit.is_some(),
             isolation: chosen.plan.isolation,
@@ -120,8 +123,8 @@ pub(super) fn begin(
     env: &RunEnvironment<'_>,
 ) -> Result<Prepared, Failure> {
     run_file::writable(path)?;
-    let RunEnvironment { catalog, host, .. } = env;
-    cells::check_space(chosen, catalog)?;
+    let host = env.host;
+    cells::check_space(chosen, &chosen.catalog)?;
     super::loadfile::of(chosen)?;
     if chosen.plan.isolation == Isolation::Reboot {
         check_survives_reboot(host.as_ref(), path)?;
@@ -138,7 +141,7 @@ pub(super) fn begin(
     let id = run_id(seed);
     let mut rig = env.rig(chosen, &id, &keeping.working)?;
     warnings.extend(rig.warnings());
-    let cells = cells::of(chosen, catalog, host.as_ref(), seed);
+    let cells = cells::of(chosen, &chosen.catalog, host.as_ref(), seed);
     external_directory(&mut rig, &cells, seed)?;
     let environment = env.facts(&rig, chosen);
     warnings.extend(fits_memory(chosen, &environment));
@@ -196,8 +199,6 @@ pub(super) fn external_directory(
 
 /// Control of a session: observer, signal, and options.
 pub(super) struct RunControl<'a> {
-    /// Filesystem definitions.
-    pub(super) catalog: &'a Catalog,
     /// Display.
     pub(super) screen: &'a Screen,
     /// Progress of the current phase, updated by its workers.
@@ -260,7 +261,7 @@ pub(super) fn execute(prepared: Prepared, with: &RunControl<'_>) -> anyhow::Resu
         RunObserver { notify: &notify, progress: with.progress, interrupt: with.interrupt };
     let tally = match backend {
         Backend::Local(rig) => {
-            let trials = LocalTrials::new(*rig, &record, with.catalog, conditions, observer);
+            let trials = LocalTrials::new(*rig, &record, &prepared.catalog, conditions, observer);
             Runner::new(trials, store, record, settings, observer).run()?
         }
         Backend::Guests(guests) => {
@@ -332,7 +333,7 @@ impl RunEnvironment<'_> {
     /// Environment facts of a run about the host.
     pub(super) fn facts(&self, rig: &Rig, chosen: &ResolvedPlan) -> model::Environment {
         let mut environment = rig.environment();
-        environment.merge(cells::tools(chosen, self.catalog, self.host.as_ref()));
+        environment.merge(cells::tools(chosen, &chosen.catalog, self.host.as_ref()));
         environment.set("program", super::version::program());
         environment.set("isolation", chosen.plan.isolation.name());
         if let Some(boot) = rig.boot_id() {

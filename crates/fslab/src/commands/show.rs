@@ -15,7 +15,7 @@ use rig::{
     catalog::Kind,
     guard::{self, Permission, Roots},
     layers::{self, DeviceRequirement},
-    mount::MountRequest,
+    mount::{MountRequest, Mounting},
     resolve_options,
     setup::{self, SetupTarget, Stage},
 };
@@ -36,6 +36,7 @@ use crate::{
 pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
     let catalog = super::catalog(show.changes.catalog.as_deref())?;
     let chosen = ResolvedPlan::new(&show.plan, &show.changes, &catalog)?;
+    let catalog = chosen.catalog.clone();
     if show.text {
         output::result(&chosen.text)?;
         return Ok(Exit::Success);
@@ -236,8 +237,11 @@ fn filesystems(place: &Place<'_>, cells: &[CellRecord], lines: &mut Vec<String>)
 
 fn commands(place: &Place<'_>, level: &FilesystemLevel, lines: &mut Vec<String>) {
     let Place { chosen, catalog, .. } = place;
-    let Some((mut devices, image)) = place.devices() else { return };
     let Ok(filesystem) = catalog.get(&level.fs_type) else { return };
+    if filesystem.kind == Kind::Directory {
+        return;
+    }
+    let (mut devices, image) = place.devices().unwrap_or_default();
     let becomes = level.converted_to.as_deref().and_then(|name| catalog.get(name).ok());
     let Ok(requirement) = layers::device_requirement(level, filesystem, becomes, devices.len())
     else {
@@ -252,16 +256,22 @@ fn commands(place: &Place<'_>, level: &FilesystemLevel, lines: &mut Vec<String>)
     };
     lines.extend(removed.iter().map(|warning| format!("  {}", warning.message())));
     lines.extend(kept.iter().map(|what| format!("  {what}")));
-    let mkfs = filesystem.mkfs_argv(&devices, &level);
+    // The directories get their names at the start of the run.
+    let target = SetupTarget {
+        devices: &devices,
+        size,
+        mount_point: Path::new("{mount}"),
+        directory: Path::new("{directory}"),
+        name: "{name}",
+    };
+    let mkfs = target.mkfs(filesystem, &level);
     if !mkfs.is_empty() {
         lines.push(format!("  $ {}", mkfs.join(" ")));
     }
-    // The directory gets its name at the start of the run.
-    let target = SetupTarget { devices: &devices, size, mount_point: Path::new("{mount}") };
     let stages = setup::stages(&level, filesystem, becomes, target);
     lines.extend(stages.iter().map(|stage| format!("  {}", stage_in_words(stage))));
     let last = becomes.unwrap_or(filesystem);
-    lines.push(format!("  {}", mount_in_words(&target.request(last, &level))));
+    lines.push(format!("  {}", mount_in_words(&target.mounting(last, &level))));
     if let (true, Some(fsck)) = (chosen.plan.fsck, last.fsck_argv(&devices)) {
         lines.push(format!("  $ {}", fsck.join(" ")));
     }
@@ -291,15 +301,20 @@ fn stand(
     lines
 }
 
-fn mount_in_words(request: &MountRequest) -> String {
-    let MountRequest { source, fstype, options, .. } = request;
+fn mount_in_words(mounting: &Mounting) -> String {
+    let MountRequest { source, fstype, options, .. } = match mounting {
+        Mounting::Call(request) => request,
+        Mounting::Command(command) => {
+            return format!("$ {}  (type {})", command.argv.join(" "), command.fstype);
+        }
+    };
     let options = if options.is_empty() { String::new() } else { format!(" -o {options}") };
     format!("mount(2), as: mount -t {fstype}{options} {source}")
 }
 
 fn stage_in_words(stage: &Stage<'_>) -> String {
     match stage {
-        Stage::Mount { request, .. } => mount_in_words(request),
+        Stage::Mount { mounting, .. } => mount_in_words(mounting),
         Stage::Unmount => "umount(2)".into(),
         Stage::Populate { directory, files } => {
             format!("writes a source tree of {files} files to {}", directory.display())

@@ -23,6 +23,7 @@ use crate::{
     cell::{AaControl, FilesystemLevel, FillLevel, Isolation},
     clock::Clock,
     guest::{GuestDisk, GuestKind},
+    mount_commands::MountedType,
     setting::SystemSetting,
     storage::Storage,
     study::Study,
@@ -39,6 +40,8 @@ pub struct KnownNames<'a> {
     pub presets: &'a [Preset],
     /// Names of the filesystem types of the catalog.
     pub filesystems: &'a [&'a str],
+    /// Those of these types that a command mounts.
+    pub mounted: &'a [MountedType],
 }
 
 /// Parsed and checked plan.
@@ -73,6 +76,8 @@ pub struct Plan {
     pub study: Option<Study>,
     /// Filesystem axis, at least one level.
     pub filesystems: Vec<FilesystemLevel>,
+    /// Types of the catalog that a command mounts, for [`Plan::consistent`].
+    pub mounted_types: Vec<MountedType>,
     /// Workload axis, at least one entry.
     pub workloads: Vec<WorkloadEntry>,
     /// I/O scheduler axis; empty if the scheduler is unchanged.

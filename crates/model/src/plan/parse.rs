@@ -7,6 +7,7 @@
 pub(super) mod conditions;
 mod filesystems;
 mod layers;
+mod mounting;
 mod scales;
 
 use std::ops::Range;
@@ -16,7 +17,10 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-pub(super) use self::filesystems::check_filesystem;
+pub(super) use self::{
+    filesystems::check_filesystem,
+    mounting::{is_mounted, misfit, needs_device},
+};
 use super::{KnownNames, Plan, PlanError, Profile, WorkloadEntry, keys};
 use crate::{
     setting::SystemSetting,
@@ -64,6 +68,7 @@ impl Plan {
             guest_disk: conditions::guest_disk(&top.table("storage")?)?,
             study: top.get("study").map(conditions::study).transpose()?,
             filesystems: filesystems::levels(&axes, &storage, vocabulary)?,
+            mounted_types: vocabulary.mounted.to_vec(),
             workloads: workloads(&axes, &storage, vocabulary)?,
             schedulers: conditions::schedulers(&axes, &storage)?,
             fill_levels: conditions::fill_levels(&axes, &storage)?,

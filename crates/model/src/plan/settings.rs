@@ -181,7 +181,8 @@ impl Plan {
     /// [`ValueError`] if the overrides contradict each other.
     pub fn consistent(&self) -> Result<(), ValueError> {
         let directory = matches!(self.storage.kind, StorageKind::Directory { .. });
-        let misfit = |level: &&FilesystemLevel| (level.fs_type == "directory") != directory;
+        let misfit =
+            |level: &&FilesystemLevel| parse::misfit(level, directory, &self.mounted_types);
         if let Some(level) = self.filesystems.iter().find(misfit) {
             let error =
                 ValueError::new(format!("filesystem `{}` does not match the storage", level.name));
@@ -190,8 +191,14 @@ impl Plan {
                 false => "set directory=PATH to measure a directory, or filesystem=NAME",
             }));
         }
-        let busy =
-            |level: &&FilesystemLevel| !level.setup.is_empty() || level.converted_to.is_some();
+        let mounted = |level: &&FilesystemLevel| parse::is_mounted(level, &self.mounted_types);
+        if let Some(level) = self.filesystems.iter().find(mounted).filter(|_| self.guest.is_some())
+        {
+            let message = format!("filesystem `{}` is mounted by a command", level.name);
+            return Err(ValueError::new(format!("{message}, which guests do not run"))
+                .hint("remove `guest` to measure it on this machine"));
+        }
+        let busy = |level: &&FilesystemLevel| parse::needs_device(level, &self.mounted_types);
         if let Some(level) = self.filesystems.iter().find(busy).filter(|_| directory) {
             let message = format!(
                 "filesystem `{}` has setup steps, but the storage is a directory",

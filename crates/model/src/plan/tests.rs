@@ -53,10 +53,16 @@ static PRESETS: LazyLock<[Preset; 1]> = LazyLock::new(|| {
     [Preset { name, title, source, workload: point }]
 });
 
+static MOUNTED: LazyLock<[MountedType; 2]> = LazyLock::new(|| {
+    let mounted = |name: &str, in_directory| MountedType { name: name.into(), in_directory };
+    [mounted("zfs", false), mounted("overlayfs", true)]
+});
+
 static VOCABULARY: LazyLock<KnownNames<'static>> = LazyLock::new(|| KnownNames {
     suites: &[&SUITE],
     presets: &*PRESETS,
-    filesystems: &["ext4", "xfs", "btrfs", "directory"],
+    filesystems: &["ext4", "xfs", "btrfs", "directory", "zfs", "overlayfs"],
+    mounted: &*MOUNTED,
 });
 
 fn small(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
@@ -461,6 +467,7 @@ fn fill_percent_and_external_directory_can_be_overridden() {
 }
 
 mod conditions;
+mod mounting;
 mod setup;
 
 #[test]

@@ -307,6 +307,12 @@ pub(crate) fn filesystems(record: &RunRecord) -> Vec<Filesystem> {
         if let Some(becomes) = &level.converted_to {
             options.push(format!("then {becomes}"));
         }
+        if !level.commands.mount.is_empty() {
+            options.push(level.commands.mount.join(" "));
+        }
+        if !level.commands.source.is_empty() {
+            options.push(format!("source {}", level.commands.source));
+        }
         if !level.mount.is_empty() {
             let gone = record.trials.iter().any(|trial| {
                 let own = record.cells[trial.cell].cell.filesystem.name == level.name;

@@ -1,6 +1,7 @@
 use expect_test::{Expect, expect, expect_file};
 
 use super::*;
+use crate::{mount::Mounting, setup::SetupTarget};
 
 fn level() -> FilesystemLevel {
     FilesystemLevel { mkfs: vec!["-X".into(), "y".into()], ..FilesystemLevel::plain("any") }
@@ -25,6 +26,20 @@ fn the_argument_vectors_of_every_filesystem() {
             line("mkfs2", &filesystem.mkfs_argv(&devices, &level()).join(" "));
             let options = filesystem.mount_options(&devices, Bytes::mib(64), &level());
             line("from2", &format!("{} {options}", filesystem.mount_source(&devices)));
+        }
+        let target = SetupTarget {
+            devices: one,
+            size: Bytes::mib(64),
+            mount_point: Path::new("/MOUNT"),
+            directory: Path::new("/DATA"),
+            name: "fslab-NAME",
+        };
+        let mut plain = FilesystemLevel::plain(&*filesystem.name);
+        plain.commands.source = "SOURCE".into();
+        if let Mounting::Command(command) = target.mounting(filesystem, &plain) {
+            line("mkfs", &target.mkfs(filesystem, &plain).join(" "));
+            line("by", &command.argv.join(" "));
+            line("umnt", &command.umount.join(" "));
         }
         line("ver", &filesystem.version.join(" "));
         line("feat", &filesystem.features_argv(one).unwrap_or_default().join(" "));
@@ -62,7 +77,9 @@ fn every_entry_is_valid() {
         assert!(filesystem.fsck.is_empty() == filesystem.fsck_clean.is_empty());
         let on_devices = filesystem.kind == Kind::Block;
         assert!(!on_devices || filesystem.magic != 0 && filesystem.min_size.0 > 0);
-        assert!(!on_devices || !filesystem.label.is_empty() && !filesystem.package.is_empty());
+        let by_command = filesystem.is_mounted_by_command();
+        assert!(!on_devices || by_command || !filesystem.label.is_empty());
+        assert!(!(on_devices || by_command) || !filesystem.package.is_empty());
         assert!(!filesystem.title.is_empty() && !filesystem.source.is_empty());
     }
 }
@@ -90,13 +107,13 @@ fn errors_have_a_line_and_a_hint() {
     check(
         &format!("{HEAD}mkfz = []\n"),
         expect![
-            "mine.toml:6: unknown field `mkfz`, expected one of `name`, `title`, `kind`, `fstype`, `magic`, `min_size`, `mkfs`, `label`, `mount`, `fsck`, `fsck_clean`, `version`, `deferred_work`, `threads`, `features`, `multi_device`, `package`, `tools`, `kernel`, `source`; did you mean `mkfs`?"
+            "mine.toml:6: unknown field `mkfz`, expected one of `name`, `title`, `kind`, `fstype`, `magic`, `min_size`, `mkfs`, `mkfs_mounts`, `mount_command`, `umount_command`, `helpers`, `label`, `mount`, `fsck`, `fsck_clean`, `version`, `deferred_work`, `threads`, `features`, `multi_device`, `package`, `tools`, `kernel`, `source`; did you mean `mkfs`?"
         ],
     );
     check(
         &format!("{HEAD}kind = \"blokc\"\n"),
         expect![
-            "mine.toml:6: unknown variant `blokc`, expected one of `block`, `memory`, `directory`; did you mean `block`?"
+            "mine.toml:6: unknown variant `blokc`, expected one of `block`, `memory`, `directory`, `command`; did you mean `block`?"
         ],
     );
     check(

@@ -76,10 +76,12 @@ impl Host for FailingHost {
         sleep(time: Nanos) -> ();
         find(program: &str) -> Option<PathBuf>;
         thread_time() -> Nanos;
+        reap(process: u32) -> ();
     }
     delegate! { |error| error;
         run(argv: &[String]) -> io::Result<Output>;
         run_with_input(argv: &[String], input: &str) -> io::Result<Output>;
+        adopt_orphans() -> io::Result<()>;
         random(length: usize) -> io::Result<Vec<u8>>;
         process_time(process: u32) -> io::Result<Nanos>;
         usage() -> io::Result<Usage>;

@@ -44,6 +44,8 @@ pub struct FakeHost {
 struct State {
     done: Vec<String>,
     programs: BTreeMap<String, VecDeque<Output>>,
+    /// Filesystem types that programs mount on their last argument; `None` for an unmount.
+    mounters: BTreeMap<String, Option<String>>,
     mounts: Vec<MountEntry>,
     magics: BTreeMap<String, u64>,
     loops: BTreeMap<PathBuf, Identity>,
@@ -179,6 +181,7 @@ impl Host for FakeHost {
         if !input.is_empty() {
             state.inputs.push(input.to_owned());
         }
+        state.run_mounter(argv);
         // Scripted results take precedence over the simulated device stack.
         let scripted = argv.first().and_then(|name| state.programs.get(name));
         if scripted.is_some_and(VecDeque::is_empty)
@@ -196,6 +199,12 @@ impl Host for FakeHost {
         state.clock = state.clock + answer.elapsed;
         Ok(answer)
     }
+
+    fn adopt_orphans(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn reap(&self, _process: u32) {}
 
     fn random(&self, length: usize) -> io::Result<Vec<u8>> {
         let mut state = self.lock();

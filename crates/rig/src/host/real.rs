@@ -88,6 +88,22 @@ impl Host for RealHost {
         })
     }
 
+    fn adopt_orphans(&self) -> io::Result<()> {
+        // Any process ID sets the flag.
+        let set = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        set.map_err(io::Error::from)
+    }
+
+    fn reap(&self, process: u32) {
+        let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+        let options = rustix::process::WaitOptions::NOHANG;
+        if process.is_some()
+            && let Err(error) = rustix::process::waitpid(process, options)
+        {
+            tracing::debug!(%error, "not a child");
+        }
+    }
+
     fn random(&self, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -2,13 +2,15 @@
 //! options in effect.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, MutexGuard, atomic::AtomicBool},
 };
 
-use model::{Bytes, Environment, FillLevel, Isolation, Warning, sample::lifecycle};
+use model::{
+    Bytes, Environment, FilesystemLevel, FillLevel, Isolation, Warning, sample::lifecycle,
+};
 
-use super::{InstanceSpec, MountedFilesystem, Space, fill, statistics};
+use super::{InstanceSpec, MountedFilesystem, Space, command::make_tree, fill, statistics};
 use crate::{
     base::Base,
     catalog::{Filesystem, Kind},
@@ -17,7 +19,7 @@ use crate::{
     guard,
     journaled_host::JournaledHost,
     layers::device_requirement,
-    mount::holder,
+    mount::{Mounting, holder},
     options::{ResolvedOptions, resolve_options},
     probe,
     settings::{self, AppliedSettings},
@@ -59,15 +61,19 @@ impl MountedFilesystem {
         let share = share(rig, spec)?;
         let devices = match filesystem.kind {
             Kind::Block => share.devices(),
-            Kind::Memory | Kind::Directory => Vec::new(),
+            Kind::Memory | Kind::Directory | Kind::Command => Vec::new(),
         };
         // Settings are applied to the storage devices, before layers are created on them.
         let counted: Vec<String> = devices.iter().map(|device| name_of(device)).collect();
         let mut mounted = Self {
             shared: Arc::clone(&rig.shared),
             directory: rig.mount_point.clone(),
-            request: None,
+            mount_point: rig.mount_point.clone(),
+            mounting: None,
             mounted: None,
+            daemons: Vec::new(),
+            placement: None,
+            workspace: None,
             steps: Vec::new(),
             fault_targets: Vec::new(),
             faults: None,
@@ -89,8 +95,12 @@ impl MountedFilesystem {
         };
         mounted.tune(rig, spec)?;
         match &rig.backing {
+            Backing::Directory(parent) if filesystem.kind == Kind::Command => {
+                mounted.place(rig, parent, spec)?;
+                mounted.make_filesystem(rig, spec)?;
+            }
             Backing::Directory(parent) => {
-                mounted.make_directory(rig, parent)?;
+                mounted.directory = mounted.make_directory(rig, parent)?;
                 mounted.measure_space(rig, Bytes(0))?;
             }
             Backing::Images(_) | Backing::Devices(_) => mounted.make_filesystem(rig, spec)?,
@@ -118,21 +128,16 @@ impl MountedFilesystem {
         answer
     }
 
-    fn make_directory(&mut self, rig: &Base, parent: &Path) -> Result<(), RigError> {
-        let run_id = &rig.options.run_id;
-        let tree = parent.join(format!("{PREFIX}{run_id}"));
-        // The marker is next to the directory of the workload, not in it.
-        self.directory = tree.join("data");
-        let mut journaled = self.shared.journaled();
-        let step = journaled.tree(&tree, run_id)?;
-        self.steps.push((step, format!("directory {}", tree.display())));
-        let (made, _) = journaled.execute(format!("mkdir {}", self.directory.display()), |host| {
-            host.make_directory(&self.directory)
-        });
-        made.map_err(|source| RigError::Directory { path: self.directory.clone(), source })?;
-        drop(journaled);
-        self.counted = device_of(&*self.shared.host, parent).into_iter().collect();
-        Ok(())
+    /// Creates a directory that is removed with the instance, and monitors the device of `parent`.
+    pub(super) fn make_directory(
+        &mut self,
+        rig: &Base,
+        parent: &Path,
+    ) -> Result<PathBuf, RigError> {
+        let shared = Arc::clone(&self.shared);
+        let made = make_tree(&mut shared.journaled(), rig, parent, |step| self.steps.push(step))?;
+        self.counted = device_of(&*shared.host, parent).into_iter().collect();
+        Ok(made)
     }
 
     fn make_filesystem(&mut self, rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
@@ -146,7 +151,6 @@ impl MountedFilesystem {
         if !kept.is_empty() {
             self.environment.set("filesystem.options", kept.join("; "));
         }
-        let directory = self.directory.clone();
         let last = converted_to.unwrap_or(filesystem);
         let mut journaled = shared.journaled();
         let mut size = whole;
@@ -159,16 +163,23 @@ impl MountedFilesystem {
         }
         let devices: Vec<String> =
             self.devices.iter().map(|device| device.display().to_string()).collect();
-        let target = SetupTarget { devices: &devices, size, mount_point: &directory };
-        if filesystem.kind == Kind::Block {
-            self.mkfs(&mut journaled, &filesystem.mkfs_argv(&devices, &level))?;
+        let data = self.placement.as_ref().map(|placement| placement.directory.clone());
+        let target = SetupTarget {
+            devices: &devices,
+            size,
+            mount_point: &self.mount_point.clone(),
+            directory: &data.unwrap_or_default(),
+            name: &format!("{PREFIX}{}", rig.options.run_id),
+        };
+        if matches!(filesystem.kind, Kind::Block | Kind::Command) {
+            self.mkfs(&mut journaled, filesystem, &level, target)?;
             let stages = setup::stages(&level, filesystem, converted_to, target);
             if !stages.is_empty() {
                 self.prepare(&mut journaled, &stages, spec, &rig.options.interrupt)?;
             }
             self.features(&mut journaled, last, &devices)?;
         }
-        self.request = Some(target.request(last, &level));
+        self.mounting = Some(target.mounting(last, &level));
         self.fsck = last.fsck_argv(&devices).map(|argv| (argv, last.fsck_clean.clone()));
         if fill_level.is_empty() || self.in_memory {
             self.mount_timed(&mut journaled)?;
@@ -176,6 +187,7 @@ impl MountedFilesystem {
             self.mount(&mut journaled)?;
         }
         self.check_magic(last)?;
+        self.enter(&mut journaled, rig)?;
         self.measure_space(rig, whole)?;
         if !fill_level.is_empty() {
             self.fill(journaled, fill_level, &rig.options.interrupt)?;
@@ -190,13 +202,31 @@ impl MountedFilesystem {
     /// Runs mkfs. The reported duration is that of the program. Some mkfs programs sync their data
     /// and others do not, so the page cache of the devices is written back and dropped before the
     /// monitor stops. The first mount therefore always reads from the devices.
-    fn mkfs(&mut self, journaled: &mut JournaledHost, argv: &[String]) -> Result<(), RigError> {
-        let running = self.begin(lifecycle::MKFS);
-        let output = journaled.run(argv)?;
-        if !output.success() {
-            let (command, verdict) = (argv.join(" "), output.verdict());
-            return Err(RigError::Mkfs { command, verdict });
+    ///
+    /// A type that the plan defines may have no mkfs.
+    fn mkfs(
+        &mut self,
+        journaled: &mut JournaledHost,
+        filesystem: &Filesystem,
+        level: &FilesystemLevel,
+        target: SetupTarget<'_>,
+    ) -> Result<(), RigError> {
+        let argv = target.mkfs(filesystem, level);
+        if argv.is_empty() {
+            return Ok(());
         }
+        let running = self.begin(lifecycle::MKFS);
+        let output = match filesystem.mkfs_mounts {
+            true => self.make_mounted(journaled, argv, target.mounting(filesystem, level))?,
+            false => {
+                let output = journaled.run(&argv)?;
+                if !output.success() {
+                    let (command, verdict) = (argv.join(" "), output.verdict());
+                    return Err(RigError::Mkfs { command, verdict });
+                }
+                output
+            }
+        };
         device::flush(journaled, &self.devices)?;
         self.lifecycle.push(running.finish_program(&output));
         Ok(())
@@ -258,6 +288,10 @@ impl MountedFilesystem {
     }
 
     pub(super) fn check_magic(&self, filesystem: &Filesystem) -> Result<(), RigError> {
+        // A command mounts the type that was found in mountinfo, possibly by another driver.
+        if let Some(Mounting::Command(_)) = self.mounting {
+            return Ok(());
+        }
         let found = statistics(&*self.shared.host, &self.directory)?.magic;
         if filesystem.magic == 0 || filesystem.magic == found {
             return Ok(());
@@ -339,18 +373,18 @@ fn check_fit(rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
     };
     let changes = !spec.level.setup.is_empty() || spec.converted_to.is_some();
     match (&rig.backing, filesystem.kind) {
-        (Backing::Directory(_), Kind::Directory) => {}
+        (Backing::Directory(_), Kind::Directory | Kind::Command) => {}
         (Backing::Directory(_), Kind::Block | Kind::Memory) => {
             return unfit(
                 "set `image_size` or `device` in `storage`, or use filesystem `directory`",
             );
         }
-        (Backing::Images(_) | Backing::Devices(_), Kind::Directory) => {
+        (Backing::Images(_) | Backing::Devices(_), Kind::Directory | Kind::Command) => {
             return unfit("set `directory` in `storage`");
         }
         (Backing::Images(_) | Backing::Devices(_), Kind::Block | Kind::Memory) => {}
     }
-    if changes && filesystem.kind != Kind::Block {
+    if changes && !matches!(filesystem.kind, Kind::Block | Kind::Command) {
         return unfit("`setup` requires a filesystem on a device; remove `setup`");
     }
     let share = share(rig, spec)?;

@@ -48,8 +48,8 @@ impl MountedFilesystem {
                 return Err(RigError::Tree { what, why: "interrupted".into() });
             }
             match stage {
-                Stage::Mount { filesystem, request } => {
-                    self.request = Some(request.clone());
+                Stage::Mount { filesystem, mounting } => {
+                    self.mounting = Some(mounting.clone());
                     self.mount(journaled)?;
                     self.check_magic(filesystem)?;
                 }

@@ -9,6 +9,7 @@ use crate::{
     device::Backing,
     guard::Refusal,
     host::Output,
+    mount::MountRequest,
     undo::{CleanReport, clean},
 };
 
@@ -553,6 +554,7 @@ fn simulated(
     (host, rig)
 }
 
+mod commands;
 mod devices;
 mod faults;
 mod full;

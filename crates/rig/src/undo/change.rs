@@ -59,6 +59,18 @@ pub enum Change {
         #[serde(default)]
         device: Option<String>,
     },
+    /// A command mounted a filesystem on a mount point of fslab. Undo unmounts it, and all mounts
+    /// that the command made in other places.
+    CommandMount {
+        /// Mount point; its name begins with [`PREFIX`] and is unique.
+        target: PathBuf,
+        /// Filesystem type that the command must mount.
+        fstype: String,
+        /// Device number in mountinfo; `None` until the mount was checked.
+        device: Option<String>,
+        /// Program that unmounts the filesystem, and its arguments; empty for umount(2).
+        umount: Vec<String>,
+    },
     /// An array or a mapped device was created on top of other devices. Undo removes the device
     /// with this UUID.
     Layer {
@@ -155,6 +167,7 @@ impl Change {
             | Self::Image { .. }
             | Self::Loops { .. }
             | Self::Mount { .. }
+            | Self::CommandMount { .. }
             | Self::Layer { .. }
             | Self::Fault { .. }
             | Self::Kept { .. }
@@ -169,7 +182,9 @@ impl Change {
             Self::Tree { path, .. } => format!("directory tree {}", path.display()),
             Self::Image { path, .. } => format!("image file {}", path.display()),
             Self::Loops { image, .. } => format!("loop devices of {}", image.display()),
-            Self::Mount { target, fstype, .. } => format!("{fstype} on {}", target.display()),
+            Self::Mount { target, fstype, .. } | Self::CommandMount { target, fstype, .. } => {
+                format!("{fstype} on {}", target.display())
+            }
             Self::Layer { kind: Built::Array, name, .. } => format!("array {name}"),
             Self::Layer { kind: Built::Mapped, name, .. } => format!("mapped device {name}"),
             Self::Fault { name, .. } => format!("faults of {name}"),
@@ -204,6 +219,7 @@ impl Change {
             | Self::Layer { .. } => true,
             Self::Tree { .. }
             | Self::Mount { .. }
+            | Self::CommandMount { .. }
             | Self::Fault { .. }
             | Self::Setting { .. }
             | Self::Kept { .. }
@@ -235,6 +251,7 @@ impl Change {
             Self::Layer { kind: Built::Mapped, .. }
             | Self::Loops { .. }
             | Self::Mount { .. }
+            | Self::CommandMount { .. }
             | Self::Fault { .. }
             | Self::Setting { .. }
             | Self::Kept { .. }

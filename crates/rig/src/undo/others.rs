@@ -73,6 +73,7 @@ fn settings(host: &dyn Host, text: &str) -> Vec<String> {
         | Change::Layer { .. }
         | Change::Fault { .. }
         | Change::Mount { .. }
+        | Change::CommandMount { .. }
         | Change::Group { .. } => false,
     };
     open.iter().filter(|(_, change)| setting(change)).map(|(_, c)| c.describe()).collect()

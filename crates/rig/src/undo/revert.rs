@@ -7,7 +7,7 @@ use std::{
 
 use model::Nanos;
 
-use super::{Built, Change, PREFIX, ParentSetting, layer};
+use super::{Built, Change, PREFIX, ParentSetting, command, layer};
 use crate::{
     host::{EntryKind, Host, Identity},
     mount::MountEntry,
@@ -47,6 +47,9 @@ pub(crate) fn revert(host: &dyn Host, change: &Change) -> Result<Outcome, String
             made.map_or(Ok(()), |number| remove(host, number))
         }
         Change::Mount { target, fstype, device } => mount(host, target, fstype, device.as_deref()),
+        Change::CommandMount { target, fstype, device, umount } => {
+            command::unmount(host, target, fstype, device.as_deref(), umount)
+        }
         Change::Layer { kind: Built::Array, uuid, members, .. } => {
             layer::array(host, uuid, members)
         }

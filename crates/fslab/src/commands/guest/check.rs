@@ -51,8 +51,12 @@ pub(super) fn run() -> Result<Exit, Failure> {
         text.push_str(NO_KERNEL);
     } else {
         let catalog = Catalog::embedded();
-        let made: Vec<&Filesystem> =
-            catalog.all().iter().filter(|it| it.kind == Kind::Block).collect();
+        let made: Vec<&Filesystem> = catalog
+            .all()
+            .iter()
+            .filter(|it| it.kind == Kind::Block)
+            .filter(|it| !it.is_mounted_by_command())
+            .collect();
         let mut kernels = table(&["kernel", "for", "filesystems that it can measure here"]);
         for kernel in &known {
             let words = measurable(kernel, &made, &catalog, &cache);

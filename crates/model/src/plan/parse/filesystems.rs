@@ -4,9 +4,10 @@ use std::{ops::Range, path::Path};
 
 use toml::{Spanned, de::DeValue};
 
-use super::{Item, Result, Table, array, count, layers, list, string, strings, wrong};
+use super::{Item, Result, Table, array, count, layers, list, mounting, string, strings, wrong};
 use crate::{
     cell::{FilesystemLevel, SetupStep},
+    mount_commands::{MOUNT_PLACEHOLDERS, STEP_PLACEHOLDERS, unknown_placeholder},
     plan::{KnownNames, PlanError},
     storage::{Storage, StorageKind},
     suggest::nearest,
@@ -39,10 +40,10 @@ pub(super) fn levels(
                 PlanError::new(message, item.span()).hint("give each filesystem its own name")
             );
         }
-        if directory != (level.fs_type == "directory") {
+        if mounting::misfit(&level, directory, vocabulary.mounted) {
             let message = match directory {
                 true => format!("`{}` cannot be created in a directory", level.fs_type),
-                false => "filesystem `directory` requires `storage.directory`".into(),
+                false => format!("filesystem `{}` requires `storage.directory`", level.fs_type),
             };
             return Err(PlanError::new(message, item.span()).hint(
                 "a plan either formats (storage.image_size, storage.device) or measures a \
@@ -50,7 +51,7 @@ pub(super) fn levels(
                  (storage.directory, without axes.filesystem)",
             ));
         }
-        if directory && (!level.setup.is_empty() || level.converted_to.is_some()) {
+        if directory && mounting::needs_device(&level, vocabulary.mounted) {
             let message =
                 "storage is a directory: `setup` and `converted_to` require a new filesystem";
             return Err(PlanError::new(message, item.span())
@@ -73,10 +74,15 @@ fn filesystem(item: Item<'_>, vocabulary: KnownNames<'_>) -> Result<FilesystemLe
                 .get("name")
                 .ok_or_else(|| PlanError::new("this filesystem has no `name`", item.span()))?;
             let base = table.get("type").unwrap_or(name);
-            let setup = table.get("setup").map(setup).transpose()?.unwrap_or_default();
+            let fs_type = string(base)?;
+            let is_mounted = table.get("mount_command").is_some()
+                || vocabulary.mounted.iter().any(|known| known.name == fs_type);
+            let setup = table.get("setup").map(|item| setup(item, is_mounted)).transpose()?;
+            let setup = setup.unwrap_or_default();
             let level = FilesystemLevel {
                 name: string(name)?,
-                fs_type: string(base)?,
+                commands: mounting::commands(&table, &fs_type, vocabulary)?,
+                fs_type,
                 mkfs: table.get("mkfs_options").map(strings).transpose()?.unwrap_or_default(),
                 mount: table.get("mount_options").map(string).transpose()?.unwrap_or_default(),
                 devices: table.get("device_count").map(devices).transpose()?,
@@ -88,7 +94,9 @@ fn filesystem(item: Item<'_>, vocabulary: KnownNames<'_>) -> Result<FilesystemLe
         }
         _ => return Err(wrong(item, "a name, or a table with a name")),
     };
-    check_filesystem(&level.fs_type, span, vocabulary)?;
+    if level.commands.mount.is_empty() {
+        check_filesystem(&level.fs_type, span, vocabulary)?;
+    }
     Ok(level)
 }
 
@@ -136,11 +144,13 @@ fn converted_to(
     Ok(Some(name))
 }
 
-fn setup(item: Item<'_>) -> Result<Vec<SetupStep>> {
-    array(item)?.iter().map(step).collect()
+fn setup(item: Item<'_>, is_mounted: bool) -> Result<Vec<SetupStep>> {
+    let placeholders =
+        if is_mounted { MOUNT_PLACEHOLDERS.as_slice() } else { STEP_PLACEHOLDERS.as_slice() };
+    array(item)?.iter().map(|item| step(item, placeholders)).collect()
 }
 
-fn step(item: Item<'_>) -> Result<SetupStep> {
+fn step(item: Item<'_>, placeholders: &[&str]) -> Result<SetupStep> {
     let DeValue::Table(table) = item.get_ref() else {
         let error = wrong(item, "a table with one step");
         return Err(error.hint(
@@ -173,7 +183,7 @@ fn step(item: Item<'_>) -> Result<SetupStep> {
         }
         "remove" => Ok(SetupStep::Remove { directory: name(what)? }),
         "run_unmounted" => {
-            let argv = argv(what)?;
+            let argv = argv(what, placeholders)?;
             if argv.iter().any(|argument| argument.contains("{mount}")) {
                 let message = "`{mount}` is not available while the filesystem is unmounted";
                 return Err(
@@ -182,7 +192,7 @@ fn step(item: Item<'_>) -> Result<SetupStep> {
             }
             Ok(SetupStep::Unmounted { argv })
         }
-        _ => Ok(SetupStep::Mounted { argv: argv(what)? }),
+        _ => Ok(SetupStep::Mounted { argv: argv(what, placeholders)? }),
     }
 }
 
@@ -199,8 +209,8 @@ fn name(item: Item<'_>) -> Result<String> {
     ))
 }
 
-/// Parses a program and its arguments.
-fn argv(item: Item<'_>) -> Result<Vec<String>> {
+/// Parses a program and its arguments, which may contain these placeholders.
+pub(super) fn argv(item: Item<'_>, placeholders: &[&str]) -> Result<Vec<String>> {
     let words = match item.get_ref() {
         DeValue::String(_) => {
             return Err(wrong(item, "a list of program and arguments").hint(
@@ -214,13 +224,14 @@ fn argv(item: Item<'_>) -> Result<Vec<String>> {
         }
         _ => strings(item)?,
     };
-    let unknown = |word: &String| {
-        let rest = word.replace("{device}", "").replace("{mount}", "");
-        rest.find('{').is_some_and(|at| rest[at..].contains('}'))
-    };
-    if let Some(word) = words.iter().find(|word| unknown(word)) {
-        return Err(PlanError::new(format!("unknown placeholder in `{word}`"), item.span())
-            .hint("the placeholders are {device} and {mount}"));
+    let unknown = |word: &&String| unknown_placeholder(word, placeholders).is_some();
+    if let Some(word) = words.iter().find(unknown) {
+        let names: Vec<String> = placeholders.iter().map(|name| format!("{{{name}}}")).collect();
+        let (last, first) = names.split_last().map_or(("", &[][..]), |(last, all)| (last, all));
+        let hint = format!("the placeholders are {} and {last}", first.join(", "));
+        return Err(
+            PlanError::new(format!("unknown placeholder in `{word}`"), item.span()).hint(hint)
+        );
     }
     match words.first() {
         Some(program) if program.is_empty() => {

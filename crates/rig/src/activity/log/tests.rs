@@ -74,9 +74,17 @@ fn excess_messages_are_counted_and_the_first_error_is_kept() {
 }
 
 /// Filesystems of the catalog without fatal messages, and the reason.
-const WITHOUT: [(&str, &str); 3] = [
+const WITHOUT: [(&str, &str); 11] = [
     ("reiser4", "its messages do not name the device, and it is not in the mainline kernel"),
     ("tmpfs", "it has no device, and does not report errors"),
+    ("zfs", "its events are not in the kernel log, and it is not in the mainline kernel"),
+    ("overlayfs", "the filesystem below it has its own entry"),
+    ("fuse-overlayfs", "the filesystem below it has its own entry"),
+    ("bindfs", "the filesystem below it has its own entry"),
+    ("gocryptfs", "the filesystem below it has its own entry"),
+    ("sshfs", "it has no device, and its errors are those of the calls"),
+    ("nfs", "it has no device, and its messages name the server"),
+    ("smb", "it has no device, and its messages name the server"),
     ("directory", "the filesystem below it has its own entry"),
 ];
 

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use model::{Bytes, Nanos};
 
-use super::{FakeHost, Usage};
+use super::{FakeHost, State, Usage};
+use crate::mount::MountEntry;
 
 impl FakeHost {
     /// Makes all further reads of a file fail with this error number.
@@ -21,6 +22,14 @@ impl FakeHost {
     /// Makes the next `times` writes of this text to a file fail with this error number.
     pub fn fail_write(&self, path: &Path, text: &str, error: i32, times: u32) {
         self.lock().refusals.fail_write(self.at(path), text, error, times);
+    }
+
+    /// Adds a program that mounts a filesystem of this type on its last argument, or unmounts its
+    /// last argument.
+    #[must_use]
+    pub fn mounter(self, name: &str, fstype: Option<&str>) -> Self {
+        self.lock().mounters.insert(name.to_owned(), fstype.map(str::to_owned));
+        self.program(name, [])
     }
 
     /// Sets the CPU time of a process; `None` removes the process.
@@ -66,5 +75,28 @@ impl FakeHost {
     /// Takes the list of the standard inputs of programs. The list is empty afterwards.
     pub fn inputs(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().inputs)
+    }
+}
+
+impl State {
+    /// Changes the mount table as the program would.
+    pub(super) fn run_mounter(&mut self, argv: &[String]) {
+        let (Some(name), Some(target)) = (argv.first(), argv.last()) else { return };
+        match self.mounters.get(name).cloned() {
+            None => {}
+            Some(None) => {
+                let place = self.mounts.iter().rposition(|mount| mount.target == Path::new(target));
+                place.map(|place| self.mounts.remove(place));
+            }
+            Some(Some(fstype)) => self.mounts.push(MountEntry {
+                device: format!("0:{}", 40 + self.mounts.len()),
+                root: "/".into(),
+                target: target.into(),
+                options: "rw".into(),
+                fstype,
+                source: argv.get(1).cloned().unwrap_or_default(),
+                super_options: "rw".into(),
+            }),
+        }
     }
 }

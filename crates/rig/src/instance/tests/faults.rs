@@ -24,6 +24,9 @@ fn machine(root: &Path) -> Arc<FailingHost> {
         .file("/dev/loop0", "")
         .file("/dev/loop1", "")
         .file("/dev/shm/.keep", "")
+        .file("/srv/.keep", "")
+        .mounter("bindfs", Some("fuse.bindfs"))
+        .mounter("fusermount3", None)
         .file(&format!("{QUEUE}/scheduler"), "[none] bfq\n")
         .file(&format!("{QUEUE}/discard_max_bytes"), "4096\n")
         .magic("ext4", 0xef53);
@@ -80,6 +83,7 @@ fn assert_clean(host: &FailingHost, root: &Path, what: &str) {
     assert_eq!(list("/state/journal"), [""; 0], "{what}");
     assert_eq!(list("/images"), [""; 0], "{what}");
     assert_eq!(list("/dev/shm"), [".keep"], "{what}");
+    assert_eq!(list("/srv"), [".keep"], "{what}");
     assert_eq!(list("/dev/mapper"), [""; 0], "{what}");
     assert_eq!(list("/dev/md"), [""; 0], "{what}");
     assert_eq!(host.mounts().unwrap(), [], "{what}");
@@ -120,6 +124,79 @@ fn a_clean_survives_a_fault_of_each_call_and_the_next_one_leaves_nothing() {
     let killed = |host: &Arc<FailingHost>, root: &Path| {
         let array = Layer::Md { level: "raid1".into(), chunk: None };
         let (rig, _mounted) = begin(host, root, &[array, crypt()]).unwrap();
+        rig.base.shared.journaled().forget();
+    };
+    let count = calls(|host, root| {
+        killed(host, root);
+        host.fail(None, 0);
+        clean(&**host, &root.join("state")).unwrap();
+    });
+    for call in 0..count {
+        for errno in ERRORS {
+            let temp = temp();
+            let root = fs::canonicalize(temp.path()).unwrap();
+            let host = machine(&root);
+            killed(&host, &root);
+            host.fail(Some(call), errno);
+            let report = clean(&*host, &root.join("state"));
+            assert_clean(&host, &root, &format!("call {call}, errno {errno}: {report:?}"));
+        }
+    }
+}
+
+/// Opens a rig and creates an instance that a command mounts: in its data directory, or on a
+/// directory with other files.
+fn begin_command(
+    host: &Arc<FailingHost>,
+    root: &Path,
+    source: &str,
+) -> Result<(Rig, MountedFilesystem), RigError> {
+    let shared = Arc::clone(host) as Arc<dyn Host>;
+    let options = RigOptions { store_file: "/proc/run.fslab".into(), ..options(root, "faults") };
+    let rig = Rig::open(shared, &directory(Path::new("/srv")), options)?;
+    let catalog = Catalog::embedded();
+    let mut level = FilesystemLevel::plain("bindfs");
+    level.commands.mount = ["bindfs", source, "{mount}"].map(str::to_owned).into();
+    let bindfs = catalog.get("bindfs").unwrap();
+    let mounted = rig.instance(&InstanceSpec::plain(bindfs, &level))?;
+    Ok((rig, mounted))
+}
+
+fn command_trial(host: &Arc<FailingHost>, root: &Path, source: &str) -> Result<(), RigError> {
+    let (rig, mut mounted) = begin_command(host, root, source)?;
+    mounted.drop_caches()?;
+    mounted.finish(true)?;
+    match rig.close().into_iter().next() {
+        Some(not_undone) => Err(RigError::Undo(not_undone)),
+        None => Ok(()),
+    }
+}
+
+#[test]
+fn a_mount_by_a_command_survives_a_fault_of_each_call_and_leaves_nothing() {
+    for source in ["{directory}", "/server"] {
+        let count = calls(|host, root| command_trial(host, root, source).unwrap());
+        assert!(count > 20, "{count}");
+        let mut failed = 0;
+        for call in 0..count {
+            for errno in ERRORS {
+                let temp = temp();
+                let root = fs::canonicalize(temp.path()).unwrap();
+                let host = machine(&root);
+                host.fail(Some(call), errno);
+                let ended = command_trial(&host, &root, source);
+                failed += u32::from(ended.is_err());
+                assert_clean(&host, &root, &format!("call {call}, errno {errno}: {ended:?}"));
+            }
+        }
+        assert!(failed > 20, "{failed}");
+    }
+}
+
+#[test]
+fn a_clean_after_a_mount_by_a_command_survives_a_fault_of_each_call() {
+    let killed = |host: &Arc<FailingHost>, root: &Path| {
+        let (rig, _mounted) = begin_command(host, root, "/server").unwrap();
         rig.base.shared.journaled().forget();
     };
     let count = calls(|host, root| {

@@ -1,0 +1,188 @@
+//! Mounts and unmounts by commands.
+
+use std::path::Path;
+
+use model::Nanos;
+
+use super::JournaledHost;
+use crate::{
+    error::RigError,
+    host::{Host, Output, ProgramTime},
+    mount::{MountCommand, MountEntry},
+    undo::{Change, PAUSE, Step, TRIES},
+};
+
+/// Number of checks until a mount must exist, [`PAUSE`] apart: some daemons mount after the command
+/// has exited.
+const MOUNT_TRIES: u32 = 20;
+
+/// Mount that a command made.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandMount {
+    /// Journaled step.
+    pub(crate) step: Step,
+    /// Duration and CPU time of the command.
+    pub(crate) output: Output,
+    /// FUSE daemons that the command started. They write their data when they exit, which is after
+    /// the unmount.
+    pub(crate) daemons: Vec<u32>,
+}
+
+impl JournaledHost {
+    /// Runs a mount command and checks what it mounted.
+    ///
+    /// # Errors
+    /// [`RigError::MountCommand`] if the command fails, mounts nothing, or mounts another
+    /// filesystem than the plan names. All mounts that the command made are undone then.
+    pub(crate) fn mount_by(&mut self, command: &MountCommand) -> Result<CommandMount, RigError> {
+        let text = command.argv.join(" ");
+        let failed = |why| RigError::MountCommand { command: text.clone(), why };
+        let before = self.host.mounts();
+        let before =
+            before.map_err(|error| failed(format!("cannot read the mount table: {error}")))?;
+        command.check_before(&before).map_err(failed)?;
+        let daemons = daemons(&*self.host);
+        if let Err(error) = self.host.adopt_orphans() {
+            tracing::debug!(%error, "daemons count as other processes");
+        }
+        let change = |device| Change::CommandMount {
+            target: command.target.clone(),
+            fstype: command.fstype.clone(),
+            device,
+            umount: command.umount.clone(),
+        };
+        let step = self.journal.plan(change(None))?;
+        let done = match self.run(&command.argv) {
+            Ok(output) if output.success() => {
+                self.find_mount(command, &before).map_err(failed).and_then(|(device, waited)| {
+                    self.journal.update(step, change(Some(device)))?;
+                    Ok(Output { elapsed: output.elapsed + waited, ..output })
+                })
+            }
+            Ok(output) => Err(failed(output.verdict())),
+            Err(error) => Err(error),
+        };
+        let mut started = self::daemons(&*self.host);
+        started.retain(|process| !daemons.contains(process));
+        match done {
+            Ok(output) => Ok(CommandMount { step, output, daemons: started }),
+            Err(error) => {
+                // Also undoes mounts that the command made in other places.
+                if let Err(error) = self.undo(step, format!("`{text}`")) {
+                    tracing::warn!(%error, "a refused mount was not undone");
+                }
+                self.wait_for_exit(&started);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for the mount that a command made, and checks it. Returns its device number and the
+    /// time until it appeared.
+    fn find_mount(
+        &self,
+        command: &MountCommand,
+        before: &[MountEntry],
+    ) -> Result<(String, Nanos), String> {
+        let mut waited = Nanos(0);
+        for check in 0.. {
+            let after = self.host.mounts();
+            let after = after.map_err(|error| format!("cannot read the mount table: {error}"))?;
+            match command.check_after(before, &after)? {
+                Some(mount) => return Ok((mount.device.clone(), waited)),
+                None if check == MOUNT_TRIES => {
+                    return Err(command.nothing_mounted(before, &after));
+                }
+                None => self.host.sleep(PAUSE),
+            }
+            waited = waited + PAUSE;
+        }
+        unreachable!("the loop ends after {MOUNT_TRIES} checks")
+    }
+
+    /// Journals the mount of a command that was not checked, as a kill leaves it.
+    #[cfg(test)]
+    pub(crate) fn plan_mount(&mut self, fstype: &str, target: &Path) -> Result<Step, RigError> {
+        self.journal.plan(Change::CommandMount {
+            target: target.to_owned(),
+            fstype: fstype.to_owned(),
+            device: None,
+            umount: Vec::new(),
+        })
+    }
+
+    /// Runs an unmount command, with retries while the mount point is busy, and waits until the
+    /// FUSE daemons have exited. Returns the duration of the last call and its CPU time.
+    pub(crate) fn unmount_by(
+        &mut self,
+        step: Step,
+        argv: &[String],
+        target: &Path,
+        daemons: &[u32],
+    ) -> Result<(Nanos, Option<ProgramTime>), RigError> {
+        let mut tries = 0;
+        let output = loop {
+            let output = self.run(argv)?;
+            if output.success() {
+                break output;
+            }
+            if tries == TRIES || !self.is_mounted(target) {
+                let (command, why) = (argv.join(" "), output.verdict());
+                return Err(RigError::UmountCommand { command, why });
+            }
+            tries += 1;
+            self.host.sleep(PAUSE);
+        };
+        if self.is_mounted(target) {
+            let why = format!("it succeeded, but {} is still mounted", target.display());
+            return Err(RigError::UmountCommand { command: argv.join(" "), why });
+        }
+        self.undo(step, format!("mount on {}", target.display()))?;
+        let waited = self.wait_for_exit(daemons);
+        Ok((output.elapsed + waited, output.cpu))
+    }
+
+    /// Waits until processes have exited, at most 5 s. Returns the time.
+    pub(crate) fn wait_for_exit(&mut self, processes: &[u32]) -> Nanos {
+        let (start, poll) = (self.host.now(), Nanos(PAUSE.0 / 100));
+        let alive = |host: &dyn Host| processes.iter().any(|process| serves(host, *process));
+        while alive(&*self.host) && (self.host.now() - start).0 < PAUSE.0 * u64::from(TRIES) {
+            self.host.sleep(poll);
+        }
+        processes.iter().for_each(|process| self.host.reap(*process));
+        let waited = self.host.now() - start;
+        if !processes.is_empty() {
+            self.note("wait for the FUSE daemon to exit", waited);
+        }
+        waited
+    }
+
+    fn is_mounted(&self, target: &Path) -> bool {
+        let mounts = self.host.mounts().unwrap_or_default();
+        mounts.iter().any(|mount| mount.target == target)
+    }
+}
+
+/// Processes that have `/dev/fuse` open, in ascending order. Processes of other users are not
+/// visible without root.
+fn daemons(host: &dyn Host) -> Vec<u32> {
+    let names = host.list(Path::new("/proc")).unwrap_or_default();
+    let mut processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    processes.retain(|process| {
+        let files = Path::new("/proc").join(process.to_string()).join("fd");
+        let names = host.list(&files).unwrap_or_default();
+        names
+            .iter()
+            .any(|name| host.follow(&files.join(name)).is_ok_and(|path| path.ends_with("dev/fuse")))
+    });
+    processes.sort_unstable();
+    processes
+}
+
+/// True if the process exists and is not a zombie, whose files are closed.
+fn serves(host: &dyn Host, process: u32) -> bool {
+    let stat = host.read(&Path::new("/proc").join(process.to_string()).join("stat"));
+    // The state follows the name, which is in parentheses (proc_pid_stat(5)).
+    let state = stat.ok().and_then(|text| text.rsplit_once(") ").map(|(_, rest)| rest.to_owned()));
+    state.is_some_and(|rest| !rest.starts_with(['Z', 'X']))
+}
