@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use model::{
-    AaControl, Bytes, Cell, Environment, FilesystemLevel, WorkloadParameters,
+    AaControl, Bytes, Cell, Environment, FilesystemLevel, SystemSetting, WorkloadParameters,
     record::{CellRecord, CellState, PhaseInfo},
     storage::StorageKind,
 };
 use rig::{Availability, Catalog, CatalogError, Filesystem, Host, Support, catalog::Kind, layers};
 
-use crate::{exit::Failure, plans::ResolvedPlan};
+use crate::{
+    exit::Failure,
+    plans::{ResolvedPlan, fits},
+};
 
 /// Versions of the tools and mkfs commands of each filesystem of the plan, and versions of the
 /// tools of its layers. A run records these facts because defaults of filesystems depend on them,
@@ -71,9 +74,9 @@ fn available(
     supports: &[Support],
 ) -> Vec<CellRecord> {
     let mut known = BTreeMap::new();
-    let state = |level: &FilesystemLevel| match availability(level) {
+    let state = |level: &FilesystemLevel, storage: &StorageKind| match availability(level) {
         Err(error) => CellState::Skipped { reason: error.to_string() },
-        Ok(Availability::Usable { .. }) => unfit(chosen, catalog, level),
+        Ok(Availability::Usable { .. }) => unfit(storage, catalog, level),
         Ok(Availability::Missing { reason, hint, .. }) => {
             CellState::Skipped { reason: format!("{reason}; {hint}") }
         }
@@ -81,10 +84,13 @@ fn available(
     let cells = chosen.cells.iter().map(|labelled| {
         let cell = labelled.cell.clone();
         let level = &cell.filesystem;
+        let storage = chosen.storage.kind.of(&cell.settings);
+        let device = cell.settings.get(&SystemSetting::Device).map(ToString::to_string);
         let (state, room) = known
-            .entry(level.name.clone())
-            .or_insert_with(|| (state(level), image_sizes(chosen, catalog, level)));
-        let obstacle = crowded(room.as_deref(), &cell.workload);
+            .entry((level.name.clone(), device))
+            .or_insert_with(|| (state(level, storage), image_sizes(storage, catalog, level)));
+        let obstacle = crowded(room.as_deref(), &cell.workload)
+            .or_else(|| small_device(&chosen.storage.kind, &cell));
         let state = match obstacle.or_else(|| unsettable(&cell, supports)) {
             Some(reason) if *state == CellState::Open => CellState::Skipped { reason },
             Some(_) | None => state.clone(),
@@ -166,8 +172,9 @@ fn unsettable(cell: &Cell, supports: &[Support]) -> Option<String> {
 pub(crate) fn check_space(chosen: &ResolvedPlan, catalog: &Catalog) -> Result<(), Failure> {
     for labelled in &chosen.cells {
         let (cell, full) = (&labelled.cell, labelled.cell.fill_level);
+        let storage = chosen.storage.kind.of(&cell.settings);
         let Some(suite) = suites::find(&cell.workload.suite) else { continue };
-        let Some(sizes) = image_sizes(chosen, catalog, &cell.filesystem) else { continue };
+        let Some(sizes) = image_sizes(storage, catalog, &cell.filesystem) else { continue };
         let Bytes(all) = sizes.into_iter().sum();
         let needs = (suite.footprint)(&cell.workload).0;
         let free = all / 100 * u64::from(100u8.saturating_sub(full.0));
@@ -187,11 +194,12 @@ pub(crate) fn check_space(chosen: &ResolvedPlan, catalog: &Catalog) -> Result<()
 }
 
 /// Number of storage devices; 1 for a directory.
-fn devices(chosen: &ResolvedPlan) -> usize {
-    match &chosen.storage.kind {
+fn devices(storage: &StorageKind) -> usize {
+    match storage {
         StorageKind::Image { count, .. } => *count as usize,
         StorageKind::Devices { paths } => paths.len(),
-        StorageKind::Directory { .. } => 1,
+        // A cell has one level.
+        StorageKind::Directory { .. } | StorageKind::Levels { .. } => 1,
     }
 }
 
@@ -199,13 +207,13 @@ fn devices(chosen: &ResolvedPlan) -> usize {
 /// `None` for other storage, whose sizes are not in the plan, and for an entry that cannot use the
 /// images.
 fn image_sizes(
-    chosen: &ResolvedPlan,
+    storage: &StorageKind,
     catalog: &Catalog,
     level: &FilesystemLevel,
 ) -> Option<Vec<Bytes>> {
-    let StorageKind::Image { size, .. } = &chosen.storage.kind else { return None };
+    let StorageKind::Image { size, .. } = storage else { return None };
     let filesystem = catalog.get(&level.fs_type).ok()?;
-    let requirement = layers::device_requirement(level, filesystem, None, devices(chosen)).ok()?;
+    let requirement = layers::device_requirement(level, filesystem, None, devices(storage)).ok()?;
     Some(layers::capacity(&level.layers, &vec![*size; requirement.devices]))
 }
 
@@ -224,17 +232,26 @@ fn crowded(room: Option<&[Bytes]>, point: &WorkloadParameters) -> Option<String>
     })
 }
 
+/// Reason why a workload does not fit its level of the axis `device`. Storage that is not an axis
+/// was checked with the plan.
+fn small_device(storage: &StorageKind, cell: &Cell) -> Option<String> {
+    let StorageKind::Levels { .. } = storage else { return None };
+    let error = fits(&cell.workload, storage.of(&cell.settings)).err()?;
+    let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    Some(format!("{}{hint}", error.message))
+}
+
 /// State of the cells of an entry of `filesystem`: skipped if the storage of the plan is not
 /// suitable.
-fn unfit(chosen: &ResolvedPlan, catalog: &Catalog, level: &FilesystemLevel) -> CellState {
+fn unfit(storage: &StorageKind, catalog: &Catalog, level: &FilesystemLevel) -> CellState {
     let becomes = level.converted_to.as_deref().and_then(|name| catalog.get(name).ok());
     let Ok(filesystem) = catalog.get(&level.fs_type) else { return CellState::Open };
     let name = &filesystem.name;
     let least = [Some(filesystem), becomes].into_iter().flatten().max_by_key(|it| it.min_size);
-    let smallest = image_sizes(chosen, catalog, level).and_then(|sizes| sizes.into_iter().min());
+    let smallest = image_sizes(storage, catalog, level).and_then(|sizes| sizes.into_iter().min());
     let small = least.filter(|it| smallest.is_some_and(|size| size < it.min_size));
     let reason = if let Err(unfit) =
-        layers::device_requirement(level, filesystem, becomes, devices(chosen))
+        layers::device_requirement(level, filesystem, becomes, devices(storage))
     {
         unfit.to_string()
     } else if let Some(reason) = misplaced(chosen, filesystem, level) {

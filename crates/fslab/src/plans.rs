@@ -183,7 +183,7 @@ impl ResolvedPlan {
         check_memory_limit(&storage, scale)?;
         let refine = |point| {
             let points = suites::refine(point)?;
-            points.iter().try_for_each(|point| fits(point, &storage))?;
+            points.iter().try_for_each(|point| fits(point, &storage.kind))?;
             Ok(points)
         };
         let cells = plan.cells(scale, &refine).map_err(wrong)?;
@@ -273,9 +273,12 @@ fn footprint(point: &model::WorkloadParameters) -> model::Bytes {
 
 /// Checks that a workload fits the storage. 12.5 % of the size of the workload is added for
 /// filesystem metadata.
-fn fits(point: &model::WorkloadParameters, storage: &Storage) -> Result<(), ValueError> {
+pub(crate) fn fits(
+    point: &model::WorkloadParameters,
+    storage: &StorageKind,
+) -> Result<(), ValueError> {
     let needs = footprint(point);
-    match capacity(&storage.kind) {
+    match capacity(storage) {
         Some(has) if needs.0.saturating_add(needs.0 / 8) > has.0 => Err(ValueError::new(format!(
             "the workload needs {} plus 12.5 % for metadata, but the storage has {}",
             needs.rough(),
@@ -286,7 +289,8 @@ fn fits(point: &model::WorkloadParameters, storage: &Storage) -> Result<(), Valu
     }
 }
 
-/// Capacity of the storage; `None` if this user cannot determine it.
+/// Capacity of the storage, of the largest level if it is an axis; `None` if this user cannot
+/// determine it.
 fn capacity(place: &StorageKind) -> Option<model::Bytes> {
     match place {
         StorageKind::Image { size, count, .. } => {
@@ -310,6 +314,11 @@ fn capacity(place: &StorageKind) -> Option<model::Bytes> {
             let devices = paths.iter().filter(|path| device(path));
             let sizes: Vec<_> = devices.filter_map(|path| size(path).ok()).collect();
             (sizes.len() == paths.len()).then(|| sizes.into_iter().map(model::Bytes).sum())
+        }
+        // A workload may use one level only, so each cell is checked again when a run starts.
+        StorageKind::Levels { levels } => {
+            let sizes: Option<Vec<_>> = levels.iter().map(|level| capacity(&level.kind)).collect();
+            sizes?.into_iter().max()
         }
     }
 }

@@ -70,3 +70,13 @@ fn options_in_the_workflows_for_kernels_exist() {
         }
     }
 }
+
+#[test]
+fn plans_in_the_guide_to_devices_are_valid() {
+    let bench = Bench::new();
+    let plans = blocks("devices.md", "toml");
+    assert_eq!(plans.len(), 3);
+    for plan in plans {
+        bench.ends(0, &["show", &bench.plan(&plan)]);
+    }
+}

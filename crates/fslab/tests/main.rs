@@ -20,6 +20,7 @@ mod compare;
 mod damaged;
 mod data;
 mod dependencies;
+mod devices;
 mod ended;
 mod failures;
 mod guest;

@@ -48,7 +48,7 @@ pub use plan::{KnownNames, Plan, PlanError, Profile};
 pub use record::RunRecord;
 pub use sample::Sample;
 pub use setting::{SystemSetting, SystemSettings};
-pub use storage::{Allocation, Storage, StorageKind};
+pub use storage::{Allocation, Storage, StorageKind, StorageLevel};
 pub use study::Study;
 pub use units::{Bytes, Nanos, Ops, Ratio, Scale};
 pub use warning::Warning;

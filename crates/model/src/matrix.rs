@@ -257,7 +257,8 @@ impl Plan {
     pub fn storage_at(&self, scale: Scale) -> Storage {
         let mut storage = self.storage.clone();
         storage.memory_limit = storage.memory_limit.map(|memory| memory.scaled(scale));
-        if let StorageKind::Image { size, .. } = &mut storage.kind {
+        for kind in storage.kind.each_mut() {
+            let StorageKind::Image { size, .. } = kind else { continue };
             *size = Bytes(size.scaled(scale).0 / 4096 * 4096).max(LEAST_SCALED_IMAGE.min(*size));
         }
         storage

@@ -16,6 +16,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SystemSetting {
+    /// Device under the filesystem: a level of the axis `device`.
+    Device,
     /// Read-ahead of all devices of the stack.
     ReadAhead,
     /// Request-queue size of all devices of the stack.
@@ -66,6 +68,7 @@ const fn row(
 /// All system settings, in the order of the enum.
 #[rustfmt::skip]
 pub const SETTINGS: &[SettingSpec] = &[
+    row(SystemSetting::Device, "device", Kind::Text { takes: "a name in the list `axes.device`", read: level_name }, "Device or image files under the filesystem: an entry of `axes.device`."),
     row(SystemSetting::ReadAhead, "read_ahead", Kind::Size { min: Bytes(0), scales: false }, "Read-ahead (`read_ahead_kb`) of all devices of the stack."),
     row(SystemSetting::NrRequests, "nr_requests", Kind::Count { min: 4, max: 1 << 16 }, "Request-queue size (`queue/nr_requests`) of all devices of the stack."),
     row(SystemSetting::WriteCache, "write_cache", Kind::Word(&["write back", "write through"]), "Cache mode the kernel assumes (`queue/write_cache`): fsync flushes `write back` devices only. The device's own cache is unchanged, and so are disks of the stack that others use."),
@@ -93,7 +96,7 @@ impl SystemSetting {
     /// True for a setting of devices, false for a setting of the whole machine.
     pub const fn of_devices(self) -> bool {
         match self {
-            Self::ReadAhead | Self::NrRequests | Self::WriteCache => true,
+            Self::Device | Self::ReadAhead | Self::NrRequests | Self::WriteCache => true,
             Self::CpuSpeed
             | Self::CpuGovernor
             | Self::OnlineCpus
@@ -173,6 +176,18 @@ fn kernel(text: &str) -> Result<String, ValueError> {
         _ if text.contains(char::is_control) => Err(error()),
         name => Ok(name.to_owned()),
     }
+}
+
+/// Parses the name of a level of the axis `device`. Names are part of labels, facts, and lists on
+/// the command line.
+///
+/// # Errors
+/// [`ValueError`] if the text is empty or has other characters than letters, digits, `-`, and `_`.
+pub(crate) fn level_name(text: &str) -> Result<String, ValueError> {
+    word(text).map_err(|_| {
+        ValueError::new(format!("`{}` is not the name of a device", text.escape_debug()))
+            .hint("use letters, digits, `-`, and `_`")
+    })
 }
 
 fn word(text: &str) -> Result<String, ValueError> {

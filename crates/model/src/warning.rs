@@ -82,6 +82,11 @@ pub enum Warning {
         /// True if the storage is a directory of a mounted filesystem.
         directory: bool,
     },
+    /// Devices of the axis `device` have different sizes.
+    DeviceSizesDiffer {
+        /// Names and sizes.
+        sizes: String,
+    },
     /// Written data was not synced in or after the timed region.
     NotDurable,
     /// The written data can be compressed or deduplicated.
@@ -353,6 +358,7 @@ impl Warning {
             Self::CacheNotDropped { .. } => "cache-not-dropped",
             Self::FitsInMemory { .. } => "fits-in-memory",
             Self::SharedStorage { .. } => "shared-storage",
+            Self::DeviceSizesDiffer { .. } => "device-sizes-differ",
             Self::NotDurable => "not-durable",
             Self::CompressibleData => "compressible-data",
             Self::SettingNotApplied { .. } => "setting-not-applied",
@@ -428,6 +434,7 @@ impl Warning {
             | Self::CacheNotDropped { .. }
             | Self::FitsInMemory { .. }
             | Self::SharedStorage { .. }
+            | Self::DeviceSizesDiffer { .. }
             | Self::NotDurable
             | Self::CompressibleData
             | Self::SettingNotApplied { .. }

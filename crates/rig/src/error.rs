@@ -130,6 +130,15 @@ pub enum RigError {
         /// Device.
         device: PathBuf,
     },
+    /// A trial names a level that the axis `device` does not have.
+    #[error("the storage has no level `{name}`; use the levels of `axes.device`")]
+    UnknownLevel {
+        /// Name of the level; empty if the trial names none.
+        name: String,
+    },
+    /// The axis `device` has no level.
+    #[error("`axes.device` has no entry; add a device or an image")]
+    NoLevel,
     /// The storage is too small for the filesystem.
     #[error(
         "{filesystem} requires at least {min}, {device} has {}; use larger storage", .size.rough()

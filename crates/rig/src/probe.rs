@@ -2,7 +2,8 @@
 //! kernel. Facts that are not available are omitted.
 //!
 //! The names of facts must not change, because runs are compared by them: `kernel.*`, `cpu.*`,
-//! `memory.*`, `vm.*`, `clock.*`, `host.*`, `backing.*`, `filesystem.*`, and `device.NAME.*`.
+//! `memory.*`, `vm.*`, `clock.*`, `host.*`, `backing.*`, `filesystem.*`, and `device.NAME.*`;
+//! `level.NAME.*` for a level of the axis `device`.
 //! Instead of a serial number, the beginning of its hash is recorded, which is sufficient to
 //! compare the devices of two runs.
 
@@ -16,7 +17,10 @@ use std::path::Path;
 use model::Environment;
 use sha2::{Digest, Sha256};
 
-pub(crate) use self::{cleaner::cleaner, device::disks};
+pub(crate) use self::{
+    cleaner::cleaner,
+    device::{disks, model, rotational},
+};
 pub use self::{device::device, machine::machine, profiles::profiles};
 use crate::{
     host::{Host, Statistics},

@@ -100,8 +100,9 @@ pub(crate) fn plan_change(
             memory::dirty(host, setting, value)
         }
         SystemSetting::TransparentHugepage => memory::transparent_hugepage(value),
-        // The kernel was chosen when the guest was booted.
-        SystemSetting::Kernel => SettingChange::default(),
+        // The device is chosen when the filesystem is created, and the kernel was chosen when the
+        // guest was booted.
+        SystemSetting::Device | SystemSetting::Kernel => SettingChange::default(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Storage of a run, which is claimed and created when the [`Rig`] is opened. Every trial creates
 //! its filesystem on this storage.
 
+mod claim;
 mod external;
 
 use std::{
@@ -11,30 +12,37 @@ use std::{
     },
 };
 
-use model::{Allocation, Bytes, Environment, Storage, StorageKind, Warning, record::Action};
+use model::{
+    Bytes, Environment, Storage, StorageKind, SystemSetting, SystemSettings, Warning,
+    record::Action,
+};
 
 use self::external::ExternalDirectory;
 pub use crate::base::RigOptions;
 use crate::{
     activity::MonitorCache,
     base::{Base, Shared},
-    device::{Backing, Image},
+    device::Backing,
     error::RigError,
-    guard::{self, ClaimedImage, Permission},
     host::Host,
     instance::{InstanceSpec, MountedFilesystem},
     journaled_host::JournaledHost,
     memory::{self, Group},
     probe,
-    sysfs::name_of,
     undo::{self, Journal, NotUndone, PREFIX},
 };
+
+/// Reciprocal of the difference up to which two sizes count as equal, as a fraction of the larger.
+const SAME_SIZE_DIVISOR: u64 = 100;
 
 /// Claimed storage of a run. Dropping it undoes all changes of the machine. [`Rig::close`] does the
 /// same and returns the changes that could not be undone.
 #[derive(Debug)]
 pub struct Rig {
+    /// Storage of the plan, or of the first level of the axis `device`.
     pub(crate) base: Base,
+    /// Storage of the other levels.
+    others: Vec<Base>,
     warnings: Vec<Warning>,
     group: Option<Group>,
     external: Option<ExternalDirectory>,
@@ -56,14 +64,16 @@ impl Rig {
         if options.run_id.is_empty() || !options.run_id.chars().all(fit) {
             return Err(RigError::RunId { id: options.run_id });
         }
-        let what = match storage.kind {
+        let mut kinds = storage.kind.each().into_iter();
+        let what = kinds.clone().find_map(|(_, kind)| match kind {
             StorageKind::Image { .. } => Some("creating filesystems on image files"),
             StorageKind::Devices { .. } => Some("creating filesystems on devices"),
-            StorageKind::Directory { .. } => None,
-        };
+            StorageKind::Directory { .. } | StorageKind::Levels { .. } => None,
+        });
         if let Some(what) = what.filter(|_| !host.is_root()) {
             return Err(RigError::NotRoot { what });
         }
+        let first = kinds.next().ok_or(RigError::NoLevel)?;
         let state = match &options.state_directory {
             Some(state) => state.clone(),
             None => undo::default_state_directory(&*host)?,
@@ -77,14 +87,19 @@ impl Rig {
             occupied: AtomicBool::new(false),
             monitor_cache: MonitorCache::default(),
         };
+        let shared = Arc::new(shared);
+        let mount_point = state.join(format!("{PREFIX}{}", options.run_id));
+        let base = |(name, kind): (Option<&str>, &StorageKind)| Base {
+            shared: Arc::clone(&shared),
+            backing: Backing::Images(Vec::new()),
+            mount_point: mount_point.clone(),
+            options: options.clone(),
+            storage: Storage { kind: kind.clone(), ..storage.clone() },
+            level: name.map(str::to_owned),
+        };
         let mut rig = Self {
-            base: Base {
-                shared: Arc::new(shared),
-                backing: Backing::Images(Vec::new()),
-                mount_point: state.join(format!("{PREFIX}{}", options.run_id)),
-                options,
-                storage: storage.clone(),
-            },
+            base: base(first),
+            others: kinds.map(base).collect(),
             warnings: Vec::new(),
             group: None,
             external: None,
@@ -92,7 +107,7 @@ impl Rig {
         };
         // From this point, dropping `rig` undoes all changes.
         rig.claim()?;
-        rig.warnings.extend(rig.base.backing.warnings(&*rig.base.shared.host));
+        rig.warnings.extend(rig.storage_warnings());
         if let Some(memory) = storage.memory_limit
             && let Some(warning) = rig.limit_memory(memory)
         {
@@ -101,105 +116,23 @@ impl Rig {
         Ok(rig)
     }
 
-    fn claim(&mut self) -> Result<(), RigError> {
-        let host = Arc::clone(&self.base.shared.host);
-        match self.base.storage.kind.clone() {
-            StorageKind::Image { size, count, directory, file, allocation } => {
-                self.base.shared.journaled().directory(&self.base.mount_point)?;
-                let directory = self.image_directory(directory)?;
-                let total = Bytes(size.0.saturating_mul(count.into()));
-                // A file name may contain a path. The space of an existing file is used again.
-                let existing = file.as_ref().map(|file| directory.join(file));
-                let parent = existing.as_deref().and_then(Path::parent).unwrap_or(&directory);
-                let had = existing.as_deref().map_or(Bytes(0), guard::allocated);
-                guard::space_for_images(parent, total, had, allocation)?;
-                if let Some(limit) = self.base.storage.memory_limit {
-                    guard::images_within_limit(parent, total, allocation, limit)?;
-                }
-                for index in 0..count {
-                    let image = self.image(&directory, index, file.as_deref(), size, allocation)?;
-                    let Backing::Images(images) = &mut self.base.backing else {
-                        unreachable!("set above")
-                    };
-                    images.push(image);
-                }
-            }
-            StorageKind::Devices { paths } => {
-                self.base.shared.journaled().directory(&self.base.mount_point)?;
-                let mut claimed: Vec<guard::ClaimedDevice> = Vec::new();
-                for path in &paths {
-                    let device = guard::claim_device(
-                        Path::new(path),
-                        &self.permission(),
-                        &host.roots(),
-                        &claimed,
-                    )?;
-                    if claimed.iter().any(|other| other.overlaps(&device)) {
-                        return Err(RigError::DuplicateDevice { device: path.into() });
-                    }
-                    self.base.shared.journaled().lock(device.lock());
-                    claimed.push(device);
-                }
-                self.base.backing = Backing::Devices(claimed);
-            }
-            StorageKind::Directory { path } => {
-                let path = follow(&*host, Path::new(&path))?;
-                guard::store_outside(&self.base.options.store_file, &path)?;
-                self.base.backing = Backing::Directory(path);
-            }
-        }
-        Ok(())
+    /// Storage of each level of the axis `device`, in the order of the plan. Storage that is not an
+    /// axis is one level without a name.
+    fn levels(&self) -> impl Iterator<Item = &Base> {
+        std::iter::once(&self.base).chain(&self.others)
     }
 
-    fn permission(&self) -> Permission {
-        let RigOptions { overwrite, store_file, .. } = &self.base.options;
-        Permission { overwrite: overwrite.clone(), store_file: store_file.clone() }
+    fn levels_mut(&mut self) -> impl Iterator<Item = &mut Base> {
+        std::iter::once(&mut self.base).chain(&mut self.others)
     }
 
-    fn image_directory(&self, named: Option<String>) -> Result<PathBuf, RigError> {
-        let host = &*self.base.shared.host;
-        match named {
-            Some(named) => follow(host, Path::new(&named)),
-            None => {
-                let default = &self.base.options.default_image_directory;
-                if host.entry(default).is_err() {
-                    self.base.shared.journaled().directory(default)?;
-                }
-                follow(host, default)
-            }
-        }
-    }
-
-    /// Creates or claims one image, sets its size, and attaches it to a loop device.
-    fn image(
-        &mut self,
-        directory: &Path,
-        index: u32,
-        file: Option<&str>,
-        size: Bytes,
-        allocation: Allocation,
-    ) -> Result<Image, RigError> {
-        let host = Arc::clone(&self.base.shared.host);
-        let generated = format!("{PREFIX}{}-{index}.img", self.base.options.run_id);
-        let mut path = directory.join(file.unwrap_or(&generated));
-        let claimed = guard::claim_image(&path, size, &self.permission(), &host.roots())?;
-        let mut journaled = self.base.shared.journaled();
-        let identity = match claimed {
-            ClaimedImage::New if file.is_none() => journaled.image(&path)?,
-            ClaimedImage::New => journaled.kept_image(&path)?,
-            // The identity is that of the checked file. `renew_image` fails if the path leads to
-            // another file.
-            ClaimedImage::Blank { identity } | ClaimedImage::Replace { identity, .. } => {
-                path = follow(&*host, &path)?;
-                identity
-            }
-        };
-        journaled.renew_image(&path, identity, size, allocation)?;
-        let (image, warning) =
-            Image::attach(&mut journaled, &*host, path, identity, (size, allocation))?;
-        drop(journaled);
-        self.warnings.extend(warning);
-        Ok(image)
+    /// Storage of an instance: the level that its settings name.
+    fn level(&self, settings: &SystemSettings) -> Result<&Base, RigError> {
+        let named = settings.get(&SystemSetting::Device).map(ToString::to_string);
+        let mut levels = self.levels();
+        levels
+            .find(|level| level.level == named)
+            .ok_or_else(|| RigError::UnknownLevel { name: named.unwrap_or_default() })
     }
 
     /// Creates and mounts a filesystem; see [`MountedFilesystem`].
@@ -212,11 +145,11 @@ impl Rig {
         if self.base.shared.occupied.swap(true, Ordering::AcqRel) {
             return Err(RigError::Busy);
         }
-        let warnings = MountedFilesystem::ready(&self.base, spec).inspect_err(|_| {
-            self.base.shared.occupied.store(false, Ordering::Release);
-        })?;
+        let free = |_: &RigError| self.base.shared.occupied.store(false, Ordering::Release);
+        let level = self.level(spec.settings).inspect_err(free)?;
+        let warnings = MountedFilesystem::ready(level, spec).inspect_err(free)?;
         // From this point, the instance releases the storage when it is dropped.
-        MountedFilesystem::make(&self.base, spec, warnings)
+        MountedFilesystem::make(level, spec, warnings)
     }
 
     /// Sets or changes the memory limit of this process. Returns a warning if this failed.
@@ -231,9 +164,41 @@ impl Rig {
         done.err().map(|reason| Warning::MemoryLimitNotSet { reason })
     }
 
-    /// Description of the storage.
+    /// Warnings about the storage of all levels, without duplicates.
+    fn storage_warnings(&self) -> Vec<Warning> {
+        let mut warnings: Vec<Warning> = Vec::new();
+        for level in self.levels() {
+            let own = level.backing.warnings(&*level.shared.host);
+            for warning in own {
+                if !warnings.contains(&warning) {
+                    warnings.push(warning);
+                }
+            }
+        }
+        warnings.extend(self.different_sizes());
+        warnings
+    }
+
+    /// Warning if the levels of the axis `device` have different sizes.
+    fn different_sizes(&self) -> Option<Warning> {
+        let size = |level: &Base| -> Bytes {
+            let sizes = level.backing.first(usize::MAX).sizes();
+            sizes.into_iter().map(|(_, size)| size).sum()
+        };
+        let sizes: Vec<Bytes> = self.levels().map(size).collect();
+        let (least, most) = (sizes.iter().min()?.0, sizes.iter().max()?.0);
+        // Disks of one nominal size differ by less.
+        let differ = most - least > most / SAME_SIZE_DIVISOR;
+        let names = self.levels().filter_map(|level| level.level.as_deref()).zip(&sizes);
+        let each = names.map(|(name, size)| format!("{name} {}", size.rough()));
+        let sizes = each.collect::<Vec<_>>().join(", ");
+        differ.then_some(Warning::DeviceSizesDiffer { sizes })
+    }
+
+    /// Description of the storage. Levels of the axis `device` are separated by semicolons; each
+    /// has its name, devices or images, size, and kind of medium.
     pub fn describe(&self) -> String {
-        self.base.describe()
+        self.levels().map(Base::describe).collect::<Vec<_>>().join("; ")
     }
 
     /// Warnings that apply to all results on this storage.
@@ -245,16 +210,8 @@ impl Rig {
     pub fn environment(&self) -> Environment {
         let host = &*self.base.shared.host;
         let mut environment = probe::machine(host);
-        let below = match &self.base.backing {
-            Backing::Images(images) => images.first().map(|image| image.path.as_path()),
-            Backing::Directory(path) => Some(path.as_path()),
-            Backing::Devices(_) => None,
-        };
-        if let Some(path) = below {
-            environment.merge(probe::holder(host, path));
-        }
-        for device in self.base.backing.devices() {
-            environment.merge(probe::device(host, &name_of(&device)));
+        for level in self.levels() {
+            environment.merge(level.facts());
         }
         if let Some((limit, version)) = memory::limit(host, self.group.as_ref()) {
             environment.set("memory.limit_bytes", limit.0.to_string());

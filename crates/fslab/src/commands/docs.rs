@@ -217,6 +217,7 @@ fn plan_keys() -> String {
         ("", "Top"),
         ("storage", "[storage]"),
         ("axes", "[axes]"),
+        ("device", "Tables in axes.device"),
         ("filesystem", "Tables in axes.filesystem"),
         ("setup", "Tables in setup of a filesystem"),
     ] {

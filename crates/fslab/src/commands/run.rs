@@ -337,11 +337,12 @@ pub(super) fn free_name(plan: &str) -> PathBuf {
 /// Option that a resumed run requires: a device or a kept image now contains a filesystem of the
 /// run, so overwriting must be allowed again.
 fn destroy_again(place: &StorageKind) -> &'static str {
-    match place {
-        StorageKind::Devices { .. } | StorageKind::Image { file: Some(_), .. } => {
-            " --overwrite-device ID (the device or image now contains a filesystem of the run)"
-        }
-        StorageKind::Image { file: None, .. } | StorageKind::Directory { .. } => "",
+    let kept = |kind: &StorageKind| {
+        matches!(kind, StorageKind::Devices { .. } | StorageKind::Image { file: Some(_), .. })
+    };
+    match place.each().iter().any(|(_, kind)| kept(kind)) {
+        true => " --overwrite-device ID (the device or image now contains a filesystem of the run)",
+        false => "",
     }
 }
 

@@ -63,7 +63,8 @@ impl RunFilePath {
             // A killed run may be in memory although its final path is no longer under test.
             StorageKind::Directory { .. }
             | StorageKind::Image { .. }
-            | StorageKind::Devices { .. } => Self::find(place),
+            | StorageKind::Devices { .. }
+            | StorageKind::Levels { .. } => Self::find(place),
         };
         Ok(Self { begun: false, place: place.into(), working })
     }

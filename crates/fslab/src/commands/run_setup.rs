@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context;
 use engine::{CrashState, Progress};
 use model::{
-    Bytes, Cell, Clock, Isolation, Nanos, Phase, RunRecord, Warning,
+    Bytes, Cell, Clock, Isolation, Nanos, Phase, RunRecord, SystemSetting, Warning,
     phase::{Cache, Role, Work},
     plan::InvalidTrials,
     record::{CellRecord, CellState, RunInfo},
@@ -253,7 +253,7 @@ pub(super) fn execute(prepared: Prepared, with: &RunControl<'_>) -> anyhow::Resu
         seed: record.info.seed,
         time_limit: prepared.time_limit,
         invalid_trials: prepared.invalid_trials,
-        own_devices: matches!(place, StorageKind::Devices { .. }),
+        own_devices: place.is_devices(),
         pilot: with.pilot,
         fail_fast: with.fail_fast,
     };
@@ -301,7 +301,10 @@ impl RunEnvironment<'_> {
     /// not start while another run has changed settings, and does not change settings while another
     /// run is in progress.
     fn check_other_runs(&self, chosen: &ResolvedPlan) -> Result<(), Failure> {
-        let sets = |cell: &Cell| cell.scheduler.is_some() || !cell.settings.is_empty();
+        let sets = |cell: &Cell| {
+            let device = |setting: &SystemSetting| *setting == SystemSetting::Device;
+            cell.scheduler.is_some() || cell.settings.keys().any(|setting| !device(setting))
+        };
         let sets = chosen.cells.iter().any(|labelled| sets(&labelled.cell));
         for OtherRun { run, alive, settings } in undo::others(self.host.as_ref(), self.state) {
             let list = settings.join(", ");

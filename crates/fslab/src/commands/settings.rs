@@ -43,7 +43,9 @@ pub(super) fn writes(host: &dyn Host, storage: &Storage, cells: &[CellRecord]) -
     for cell in cells.iter().map(|record| &record.cell) {
         let new = cell.scheduler.iter().filter(|name| !schedulers.contains(name)).cloned();
         schedulers.extend(new.collect::<Vec<_>>());
-        for (setting, value) in &cell.settings {
+        // A device is not written to change a setting.
+        let written = cell.settings.iter().filter(|(it, _)| **it != SystemSetting::Device);
+        for (setting, value) in written {
             match settings.iter_mut().find(|(known, _)| known == setting) {
                 Some((_, values)) if values.contains(value) => {}
                 Some((_, values)) => values.push(value.clone()),

@@ -150,7 +150,20 @@ fn external_directory(chosen: &ResolvedPlan, cells: &[CellRecord]) -> Option<Str
 
 /// Result of the storage checks.
 fn storage(chosen: &ResolvedPlan, lines: &mut Vec<String>) {
-    match &chosen.storage.kind {
+    for (level, kind) in chosen.storage.kind.each() {
+        let first = lines.len();
+        level_storage(chosen, kind, lines);
+        if let (Some(level), Some(line)) = (level, lines.get_mut(first)) {
+            // The name follows the heading, which has 12 columns.
+            line.insert_str(line.len().min(12), &format!("{level}: "));
+        }
+    }
+    lines.push(String::new());
+}
+
+/// Result of the checks of one level of the axis `device`, or of storage that is not an axis.
+fn level_storage(chosen: &ResolvedPlan, kind: &StorageKind, lines: &mut Vec<String>) {
+    match kind {
         StorageKind::Devices { paths } => {
             for path in paths {
                 let (permission, roots) = (Permission::default(), Roots::default());
@@ -181,8 +194,8 @@ fn storage(chosen: &ResolvedPlan, lines: &mut Vec<String>) {
             }
             false => format!("REJECTED    {path} is not a directory"),
         }),
+        StorageKind::Levels { .. } => {}
     }
-    lines.push(String::new());
 }
 
 /// Plan with the devices on which it will be measured.
@@ -194,9 +207,10 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Devices, and the size of each if it is in the plan. `None` for a directory.
+    /// Devices, and the size of each if it is in the plan; those of the first level of the axis
+    /// `device`. `None` for a directory.
     fn devices(&self) -> Option<(Vec<String>, Bytes)> {
-        match &self.chosen.storage.kind {
+        match self.chosen.storage.kind.each().first()?.1 {
             StorageKind::Image { count, size, .. } => {
                 let disks = match self.guests {
                     None => (0..*count).map(|index| format!("/dev/loop·{index}")).collect(),
@@ -206,7 +220,7 @@ impl Place<'_> {
                 Some((disks, *size))
             }
             StorageKind::Devices { paths } => Some((paths.clone(), Bytes(0))),
-            StorageKind::Directory { .. } => None,
+            StorageKind::Directory { .. } | StorageKind::Levels { .. } => None,
         }
     }
 }
@@ -214,6 +228,9 @@ impl Place<'_> {
 /// Commands of each filesystem as they will be run, or the reason why it is skipped.
 fn filesystems(place: &Place<'_>, cells: &[CellRecord], lines: &mut Vec<String>) {
     let Place { chosen, catalog, .. } = place;
+    if let [(Some(first), _), _, ..] = chosen.storage.kind.each()[..] {
+        lines.push(format!("commands for device {first}; those for the others differ in the path"));
+    }
     for level in &chosen.plan.filesystems_at(chosen.scale) {
         let cell = cells.iter().find(|record| record.cell.filesystem.name == level.name);
         match cell.map(|record| &record.state) {
@@ -402,7 +419,28 @@ fn forecast(chosen: &ResolvedPlan, cells: &[CellRecord], in_memory: bool, lines:
         lines.push(format!("time: at least {all}, in phases limited by time"));
     }
     let moved = open.iter().map(|record| moved(&record.cell.workload)).sum::<Bytes>();
-    let space = match &chosen.storage.kind {
+    let space = space(chosen, in_memory);
+    let all = Bytes(moved.0.saturating_mul(u64::from(least)));
+    let all = match all.0 {
+        // The bytes of the everyday tasks are known only afterwards.
+        0 => String::new(),
+        _ => format!("; at least {} read and written", report::bytes(all)),
+    };
+    lines.push(format!("space: {space}{all}."));
+    lines.push("fslab run --pilot estimates the duration and the detectable difference.".into());
+}
+
+/// Space that the storage of the plan uses.
+fn space(chosen: &ResolvedPlan, in_memory: bool) -> String {
+    let images = |kind: &StorageKind| match kind {
+        StorageKind::Image { size, count, .. } => {
+            (size.0.saturating_mul(u64::from(*count)), *count)
+        }
+        StorageKind::Devices { .. }
+        | StorageKind::Directory { .. }
+        | StorageKind::Levels { .. } => (0, 0),
+    };
+    match &chosen.storage.kind {
         StorageKind::Image { size, count, .. } => {
             let total = Bytes(size.0.saturating_mul(u64::from(*count))).rough();
             match count {
@@ -413,15 +451,19 @@ fn forecast(chosen: &ResolvedPlan, cells: &[CellRecord], in_memory: bool, lines:
         }
         StorageKind::Devices { .. } => "the given devices".into(),
         StorageKind::Directory { .. } => format!("{} in the directory", chosen.footprint().rough()),
-    };
-    let all = Bytes(moved.0.saturating_mul(u64::from(least)));
-    let all = match all.0 {
-        // The bytes of the everyday tasks are known only afterwards.
-        0 => String::new(),
-        _ => format!("; at least {} read and written", report::bytes(all)),
-    };
-    lines.push(format!("space: {space}{all}."));
-    lines.push("fslab run --pilot estimates the duration and the detectable difference.".into());
+        StorageKind::Levels { levels } => {
+            let all = levels.iter().map(|level| images(&level.kind));
+            let (total, count) = all.fold((0, 0), |(size, n), (own, one)| (size + own, n + one));
+            match count {
+                0 => "the given devices".into(),
+                _ => format!(
+                    "{} on disk, {}, and the given devices",
+                    Bytes(total).rough(),
+                    plural(count, "image")
+                ),
+            }
+        }
+    }
 }
 
 /// Runtime of the phases of one trial that are limited by time, including the ramp time.

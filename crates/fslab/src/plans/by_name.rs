@@ -206,7 +206,9 @@ impl Draft {
     fn set(&mut self, key: &str, text: &str) -> Option<()> {
         let typed = option(key, text);
         let of_plan = |spec: &&plan::KeySpec| ["", "storage", "axes"].contains(&spec.table);
-        if let Some(setting) = SystemSetting::from_name(key) {
+        // Without a plan, `device` is the storage.
+        let setting = SystemSetting::from_name(key).filter(|it| *it != SystemSetting::Device);
+        if let Some(setting) = setting {
             let values = setting.spec().kind.read_sweep(text).ok()?;
             self.put("axes", key, list(values.iter().map(toml)), typed);
         } else if let Some(spec) = plan::KEYS.iter().filter(of_plan).find(|spec| spec.key == key) {

@@ -9,6 +9,7 @@ mod filesystems;
 mod layers;
 mod mounting;
 mod scales;
+mod storage;
 
 use std::ops::Range;
 
@@ -24,7 +25,7 @@ pub(super) use self::{
 use super::{KnownNames, Plan, PlanError, Profile, WorkloadEntry, keys};
 use crate::{
     setting::SystemSetting,
-    storage::{Allocation, Storage, StorageKind},
+    storage::Storage,
     suggest::nearest,
     units::{Bytes, Nanos},
     workload::{Kind, SuiteSpec, Value, ValueError, WorkloadParameters},
@@ -49,8 +50,8 @@ impl Plan {
             None => Profile::default(),
             Some(item) => profile(&string(item)?, item.span())?,
         };
-        let storage = storage(&top.table("storage")?)?;
         let axes = top.table("axes")?;
+        let storage = storage::storage(&top, &axes)?;
         Ok(Self {
             title: top.get("title").map(string).transpose()?.unwrap_or_default(),
             profile,
@@ -65,7 +66,7 @@ impl Plan {
             fsck: top.get("fsck").map(flag).transpose()?.unwrap_or(true),
             isolation: conditions::isolation(&top, &storage)?,
             guest: top.get("guest").map(conditions::guest).transpose()?,
-            guest_disk: conditions::guest_disk(&top.table("storage")?)?,
+            guest_disk: conditions::guest_disk(&top)?,
             study: top.get("study").map(conditions::study).transpose()?,
             filesystems: filesystems::levels(&axes, &storage, vocabulary)?,
             mounted_types: vocabulary.mounted.to_vec(),
@@ -192,80 +193,6 @@ pub(super) fn profile(name: &str, span: Range<usize>) -> Result<Profile> {
     Profile::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| {
         PlanError::new(format!("unknown profile `{name}`"), span)
             .hint(format!("use {}", list(Profile::ALL.iter().map(|profile| profile.name()))))
-    })
-}
-
-fn storage(table: &Table<'_>) -> Result<Storage> {
-    let keys = ["image_size", "image_file", "device", "devices", "directory"];
-    let mut given = keys.into_iter().filter_map(|key| Some((key, table.get(key)?)));
-    let none = || {
-        PlanError::new("`storage` has no device, image, or directory", table.span.clone())
-            .hint("set one of image_size = \"4GiB\", device = \"/dev/…\", directory = \"/…\"")
-    };
-    let (key, item) = given.next().ok_or_else(none)?;
-    if let Some((other, item)) =
-        given.find(|(other, _)| (key, *other) != ("image_size", "image_file"))
-    {
-        let message = format!("`storage` has both `{key}` and `{other}`");
-        return Err(PlanError::new(message, item.span()).hint("remove one of them"));
-    }
-    let kind = match key {
-        "image_size" | "image_file" => image(table)?,
-        "device" => StorageKind::Devices { paths: vec![string(item)?] },
-        "devices" => StorageKind::Devices { paths: strings(item)? },
-        _ => StorageKind::Directory { path: string(item)? },
-    };
-    for key in ["image_count", "image_directory", "image_allocation"] {
-        if let (Some(item), false) = (table.get(key), matches!(kind, StorageKind::Image { .. })) {
-            let message = format!("`{key}` requires `image_size`");
-            return Err(
-                PlanError::new(message, item.span()).hint("remove `{key}`, or set `image_size`")
-            );
-        }
-    }
-    Ok(Storage {
-        kind,
-        memory_limit: table.get("memory_limit").map(size).transpose()?,
-        external_directory: table.get("external_directory").map(string).transpose()?,
-    })
-}
-
-fn image(table: &Table<'_>) -> Result<StorageKind> {
-    let Some(item) = table.get("image_size") else {
-        let span = table.get("image_file").map_or(0..0, Spanned::span);
-        return Err(PlanError::new("`image_file` requires `image_size`", span)
-            .hint("add image_size = \"4GiB\" or another size"));
-    };
-    let size = size(item)?;
-    if size < Bytes::mib(1) {
-        let message = format!("image_size is {size}; the minimum is 1MiB");
-        return Err(PlanError::new(message, item.span()));
-    }
-    let images = table.get("image_count").map(|item| count(item, 1, 16)).transpose()?.unwrap_or(1);
-    let file = table.get("image_file").map(string).transpose()?;
-    if let (true, Some(item)) = (images > 1, table.get("image_file")) {
-        return Err(PlanError::new("`image_file` requires `image_count` = 1", item.span())
-            .hint("remove `image_file` or `image_count`"));
-    }
-    let allocation = match table.get("image_allocation") {
-        None => Allocation::default(),
-        Some(item) => {
-            let name = string(item)?;
-            [Allocation::Preallocated, Allocation::Sparse]
-                .into_iter()
-                .find(|allocation| allocation.name() == name)
-                .ok_or_else(|| {
-                    PlanError::new(format!("unknown image_allocation `{name}`"), item.span())
-                        .hint("use preallocated or sparse")
-                })?
-        }
-    };
-    Ok(StorageKind::Image {
-        size,
-        count: u32::try_from(images).unwrap_or(1),
-        directory: table.get("image_directory").map(string).transpose()?,
-        file,
-        allocation,
     })
 }
 

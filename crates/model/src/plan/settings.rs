@@ -101,19 +101,13 @@ impl Plan {
             "seed" => self.seed = Some(number(text)?),
             "memory_limit" => self.storage.memory_limit = Some(size()?),
             "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
-            "device" => self.storage.kind = StorageKind::Devices { paths: words().collect() },
+            "device" => self.set_device(words().collect()),
             "directory" => {
-                self.storage.kind = StorageKind::Directory { path: text.to_owned() };
+                self.replace_storage(StorageKind::Directory { path: text.to_owned() });
                 self.filesystems = vec![FilesystemLevel::plain("directory")];
             }
-            "image_size" if !matches!(self.storage.kind, StorageKind::Image { .. }) => {
-                self.storage.kind = StorageKind::Image {
-                    size: size()?,
-                    count: 1,
-                    directory: None,
-                    file: None,
-                    allocation: Allocation::default(),
-                };
+            "image_size" if !self.storage.kind.each().iter().any(|(_, kind)| is_image(kind)) => {
+                self.replace_storage(image(size()?));
             }
             "image_size" | "image_count" | "image_directory" | "image_allocation" => {
                 self.set_image(key, text)?
@@ -218,6 +212,10 @@ impl Plan {
                 .hint("remove `scheduler` from the plan"));
         }
         let own = self.workloads.iter();
+        let unknown = |entry| parse::conditions::unknown_level(entry, &self.storage);
+        if let Some((message, hint)) = own.clone().find_map(unknown) {
+            return Err(ValueError::new(message).hint(hint));
+        }
         if directory && own.clone().any(|entry| entry.schedulers.is_some()) {
             let (message, hint) = parse::conditions::no_device("scheduler");
             return Err(ValueError::new(message).hint(hint));
@@ -249,24 +247,63 @@ impl Plan {
         Ok(())
     }
 
+    /// Restricts the axis `device` to these levels. Other words are paths of devices, which replace
+    /// the storage.
+    fn set_device(&mut self, words: Vec<String>) {
+        if let StorageKind::Levels { levels } = &mut self.storage.kind
+            && words.iter().all(|word| levels.iter().any(|level| level.name == *word))
+        {
+            levels.retain(|level| words.contains(&level.name));
+            let named = |value: &Value| words.contains(&value.to_string());
+            for (_, values) in self.devices_of_axes() {
+                values.retain(named);
+            }
+            // The workloads of the removed devices are removed, too.
+            self.workloads.retain(|entry| entry.system_settings.iter().all(|(_, v)| !v.is_empty()));
+            return;
+        }
+        self.replace_storage(StorageKind::Devices { paths: words });
+    }
+
+    /// Values of the axis `device`: those of the plan, then those of single workloads.
+    fn devices_of_axes(&mut self) -> impl Iterator<Item = &mut (SystemSetting, Vec<Value>)> {
+        let own = self.workloads.iter_mut().flat_map(|entry| &mut entry.system_settings);
+        let all = self.system_settings.iter_mut().chain(own);
+        all.filter(|(setting, _)| *setting == SystemSetting::Device)
+    }
+
+    /// Replaces the storage, and with it the axis `device`.
+    fn replace_storage(&mut self, kind: StorageKind) {
+        let other = |(setting, _): &(SystemSetting, Vec<Value>)| *setting != SystemSetting::Device;
+        self.system_settings.retain(other);
+        self.workloads.iter_mut().for_each(|entry| entry.system_settings.retain(other));
+        self.storage.kind = kind;
+    }
+
+    /// Overrides a property of the images, of each level that has images.
     fn set_image(&mut self, key: &str, text: &str) -> Result<(), ValueError> {
-        let StorageKind::Image { size, count, directory, allocation, .. } = &mut self.storage.kind
-        else {
+        if !self.storage.kind.each().iter().any(|(_, kind)| is_image(kind)) {
             return Err(ValueError::new("the storage of the plan is not an image"));
-        };
-        match key {
-            "image_size" => {
-                *size = Bytes::parse(text).map_err(|error| ValueError::new(error.to_string()))?;
-            }
-            "image_count" => {
-                let number = text.parse().ok().filter(|count| (1..=16).contains(count));
-                *count = number.ok_or_else(|| bad(key, text))?;
-            }
-            "image_directory" => *directory = Some(text.to_owned()),
-            _ => {
-                let known = [Allocation::Preallocated, Allocation::Sparse].into_iter();
-                let mut known = known.filter(|allocation| allocation.name() == text);
-                *allocation = known.next().ok_or_else(|| bad(key, text))?;
+        }
+        for kind in self.storage.kind.each_mut() {
+            let StorageKind::Image { size, count, directory, allocation, .. } = kind else {
+                continue;
+            };
+            match key {
+                "image_size" => {
+                    let parsed = Bytes::parse(text);
+                    *size = parsed.map_err(|error| ValueError::new(error.to_string()))?;
+                }
+                "image_count" => {
+                    let number = text.parse().ok().filter(|count| (1..=16).contains(count));
+                    *count = number.ok_or_else(|| bad(key, text))?;
+                }
+                "image_directory" => *directory = Some(text.to_owned()),
+                _ => {
+                    let known = [Allocation::Preallocated, Allocation::Sparse].into_iter();
+                    let mut known = known.filter(|allocation| allocation.name() == text);
+                    *allocation = known.next().ok_or_else(|| bad(key, text))?;
+                }
             }
         }
         Ok(())
@@ -358,6 +395,16 @@ impl Plan {
             }
         }
     }
+}
+
+/// One image in the default directory.
+fn image(size: Bytes) -> StorageKind {
+    let allocation = Allocation::default();
+    StorageKind::Image { size, count: 1, directory: None, file: None, allocation }
+}
+
+fn is_image(kind: &StorageKind) -> bool {
+    matches!(kind, StorageKind::Image { .. })
 }
 
 /// True if `value` is at most `most`, or if the values have no order.

@@ -181,7 +181,7 @@ fn storage_errors_have_a_position_and_a_hint() {
         "[storage]\ndevice = \"/dev/sdb\"\nimage_count = 2\n[axes]\n",
         expect![[r#"
             3:15 [2] `image_count` requires `image_size`
-              remove `{key}`, or set `image_size`
+              remove `image_count`, or set `image_size`
         "#]],
     );
 }
@@ -467,6 +467,7 @@ fn fill_percent_and_external_directory_can_be_overridden() {
 }
 
 mod conditions;
+mod device;
 mod mounting;
 mod setup;
 

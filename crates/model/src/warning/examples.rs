@@ -24,6 +24,7 @@ impl Warning {
                 storage: text("an image file on a loop device"),
                 directory: false,
             },
+            Self::DeviceSizesDiffer { sizes: text("hdd 4 TiB, ssd 1 TiB") },
             Self::NotDurable,
             Self::CompressibleData,
             Self::SettingNotApplied {

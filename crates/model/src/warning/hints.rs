@@ -31,6 +31,7 @@ impl Warning {
                  or `storage.device`"
             }
             Self::SharedStorage { directory: false, .. } => "use a spare disk (`storage.device`)",
+            Self::DeviceSizesDiffer { .. } => "use devices, partitions, or images of one size",
             Self::NotDurable => "use the durable throughput, or remove `compat`",
             Self::CompressibleData => {
                 "write random data: `incompressible_fraction = 1.0` without `compat` (iozone), \

@@ -40,6 +40,12 @@ impl Warning {
             Self::SharedStorage { storage, directory: false } => {
                 format!("the storage is {storage}, not a dedicated disk")
             }
+            Self::DeviceSizesDiffer { sizes } => {
+                format!(
+                    "the devices have different sizes ({sizes}), which may explain a difference \
+                     between them"
+                )
+            }
             Self::NotDurable => "writes were accepted but not synced".into(),
             Self::CompressibleData => {
                 "the written data is compressible and contains duplicates".into()

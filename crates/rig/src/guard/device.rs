@@ -151,6 +151,13 @@ impl ClaimedDevice {
         text
     }
 
+    /// Kernel name, model, and size on one line: `sda, model ST4000, 4.0 TB, 3.6 TiB`.
+    pub(crate) fn summary(&self) -> String {
+        let model = self.identity.model.as_ref().or(self.identity.mapper_name.as_ref());
+        let model = model.map(|model| format!(", model {model}")).unwrap_or_default();
+        format!("{}{model}, {}", self.name, decimal(self.medium.size))
+    }
+
     /// Checks right before a destructive operation that the path still leads to the same device
     /// with the same medium, and that the device is not in use.
     ///

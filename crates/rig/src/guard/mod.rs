@@ -35,7 +35,7 @@ pub use self::{
     device::{ClaimedDevice, claim_device},
     image::{ClaimedImage, claim_image},
     refusal::Refusal,
-    space::{allocated, images_within_limit, space_for_images},
+    space::{allocated, images_within_limit, needed_space, space_for_images, space_in},
     store::store_outside,
 };
 pub use crate::medium::{Medium, Roots};

@@ -49,6 +49,22 @@ pub fn allocated(file: &Path) -> Bytes {
     Bytes(fs::metadata(file).map_or(0, |file| file.blocks().saturating_mul(512)))
 }
 
+/// Space that images with a total size of `total` need, with the reserve; see
+/// [`space_for_images`].
+pub fn needed_space(total: Bytes, had: Bytes, allocation: Allocation) -> Bytes {
+    let written = written(total, allocation);
+    written - had.min(written) + Bytes(total.0 / RESERVE_DIVISOR)
+}
+
+/// Checks that `directory`, or its nearest existing parent, has `needed` space, for images of
+/// several levels.
+///
+/// # Errors
+/// As [`space_for_images`].
+pub fn space_in(directory: &Path, needed: Bytes) -> Result<(), Refusal> {
+    free_within(directory, needed, &Roots::default())
+}
+
 /// Checks the space as [`space_for_images`] does, with the available memory read below `roots`.
 pub(super) fn space_within(
     directory: &Path,
@@ -57,11 +73,13 @@ pub(super) fn space_within(
     allocation: Allocation,
     roots: &Roots,
 ) -> Result<(), Refusal> {
+    free_within(directory, needed_space(total, had, allocation), roots)
+}
+
+fn free_within(directory: &Path, needed: Bytes, roots: &Roots) -> Result<(), Refusal> {
     let place = nearest_existing(directory);
     let facts = statfs(&place)
         .map_err(|error| Refusal::Open { path: directory.into(), source: error.into() })?;
-    let written = written(total, allocation);
-    let needed = written - had.min(written) + Bytes(total.0 / RESERVE_DIVISOR);
     let unit = u64::try_from(facts.f_frsize).unwrap_or(0);
     let unit = if unit == 0 { u64::try_from(facts.f_bsize).unwrap_or(0) } else { unit };
     let free = Bytes(facts.f_bavail.saturating_mul(unit));

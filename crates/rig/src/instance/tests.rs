@@ -559,5 +559,6 @@ mod devices;
 mod faults;
 mod full;
 mod layers;
+mod levels;
 mod setup;
 mod tuned;

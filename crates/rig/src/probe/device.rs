@@ -107,6 +107,25 @@ fn path_to(host: &dyn Host, disk: &Path, facts: &mut Environment, name: &str) {
     }
 }
 
+/// True if a device is a rotating disk (queue/rotational). A device on another one, such as a loop
+/// device, has the value of the lowest disks, because older kernels report 1 for it. `None` if the
+/// value is not available, or differs between the disks.
+pub(crate) fn rotational(host: &dyn Host, name: &str) -> Option<bool> {
+    let flag = |disk: &String| {
+        let text = host.read(&sysfs::queue(host, disk).join("rotational")).ok()?;
+        Some(text.trim() == "1")
+    };
+    let flags: BTreeSet<Option<bool>> = disks(host, name).iter().map(flag).collect();
+    flags.first().copied().flatten().filter(|_| flags.len() == 1)
+}
+
+/// Model of a disk.
+pub(crate) fn model(host: &dyn Host, name: &str) -> Option<String> {
+    let disk = sysfs::queue(host, name).parent()?.join("device/model");
+    let model = host.read(&disk).ok()?.trim().to_owned();
+    (!model.is_empty()).then_some(model)
+}
+
 /// Maximum depth of the search for disks. Real stacks have fewer devices.
 const MAX_DEPTH: u32 = 16;
 

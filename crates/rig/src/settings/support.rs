@@ -101,6 +101,7 @@ fn support(host: &dyn Host, disks: &[String], setting: SystemSetting) -> Result<
     };
     let text = |path: &str| host.read(Path::new(path)).map(|text| text.trim().to_owned());
     match setting {
+        SystemSetting::Device => Ok("devices and image files".into()),
         SystemSetting::ReadAhead => of_queue("read_ahead_kb", " KiB"),
         SystemSetting::NrRequests => of_queue("nr_requests", ""),
         SystemSetting::WriteCache => of_queue("write_cache", ""),
@@ -183,7 +184,17 @@ pub fn planned_values(
 }
 
 fn devices(host: &dyn Host, storage: &Storage, image_directory: &Path) -> Vec<Device> {
-    match &storage.kind {
+    let mut devices: Vec<Device> = Vec::new();
+    for (_, kind) in storage.kind.each() {
+        let own = of_level(host, kind, image_directory);
+        devices.extend(own.into_iter().filter(|it| !devices.contains(it)).collect::<Vec<_>>());
+    }
+    devices
+}
+
+/// Devices of one level of the axis `device`, and the devices below them.
+fn of_level(host: &dyn Host, kind: &StorageKind, image_directory: &Path) -> Vec<Device> {
+    match kind {
         StorageKind::Image { count, directory, .. } => {
             let directory = directory.as_deref().map_or(image_directory, Path::new);
             let below_directory: Vec<_> = device_of(host, directory).into_iter().collect();
@@ -197,6 +208,6 @@ fn devices(host: &dyn Host, storage: &Storage, image_directory: &Path) -> Vec<De
             let names: Vec<_> = paths.iter().map(|path| name_of(&node(path))).collect();
             queue::stack(host, &names, &names)
         }
-        StorageKind::Directory { .. } => Vec::new(),
+        StorageKind::Directory { .. } | StorageKind::Levels { .. } => Vec::new(),
     }
 }

@@ -14,6 +14,7 @@ use model::{Environment, StorageKind};
 
 use super::{Rig, follow};
 use crate::{
+    base::Base,
     device::Backing,
     error::RigError,
     host::Host,
@@ -96,34 +97,39 @@ impl Rig {
     /// Description of the filesystem or disk that a path shares with the storage under test; `None`
     /// if nothing is shared.
     fn shared_with_storage(&self, host: &dyn Host, parent: &Path) -> Option<String> {
-        let of_filesystem = |path: &Path| host.entry(path).ok().map(|entry| entry.identity.device);
-        let (below, names) = match &self.base.backing {
-            Backing::Directory(path) => {
-                if of_filesystem(path) == of_filesystem(parent) {
-                    return Some("it is on the filesystem under test".into());
-                }
-                (device_of(host, path), Vec::new())
-            }
-            Backing::Images(images) => {
-                let image_directory = images.first().and_then(|image| image.path.parent());
-                (
-                    image_directory.and_then(|image_directory| device_of(host, image_directory)),
-                    Vec::new(),
-                )
-            }
-            Backing::Devices(devices) => {
-                (None, devices.iter().map(|device| name_of(device.path())).collect())
-            }
-        };
-        if matches!(self.base.storage.kind, StorageKind::Image { .. } | StorageKind::Devices { .. })
-            && parent.starts_with(&self.base.mount_point)
-        {
-            return Some("the filesystem under test is mounted there".into());
-        }
-        let disks = |name: &String| probe::disks(host, name);
-        let ours: Vec<String> = below.iter().chain(&names).flat_map(disks).collect();
-        let theirs = device_of(host, parent).as_ref().map(disks)?;
-        let common = theirs.into_iter().find(|disk| ours.contains(disk))?;
-        Some(format!("it and the storage under test are both on {common}"))
+        self.levels().find_map(|level| shared_with(level, host, parent))
     }
+}
+
+/// Description of the filesystem or disk that a path shares with a level of the storage.
+fn shared_with(level: &Base, host: &dyn Host, parent: &Path) -> Option<String> {
+    let of_filesystem = |path: &Path| host.entry(path).ok().map(|entry| entry.identity.device);
+    let (below, names) = match &level.backing {
+        Backing::Directory(path) => {
+            if of_filesystem(path) == of_filesystem(parent) {
+                return Some("it is on the filesystem under test".into());
+            }
+            (device_of(host, path), Vec::new())
+        }
+        Backing::Images(images) => {
+            let image_directory = images.first().and_then(|image| image.path.parent());
+            (
+                image_directory.and_then(|image_directory| device_of(host, image_directory)),
+                Vec::new(),
+            )
+        }
+        Backing::Devices(devices) => {
+            (None, devices.iter().map(|device| name_of(device.path())).collect())
+        }
+    };
+    if matches!(level.storage.kind, StorageKind::Image { .. } | StorageKind::Devices { .. })
+        && parent.starts_with(&level.mount_point)
+    {
+        return Some("the filesystem under test is mounted there".into());
+    }
+    let disks = |name: &String| probe::disks(host, name);
+    let ours: Vec<String> = below.iter().chain(&names).flat_map(disks).collect();
+    let theirs = device_of(host, parent).as_ref().map(disks)?;
+    let common = theirs.into_iter().find(|disk| ours.contains(disk))?;
+    Some(format!("it and the storage under test are both on {common}"))
 }

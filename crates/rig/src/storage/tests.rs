@@ -1,5 +1,7 @@
 use std::fs;
 
+use model::{Allocation, StorageLevel, Value};
+
 use super::*;
 use crate::{FakeHost, RealHost, mount::MountRequest, undo::clean};
 
@@ -50,20 +52,52 @@ fn simulated(root: &Path, elsewhere: Option<&str>) -> (Arc<FakeHost>, Rig) {
     mount(&host, "tmpfs", "tmpfs", &at("/dev/shm"));
     mount(&host, "ext4", &at("/dev/sdb"), &at("/srv"));
     mount(&host, "ext4", &at("/dev/sda2"), &at("/home"));
-    let place = StorageKind::Image {
+    let elsewhere = elsewhere.map(at);
+    let host = Arc::new(host);
+    let rig = open_on(&host, root, images(None), elsewhere);
+    (host, rig)
+}
+
+fn open_on(
+    host: &Arc<FakeHost>,
+    root: &Path,
+    kind: StorageKind,
+    external_directory: Option<String>,
+) -> Rig {
+    let storage = Storage { kind, memory_limit: None, external_directory };
+    let rig = Rig::open(Arc::clone(host) as Arc<dyn Host>, &storage, options(root, "run")).unwrap();
+    host.done();
+    rig
+}
+
+/// Rig on the same host with images on sda1 and sdb as levels.
+fn on_two_disks(root: &Path, elsewhere: Option<&str>) -> (Arc<FakeHost>, Rig) {
+    let (host, rig) = simulated(root, None);
+    assert_eq!(rig.close(), []);
+    for (disk, model, rotational) in [("sda", "Slow", "1\n"), ("sdb", "Fast", "0\n")] {
+        let class = host.at(Path::new("/sys/class/block")).join(disk);
+        for (file, text) in [("queue/rotational", rotational), ("device/model", model)] {
+            let file = class.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+    }
+    let at = |path: &str| host.at(Path::new(path)).display().to_string();
+    let level = |name: &str, directory| StorageLevel { name: name.into(), kind: images(directory) };
+    let levels = vec![level("hdd", None), level("ssd", Some(at("/srv")))];
+    let rig = open_on(&host, root, StorageKind::Levels { levels }, elsewhere.map(at));
+    (host, rig)
+}
+
+/// Sparse images of 32 MiB in this directory; `None` for the default.
+fn images(directory: Option<String>) -> StorageKind {
+    StorageKind::Image {
         size: Bytes::mib(32),
         count: 1,
-        directory: None,
+        directory,
         file: None,
         allocation: Allocation::Sparse,
-    };
-    let storage =
-        Storage { kind: place, memory_limit: None, external_directory: elsewhere.map(at) };
-    let host = Arc::new(host);
-    let rig =
-        Rig::open(Arc::clone(&host) as Arc<dyn Host>, &storage, options(root, "run")).unwrap();
-    host.done();
-    (host, rig)
+    }
 }
 
 fn root() -> (tempfile::TempDir, PathBuf) {
@@ -106,6 +140,68 @@ fn a_named_external_directory_must_not_share_a_disk_with_the_storage() {
         let there = rig.external_directory().unwrap();
         assert!(there.starts_with(host.at(Path::new(place))), "{}", there.display());
     }
+}
+
+#[test]
+fn levels_are_described_with_their_disks() {
+    let (_temp, root) = root();
+    let (host, rig) = on_two_disks(&root, None);
+    let image = "image file of 32MiB (sparse) on a loop device";
+    let expected = format!(
+        "device hdd: {image}, on sda1, model Slow, rotational; device ssd: {image}, on sdb, model Fast, not \
+         rotational"
+    );
+    assert_eq!(rig.describe(), expected);
+    let facts = rig.environment();
+    assert_eq!(facts.get("level.hdd.backing.device"), Some("sda1"));
+    assert_eq!(facts.get("level.ssd.backing.device"), Some("sdb"));
+    assert_eq!(facts.get("level.hdd.devices"), Some("loop0"));
+    assert_eq!(facts.get("backing.device"), None);
+    let differ = |it: &Warning| matches!(it, Warning::DeviceSizesDiffer { .. });
+    assert!(!rig.warnings().iter().any(differ), "{:?}", rig.warnings());
+    assert_eq!(rig.close(), []);
+    assert_eq!(host.list(Path::new("/srv")).unwrap(), [".keep"]);
+}
+
+#[test]
+fn the_external_directory_is_on_the_disk_of_no_level() {
+    for (place, common) in [("/", "sda"), ("/srv", "sdb")] {
+        let (_temp, root) = root();
+        let (_, mut rig) = on_two_disks(&root, Some(place));
+        let error = rig.external_directory().unwrap_err();
+        let RigError::ExternalDirectory { why, .. } = &error else { panic!("{error}") };
+        assert_eq!(*why, format!("it and the storage under test are both on {common}"));
+    }
+}
+
+#[test]
+fn different_sizes_of_levels_are_a_warning() {
+    let (_temp, root) = root();
+    let (host, rig) = simulated(&root, None);
+    assert_eq!(rig.close(), []);
+    let mut large = images(None);
+    if let StorageKind::Image { size, .. } = &mut large {
+        *size = Bytes::mib(64);
+    }
+    let level = |name: &str, kind| StorageLevel { name: name.into(), kind };
+    let levels = vec![level("a", images(None)), level("b", large)];
+    let rig = open_on(&host, &root, StorageKind::Levels { levels }, None);
+    let sizes = Warning::DeviceSizesDiffer { sizes: "a 32MiB, b 64MiB".into() };
+    assert!(rig.warnings().contains(&sizes), "{:?}", rig.warnings());
+}
+
+#[test]
+fn instances_name_their_level() {
+    let (_temp, root) = root();
+    let (_, rig) = on_two_disks(&root, None);
+    let settings =
+        |name: &str| SystemSettings::from([(SystemSetting::Device, Value::Text(name.to_owned()))]);
+    let level = |name: &str| rig.level(&settings(name)).unwrap().level.clone();
+    assert_eq!(level("hdd").as_deref(), Some("hdd"));
+    assert_eq!(level("ssd").as_deref(), Some("ssd"));
+    let error = rig.level(&settings("tape")).unwrap_err().to_string();
+    assert!(error.contains("no level `tape`"), "{error}");
+    assert!(rig.level(&SystemSettings::new()).is_err(), "a trial without a level");
 }
 
 #[test]

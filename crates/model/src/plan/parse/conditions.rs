@@ -1,6 +1,6 @@
 //! Parser of the axes that define run conditions, and of the top-level keys that control a run.
 
-use super::{Item, Result, Table, array, count, list, string, strings, value};
+use super::{Item, Result, Table, array, count, list, storage::axis, string, strings, value};
 use crate::{
     cell::{AaControl, FillLevel, Isolation},
     guest::{GuestDevice, GuestDisk, GuestKind},
@@ -57,11 +57,21 @@ pub(super) fn system_settings(
             return Err(PlanError::new(message, item.1.span()).hint(hint));
         }
     }
-    settings_of(|key| axes.get(key))
+    // The axis `device` lists tables, which are part of the storage.
+    let device = SystemSetting::Device.spec().name;
+    let mut settings = settings_of(|key| if key == device { None } else { axes.get(key) })?;
+    settings.extend(axis(storage));
+    Ok(settings)
 }
 
-/// Rejects schedulers and device settings of single workloads if the storage is a directory.
+/// Rejects schedulers and device settings of single workloads if the storage is a directory, and
+/// names of devices that `axes.device` does not have.
 pub(super) fn check_own_conditions(workloads: &[WorkloadEntry], storage: &Storage) -> Result<()> {
+    for entry in workloads {
+        if let Some((message, hint)) = unknown_level(entry, storage) {
+            return Err(PlanError::new(message, entry.span.clone()).hint(hint));
+        }
+    }
     if !matches!(storage.kind, StorageKind::Directory { .. }) {
         return Ok(());
     }
@@ -79,6 +89,23 @@ pub(super) fn check_own_conditions(workloads: &[WorkloadEntry], storage: &Storag
         }
     }
     Ok(())
+}
+
+/// Error message and hint if a workload names a device that `axes.device` does not have.
+pub(in crate::plan) fn unknown_level(
+    entry: &WorkloadEntry,
+    storage: &Storage,
+) -> Option<(String, String)> {
+    let device = |(setting, _): &&(SystemSetting, Vec<Value>)| *setting == SystemSetting::Device;
+    let (_, named) = entry.system_settings.iter().find(device)?;
+    let known: Vec<&str> = storage.kind.each().into_iter().filter_map(|(name, _)| name).collect();
+    let mut named = named.iter().map(ToString::to_string);
+    let unknown = named.find(|name| !known.contains(&name.as_str()))?;
+    let hint = match known.as_slice() {
+        [] => "add `device` to `axes`".to_owned(),
+        known => format!("use {}", known.join(", ")),
+    };
+    Some((format!("`axes.device` has no device `{unknown}`"), hint))
 }
 
 /// Error message and hint for a device setting of a plan whose storage is a directory.
@@ -149,7 +176,11 @@ pub(super) fn guest(item: Item<'_>) -> Result<GuestKind> {
 }
 
 /// Parses the disk of an icount guest.
-pub(super) fn guest_disk(storage: &Table<'_>) -> Result<GuestDisk> {
+pub(super) fn guest_disk(top: &Table<'_>) -> Result<GuestDisk> {
+    // The storage may be the axis `device`.
+    let Some(storage) = top.get("storage").map(|_| top.table("storage")).transpose()? else {
+        return Ok(GuestDisk::default());
+    };
     let at = |item: Item<'_>, error: ValueError| PlanError {
         hint: error.hint,
         ..PlanError::new(error.message, item.span())
@@ -207,9 +238,10 @@ pub(in crate::plan) fn unfit_disk(
             "icount guests have one disk; image_count is greater than 1".into(),
             "remove `image_count`, or use another guest kind",
         )),
-        StorageKind::Image { .. } | StorageKind::Devices { .. } | StorageKind::Directory { .. } => {
-            None
-        }
+        StorageKind::Image { .. }
+        | StorageKind::Devices { .. }
+        | StorageKind::Directory { .. }
+        | StorageKind::Levels { .. } => None,
     }
 }
 
@@ -259,16 +291,12 @@ pub(in crate::plan) fn unfit(
     isolation: Isolation,
     storage: &Storage,
 ) -> Option<(&'static str, &'static str)> {
-    match (isolation, &storage.kind) {
-        (Isolation::Reattach, StorageKind::Devices { .. }) => Some((
+    let images = |kind: &StorageKind| matches!(kind, StorageKind::Image { .. });
+    match isolation {
+        Isolation::Reattach if !storage.kind.each().iter().all(|(_, kind)| images(kind)) => Some((
             "isolation `reattach` requires an image",
             "use remount or reboot, or set `image_size`",
         )),
-        (Isolation::Reattach, StorageKind::Directory { .. }) => Some((
-            "isolation `reattach` requires an image",
-            "use remount or reboot, or set `image_size`",
-        )),
-        (Isolation::Remount | Isolation::Reboot, _)
-        | (Isolation::Reattach, StorageKind::Image { .. }) => None,
+        Isolation::Remount | Isolation::Reattach | Isolation::Reboot => None,
     }
 }

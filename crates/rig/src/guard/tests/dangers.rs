@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use model::{Allocation, Bytes, FilesystemLevel, Storage, StorageKind};
+use model::{Allocation, Bytes, FilesystemLevel, Storage, StorageKind, StorageLevel};
 use rustix::fs::OFlags;
 
 use super::fixture::*;
@@ -140,6 +140,53 @@ fn one_device_twice() {
     for second in [&device.path, &link, &node, &device.partition(1)] {
         target.refuses(&[&device.path, second], &["is listed twice", "list each device once"]);
     }
+}
+
+fn levels<const N: usize>(kinds: [StorageKind; N]) -> StorageKind {
+    let names = ["first", "second"].map(str::to_owned);
+    let level = |(name, kind)| StorageLevel { name, kind };
+    StorageKind::Levels { levels: names.into_iter().zip(kinds).map(level).collect() }
+}
+
+/// The first level may be overwritten, and is still unchanged, because all levels are checked
+/// before anything is written.
+#[test]
+fn a_level_in_use() {
+    if lacks_root() {
+        return;
+    }
+    let (free, used) = (Target::formatted(), Target::formatted());
+    let devices = |target: &Target| StorageKind::Devices { paths: vec![target.device.text()] };
+    let image = StorageKind::Image {
+        size: Bytes(SIZE),
+        count: 1,
+        directory: Some(free.temp.path().display().to_string()),
+        file: Some("copy".into()),
+        allocation: Allocation::Sparse,
+    };
+    let copy = free.temp.path().join("copy");
+    fs::copy(&free.file, &copy).unwrap();
+    let overwrite = [free.options().overwrite, used.options().overwrite].concat();
+    let overwrite = [overwrite, vec![copy.display().to_string()]].concat();
+    let options = || RigOptions { overwrite: overwrite.clone(), ..free.options() };
+    let mount = Mount::new(&["-o", "ro"], &used.device.path, &used.temp.path().join("mnt"));
+    let words = ["is mounted", "umount"];
+    refuses(&free.file, levels([devices(&free), devices(&used)]), options(), &words);
+    refuses(&copy, levels([image.clone(), devices(&used)]), options(), &words);
+    drop(mount);
+    let attached = LoopDevice::over(&copy);
+    let words = ["is in use: attached to", "release it first"];
+    refuses(&free.file, levels([devices(&free), image.clone()]), options(), &words);
+    drop(attached);
+    let bare = RigOptions { overwrite: free.options().overwrite, ..options() };
+    let words = ["contains data", "--overwrite-device"];
+    refuses(&free.file, levels([devices(&free), devices(&used)]), bare, &words);
+    let words = ["is listed twice", "list each device once"];
+    refuses(&copy, levels([image.clone(), image]), options(), &words);
+    let link = free.temp.path().join("by-id");
+    symlink(&free.device.path, &link).unwrap();
+    let linked = StorageKind::Devices { paths: vec![link.display().to_string()] };
+    refuses(&free.file, levels([devices(&free), linked]), options(), &words);
 }
 
 #[test]
