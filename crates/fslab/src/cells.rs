@@ -254,7 +254,7 @@ fn unfit(storage: &StorageKind, catalog: &Catalog, level: &FilesystemLevel) -> C
         layers::device_requirement(level, filesystem, becomes, devices(storage))
     {
         unfit.to_string()
-    } else if let Some(reason) = misplaced(chosen, filesystem, level) {
+    } else if let Some(reason) = misplaced(storage, filesystem, level) {
         reason
     } else if !level.setup.is_empty() && !matches!(filesystem.kind, Kind::Block | Kind::Command) {
         format!("setup steps need a filesystem on a device, and {name} has none; remove `setup`")
@@ -271,12 +271,12 @@ fn unfit(storage: &StorageKind, catalog: &Catalog, level: &FilesystemLevel) -> C
 
 /// Reason why a filesystem that a command mounts cannot be measured on the storage of the plan.
 fn misplaced(
-    chosen: &ResolvedPlan,
+    storage: &StorageKind,
     filesystem: &Filesystem,
     level: &FilesystemLevel,
 ) -> Option<String> {
     let name = &level.name;
-    let on_devices = !matches!(chosen.storage.kind, StorageKind::Directory { .. });
+    let on_devices = !matches!(storage, StorageKind::Directory { .. });
     match filesystem.kind {
         Kind::Block if !on_devices => Some(format!(
             "{name} needs a device, but the storage is a directory; set `storage.image_size`"
