@@ -20,7 +20,7 @@ use crate::{
 const FORMAT: u32 = 1;
 
 /// Question of each finding template.
-const QUESTIONS: [(&str, &str); 18] = [
+const QUESTIONS: [(&str, &str); 19] = [
     ("C1", "fastest filesystem"),
     ("C2", "top group"),
     ("C3", "slowest filesystem"),
@@ -36,6 +36,7 @@ const QUESTIONS: [(&str, &str); 18] = [
     ("C16", "cost of durability"),
     ("C17", "source of variance"),
     ("C18", "influence of settings"),
+    ("C19", "comparison of devices"),
     ("C20", "failures"),
     ("C21", "bottleneck"),
     ("C22", "validity"),
@@ -126,6 +127,7 @@ fn not_raised(template: &'static str, view: &View) -> Question {
         }
         "C16" => "it requires writes with both durable and accepted throughput".into(),
         "C18" => "it requires varied system settings with at least two values each".into(),
+        "C19" => "it requires the axis `device` with at least two devices".into(),
         "C20" => "no repetition failed".into(),
         _ => "this run was imported, or has no data for this question".into(),
     };

@@ -7,6 +7,7 @@
 pub(crate) mod bonnie;
 pub(crate) mod dbench;
 pub(crate) mod demo;
+pub(crate) mod devices;
 pub(crate) mod schema;
 pub(crate) mod smallfile;
 pub(crate) mod tasks;

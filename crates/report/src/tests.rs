@@ -2,6 +2,7 @@
 
 mod bonnie;
 mod dbench;
+mod devices;
 mod numbers;
 mod study;
 mod tasks;

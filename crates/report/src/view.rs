@@ -9,6 +9,7 @@ mod capped;
 mod composite;
 pub(crate) mod costs;
 pub(crate) mod curves;
+mod devices;
 mod equivalence_margin;
 mod facts;
 mod findings;
@@ -38,6 +39,7 @@ use crate::document::Section;
 
 pub(crate) use answer::without_key;
 pub(crate) use capped::Capped;
+pub(crate) use devices::Contest;
 pub(crate) use equivalence_margin::EquivalenceMargin;
 #[cfg(feature = "parquet")]
 pub(crate) use facts::conditions;
@@ -88,6 +90,8 @@ pub struct View {
     pub(crate) scaling: Vec<Scaled>,
     /// Tests under several conditions (scheduler, fill level, system settings).
     pub(crate) interactions: Vec<Interaction>,
+    /// Comparisons of the levels of the axis `device`.
+    pub(crate) devices: Vec<Contest>,
     /// Effects of other swept parameters.
     pub(crate) sweeps: Vec<Sweep>,
     /// Operations of replays by type, per suite and test in the order of `ranked`.
@@ -119,15 +123,17 @@ impl View {
         let mut facts = facts::Facts::new(record, quality.margin);
         let (scaling, sweeps, interactions) =
             across(&suites, &filesystems, &sample_index, &quality);
+        let devices = devices::contests(&suites, &filesystems, (&sample_index, &quality));
         quality.with_numbers(&sample_index, &suites, &filesystems);
         facts.add_methods([
             (!quality.is_empty()).then_some(quality::METHOD),
             (!scaling.is_empty()).then_some(scaling::METHOD),
             (!interactions.is_empty()).then_some(interaction::METHOD),
+            (!devices.is_empty()).then_some(devices::METHOD),
             (!sweeps.is_empty()).then_some(sweeps::METHOD),
         ]);
         let scopes = interaction::scopes(&interactions);
-        let wide = wide(&scaling, &interactions, &sweeps);
+        let wide = wide((&devices, quality.margin), &scaling, &interactions, &sweeps);
         let findings = || {
             let drift = quality.suspected;
             let mut found =
@@ -163,6 +169,7 @@ impl View {
             overviews,
             ranked,
             sweeps,
+            devices,
             operations: details.operations,
             curves: details.curves,
             rate_series: details.rate_series,
@@ -284,13 +291,15 @@ fn with_totals(
 
 /// Findings about several points. They precede the findings about single points.
 fn wide(
+    (devices, margin): (&[Contest], EquivalenceMargin),
     scaling: &[Scaled],
     interactions: &[Interaction],
     sweeps: &[Sweep],
 ) -> Vec<findings::PointFindings> {
     let wide = scaling.iter().map(|scaled| &scaled.findings);
     let wide = wide.chain(interactions.iter().map(|interaction| &interaction.findings));
-    wide.chain(sweeps.iter().map(|sweep| &sweep.findings)).cloned().collect()
+    let wide = wide.chain(sweeps.iter().map(|sweep| &sweep.findings)).cloned();
+    devices::findings(devices, margin).into_iter().chain(wide).collect()
 }
 
 impl View {

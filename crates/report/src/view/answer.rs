@@ -6,6 +6,7 @@
 //! test.
 
 mod accounts;
+mod devices;
 mod missing;
 mod standings;
 mod trust;
@@ -104,6 +105,8 @@ impl Answer {
         let tests = named(view);
         let (first, last) = standings(view, &tests);
         let mut findings = findings(view, &tests, &first, &last);
+        findings.extend(devices::findings(&view.devices, &view.facts.margin.percent()));
+        findings.sort_by(|one, other| other.effect.total_cmp(&one.effect));
         let shown = findings.len().min(FINDINGS_MAX);
         findings.truncate(shown);
         let points = &view.findings.by_point;
@@ -196,8 +199,12 @@ fn title(view: &View, tests: &[Named<'_>]) -> String {
         (None, _) | (_, None) => "nothing measured".to_owned(),
     };
     let filesystems = count(columns(view, tests).len(), "filesystem");
+    let devices = match devices::names(&view.devices).len() {
+        0 => String::new(),
+        many => format!(" · {}", count(many, "device")),
+    };
     let (facts, tests) = (&view.facts, count(tests.len(), "test"));
-    format!("{} · {filesystems} · {tests} · {repetitions} · {}", facts.title, facts.when)
+    format!("{} · {filesystems}{devices} · {tests} · {repetitions} · {}", facts.title, facts.when)
 }
 
 /// Filesystems with results, in plan order.
@@ -272,7 +279,26 @@ fn is_contest(named: &Named<'_>) -> bool {
     named.test.metric.spec().better != Better::Neither && named.test.family.is_some()
 }
 
+/// The result in one sentence: of the filesystems, and of the devices if the plan has several. With
+/// one filesystem, of the devices only.
 fn headline(
+    view: &View,
+    tests: &[Named<'_>],
+    first: &[Standing<'_>],
+    last: &[Standing<'_>],
+) -> String {
+    let of_filesystems = || of_filesystems(view, tests, first, last);
+    match devices::headline(&view.devices, &view.facts.margin.percent()) {
+        Some(devices) if columns(view, tests).len() < 2 => {
+            let prefix = if view.facts.ended { "" } else { "provisional: " };
+            format!("{prefix}{devices}")
+        }
+        Some(devices) => format!("{}; {devices}", of_filesystems()),
+        None => of_filesystems(),
+    }
+}
+
+fn of_filesystems(
     view: &View,
     tests: &[Named<'_>],
     first: &[Standing<'_>],

@@ -17,7 +17,8 @@ const REASON_MAX: usize = 160;
 /// Number of tests by outcome. The sum is the number of tests of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounts {
-    /// Tests with a finding that compares their filesystems.
+    /// Tests with a finding that compares their filesystems, or their devices if the filesystems
+    /// are not compared.
     pub(crate) findings: usize,
     /// Tests without such a finding for which the report lists an inconclusive question.
     pub(crate) inconclusive: usize,
@@ -41,6 +42,8 @@ impl Accounts {
                 accounts.findings += 1;
             } else if all().any(|point| point.open.iter().any(|open| open.test == test.id)) {
                 accounts.inconclusive += 1;
+            } else if view.devices.iter().any(|contest| contest.answers(&test.id)) {
+                accounts.findings += 1;
             } else {
                 let reason = match &view.facts.imported {
                     Some(_) => "imported results are not compared".to_owned(),

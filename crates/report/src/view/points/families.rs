@@ -3,11 +3,11 @@
 //! Sets the family of each test, and the letters, top group, and order of its entries. Tests are
 //! independent and ranked in parallel. The result does not depend on the number of CPUs.
 
-use analysis::{Comparer, Repetition, blocks, ranks};
-use model::{Ratio, Warning};
+use analysis::{Comparer, Ranking, Repetition, blocks, ranks};
+use model::{Ratio, Warning, metric::Better};
 use rayon::prelude::*;
 
-use super::{Family, Suite, Test, aligned::Scores};
+use super::{Entry, Family, Suite, Test, aligned::Scores};
 use crate::view::warnings::WarningCollector;
 
 /// Minimum number of tests ranked with one comparer, so that they share its cached tables.
@@ -47,28 +47,50 @@ pub(super) fn rank(suites: &mut [Suite], rules: &Rules<'_>, collector: &mut Warn
     }
 }
 
+/// Ranking of some entries.
+pub(super) struct Ranked {
+    pub(super) ranking: Ranking,
+    /// As [`Family::aligned`].
+    pub(super) aligned: bool,
+    /// As [`Family::shared`].
+    pub(super) shared: bool,
+}
+
+/// Ranks some entries of one metric; `None` if fewer than two are given, or a value is not
+/// positive.
+pub(super) fn ranking(
+    comparer: &mut Comparer,
+    entries: &[&Entry],
+    better: Better,
+    rules: &Rules<'_>,
+) -> Option<Ranked> {
+    let margin = rules.margin;
+    let raw: Vec<&[Repetition]> = entries.iter().map(|it| it.repetitions.as_slice()).collect();
+    let cells: Vec<usize> = entries.iter().map(|entry| entry.cell).collect();
+    let aligned = rules.scores.and_then(|scores| scores.align(&cells, &raw, better));
+    let lists: Option<Vec<&[Repetition]>> =
+        aligned.as_ref().map(|lists| lists.iter().map(Vec::as_slice).collect());
+    let shared = rules.suspected && aligned.is_none() && blocks::unequal(&raw);
+    if raw.len() < 2 {
+        return None;
+    }
+    let ranking = match &lists {
+        Some(lists) => ranks::rank_repetitions(comparer, lists, better, margin),
+        None if shared => ranks::rank_shared(comparer, &raw, better, margin),
+        None => ranks::rank_repetitions(comparer, &raw, better, margin),
+    };
+    Some(Ranked { ranking: ranking.ok()?, aligned: aligned.is_some(), shared })
+}
+
 impl Test {
     /// Ranks the eligible entries, sets their letters and top group, and sorts all entries into
     /// display order.
     fn rank(&mut self, comparer: &mut Comparer, rules: &Rules<'_>) -> Option<Family> {
-        let (better, margin) = (self.metric.spec().better, rules.margin);
         let entries = &mut self.entries;
         let eligible: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].ranked).collect();
-        let raw: Vec<&[Repetition]> =
-            eligible.iter().map(|index| entries[*index].repetitions.as_slice()).collect();
-        let cells: Vec<usize> = eligible.iter().map(|index| entries[*index].cell).collect();
-        let aligned = rules.scores.and_then(|scores| scores.align(&cells, &raw, better));
-        let lists: Option<Vec<&[Repetition]>> =
-            aligned.as_ref().map(|lists| lists.iter().map(Vec::as_slice).collect());
-        let shared = rules.suspected && aligned.is_none() && blocks::unequal(&raw);
-        let ranking = (raw.len() >= 2)
-            .then(|| match &lists {
-                Some(lists) => ranks::rank_repetitions(comparer, lists, better, margin).ok(),
-                None if shared => ranks::rank_shared(comparer, &raw, better, margin).ok(),
-                None => ranks::rank_repetitions(comparer, &raw, better, margin).ok(),
-            })
-            .flatten();
-        let Some(ranking) = ranking else {
+        let compared: Vec<&Entry> = eligible.iter().map(|index| &entries[*index]).collect();
+        let ranked = ranking(comparer, &compared, self.metric.spec().better, rules);
+        let Some(Ranked { ranking, aligned, shared }) = ranked else {
             entries.sort_by_key(|entry| entry.summary.is_none());
             return None;
         };
@@ -86,6 +108,6 @@ impl Test {
             .filter_map(|index| order.iter().position(|other| other == index))
             .collect();
         *entries = order.into_iter().map(|index| entries[index].clone()).collect();
-        Some(Family { members, ranking, aligned: aligned.is_some(), shared })
+        Some(Family { members, ranking, aligned, shared })
     }
 }

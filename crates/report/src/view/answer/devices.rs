@@ -1,0 +1,114 @@
+//! Headline and findings of the first page about the levels of the axis `device`.
+
+use super::{
+    Finding, TESTS_MAX,
+    standings::{comparative, superlatives},
+    titles,
+};
+use crate::{
+    units::count,
+    view::{Contest, findings::list},
+};
+
+/// Names of the measured devices.
+pub(super) fn names(contests: &[Contest]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for device in contests.iter().flat_map(Contest::measured) {
+        if !names.contains(&device) {
+            names.push(device);
+        }
+    }
+    names
+}
+
+/// Short titles of the contests: the test, its workload if several have the test, and the
+/// filesystem if there are several.
+fn contest_titles(contests: &[Contest]) -> Vec<String> {
+    let mut tests: Vec<(&str, &str)> = Vec::new();
+    for contest in contests {
+        let own = (contest.label.as_str(), contest.name.as_str());
+        if !tests.contains(&own) {
+            tests.push(own);
+        }
+    }
+    let short = titles(&tests);
+    let first = contests.first().map(|contest| contest.filesystem.as_str());
+    let several = contests.iter().any(|contest| Some(contest.filesystem.as_str()) != first);
+    let title = |contest: &Contest| {
+        let own = (contest.label.as_str(), contest.name.as_str());
+        let at = tests.iter().position(|test| *test == own);
+        let test = at.map(|at| short[at].clone()).unwrap_or_default();
+        if several { format!("{test} on {}", contest.filesystem) } else { test }
+    };
+    contests.iter().map(title).collect()
+}
+
+/// `device ssd is fastest, or not significantly slower, in 4 of 4 comparisons`; `None` without a
+/// comparison.
+pub(super) fn headline(contests: &[Contest], margin: &str) -> Option<String> {
+    let sound: Vec<&Contest> = contests.iter().filter(|it| it.sound().is_some()).collect();
+    let first = sound.first()?;
+    let m = count(sound.len(), "comparison");
+    if sound.iter().all(|contest| contest.is_tied()) {
+        return Some(format!(
+            "no significant difference of more than {margin} between devices in {m}"
+        ));
+    }
+    let names = names(contests);
+    let times = |name: &str| {
+        let top = |contest: &&&Contest| {
+            let top = contest.sound().map(|ranking| ranking.top.as_slice()).unwrap_or_default();
+            top.iter().any(|member| contest.devices[*member] == name)
+        };
+        sound.iter().filter(top).count()
+    };
+    let best = names.iter().rev().max_by_key(|name| times(name))?;
+    let (fastest, _) = superlatives(first.metric, "fastest", "slowest");
+    let slower = comparative(first.metric);
+    Some(format!(
+        "device {best} {fastest}, or not significantly {slower}, in {} of {m}",
+        times(best)
+    ))
+}
+
+/// Findings: the tests in which a device is the only fastest one, and the tests without one.
+pub(super) fn findings(contests: &[Contest], margin: &str) -> Vec<Finding> {
+    let titles = contest_titles(contests);
+    let mut findings = Vec::new();
+    for name in names(contests) {
+        let won = contests.iter().zip(&titles).filter_map(|(contest, title)| {
+            let (winner, effect) = contest.winner()?;
+            (winner == name).then_some((contest, title, effect))
+        });
+        let mut won: Vec<_> = won.collect();
+        let effect = |effect: &Option<(f64, String)>| effect.as_ref().map_or(0.0, |(it, _)| *it);
+        won.sort_by(|one, other| effect(&other.2).total_cmp(&effect(&one.2)));
+        let Some((largest, ..)) = won.first() else { continue };
+        let (best, _) = superlatives(largest.metric, "the fastest", "the slowest");
+        let each = won.iter().take(TESTS_MAX).map(|(_, title, effect)| match effect {
+            Some((_, text)) => format!("{title} ({text})"),
+            None => (*title).clone(),
+        });
+        let mut each: Vec<String> = each.collect();
+        if won.len() > TESTS_MAX {
+            each.push(count(won.len() - TESTS_MAX, "more test"));
+        }
+        let text = format!("Device {name} {best} in {}.", list(&each));
+        findings.push(Finding { effect: effect(&won[0].2), text });
+    }
+    let tied = contests.iter().zip(&titles).filter(|(contest, _)| contest.is_tied());
+    let mut ties: Vec<String> = tied.map(|(_, title)| title.clone()).collect();
+    if !ties.is_empty() {
+        if ties.len() > TESTS_MAX {
+            let more = count(ties.len() - TESTS_MAX, "more test");
+            ties.truncate(TESTS_MAX);
+            ties.push(more);
+        }
+        let text = format!(
+            "No device differs significantly from the best by more than {margin} in {}.",
+            list(&ties)
+        );
+        findings.push(Finding { effect: 0.0, text });
+    }
+    findings
+}
