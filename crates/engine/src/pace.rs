@@ -6,16 +6,16 @@
 //! Operations are scheduled independently of the completion of earlier operations. If the device
 //! stalls, the following operations are late, and each counts from its scheduled start: a stall of
 //! 500 ms is then part of the latency of all operations that had to wait. A loop that measures from
-//! the actual start sees one slow operation and many fast ones (coordinated omission). The same
-//! applies to queues: the latency of an operation includes the time that it waits for a free slot.
+//! the actual start sees one slow operation and many fast ones (coordinated omission). The latency
+//! also includes the time that an operation waits for a free slot of the queue.
 //!
 //! # Exponential intervals without floating point
 //!
 //! The intervals of a Poisson process have density `exp(-x)`, in units of their mean. By the
 //! memoryless property, x = k ln 2 + y, where k counts the leading zeros of a random word
-//! (probability `2^-(k+1)`), and y is exponential from 0 to ln 2. A table of [`STEPS`] equally
-//! likely values provides y; each value is the mean of its part, so the mean is exact. The tail is
-//! limited only by the 64 bits of a word.
+//! (probability `2^-(k+1)`), and y is exponential from 0 to ln 2. y is one of
+//! [`STEPS`] equally likely values. Each of them is the mean of one part of the distribution of y,
+//! so the mean of the intervals is exact. The tail is limited only by the 64 bits of a word.
 
 use model::{
     Bytes, Nanos,
@@ -31,7 +31,7 @@ const ONE: f64 = 4_294_967_296.0;
 pub(crate) enum Pacer {
     /// Operations start immediately.
     Free,
-    /// Operations start immediately, except after a pause every `ops` operations.
+    /// The worker pauses after every `ops` operations. All other operations start immediately.
     Think {
         /// Operations between pauses.
         ops: u64,
@@ -119,7 +119,7 @@ impl Pacer {
     }
 
     /// Starts the schedule. With a constant rate of operations, the first operations of the workers
-    /// are spread evenly over the time between two operations.
+    /// are spread evenly over one interval of a worker.
     pub(crate) fn start(&mut self, now: Nanos, worker: u32, workers: u32) {
         if let Self::Schedule(schedule) = self {
             schedule.due = u128::from(now.0) << 32;
@@ -191,7 +191,7 @@ impl Schedule {
 }
 
 impl Poisson {
-    /// The mean times an exponential variate of mean 1.
+    /// Exponential variate with the given mean.
     fn times(&mut self, mean: u128) -> u128 {
         let (word, index) = (self.random.u64(..), self.random.usize(..STEPS));
         let x = u128::from(word.leading_zeros()) * u128::from(LN_2) + u128::from(self.table[index]);
@@ -204,7 +204,7 @@ const LN_2: u64 = (std::f64::consts::LN_2 * ONE) as u64;
 
 /// Means of equally likely parts of the exponential distribution from 0 to ln 2.
 fn exponential() -> Box<[u64]> {
-    // Quantile of p between 0 and ln 2: -ln(1 - p/2). The mean over a part is the integral of the
+    // The p-quantile of y is -ln(1 - p/2). The mean over a part is the integral of the
     // quantile over the part, divided by the width of the part. With u = p/2, the antiderivative is
     // F(u) = 2 ((1 - u) ln(1 - u) - (1 - u)), and the integral is F at the end minus F at the start.
     let integral = |step: usize| {

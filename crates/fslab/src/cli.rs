@@ -277,11 +277,11 @@ pub(crate) struct Changes {
 /// Profiles on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ProfileName {
-    /// 10 %; 6 repetitions, and up to 10 if necessary.
+    /// 10 %; 6 to 10 repetitions.
     Quick,
-    /// 5 %; 8 repetitions, and up to 30 if necessary.
+    /// 5 %; 8 to 30 repetitions.
     Standard,
-    /// 2 %; 10 repetitions, and up to 50 if necessary.
+    /// 2 %; 10 to 50 repetitions.
     Rigorous,
 }
 

@@ -12,7 +12,7 @@ const USUAL: f64 = 0.95;
 /// Style of the numbers of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Number of decimal places, if it is at least one and the same for almost all numbers.
+    /// Number of decimal places, if almost all numbers have the same number and it is not zero.
     pub decimals: Option<usize>,
     /// True if almost all numbers of at least four digits before the decimal point have thousands
     /// separators.

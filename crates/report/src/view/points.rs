@@ -9,10 +9,12 @@ mod families;
 mod labels;
 mod names;
 mod quality_flags;
+mod ranker;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use conditions::{AS_FOUND, without};
+pub(crate) use ranker::Ranker;
 
 use aligned::Scores;
 use analysis::{Comparer, Ranking, Repetition, Summary, stop};

@@ -44,8 +44,7 @@ const DOUBLINGS: u64 = 10;
 const PATIENCE: u32 = 8;
 
 /// Creates files until they use `fill_level` percent of the space that was available before, and
-/// syncs the filesystem. The deviation is at most 0.1 % of that space or 64 KiB, whichever is
-/// larger.
+/// syncs the filesystem. The deviation is at most the larger of 0.1 % of that space and 64 KiB.
 ///
 /// # Errors
 /// [`RigError::Fill`] if a file cannot be created or filling is interrupted, with the level

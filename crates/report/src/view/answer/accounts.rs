@@ -17,8 +17,8 @@ const REASON_MAX: usize = 160;
 /// Number of tests by outcome. The sum is the number of tests of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounts {
-    /// Tests with a finding that compares their filesystems, or their devices if the filesystems are
-    /// not compared.
+    /// Tests with a finding that compares their filesystems, or their devices if the filesystems
+    /// are not compared.
     pub(crate) findings: usize,
     /// Tests without such a finding for which the report lists an inconclusive question.
     pub(crate) inconclusive: usize,
