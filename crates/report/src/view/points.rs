@@ -17,7 +17,7 @@ pub(crate) use conditions::{AS_FOUND, without};
 pub(crate) use ranker::Ranker;
 
 use aligned::Scores;
-use analysis::{Comparer, Ranking, Repetition, Summary, stop};
+use analysis::{Ranking, Repetition, Summary, stop};
 use model::{
     Metric, RunRecord, Study, Value, Warning,
     phase::{Cache, Role},
@@ -243,31 +243,6 @@ pub(crate) fn rank(
         suspected: quality.suspected,
     };
     families::rank(suites, &rules, collector);
-}
-
-/// Ranks entries of several points by the rules of the run.
-pub(crate) struct Ranker<'a> {
-    scores: Option<Scores>,
-    quality: &'a RunQuality,
-    comparer: Comparer,
-}
-
-impl<'a> Ranker<'a> {
-    pub(crate) fn new(sample_index: &SampleIndex, quality: &'a RunQuality) -> Self {
-        let scores = quality.drifts.then(|| Scores::new(sample_index.record, sample_index));
-        Self { scores, quality, comparer: Comparer::new() }
-    }
-
-    /// Ranking of entries of one metric; `None` if fewer than two are given.
-    pub(crate) fn ranking(&mut self, entries: &[&Entry], metric: Metric) -> Option<Ranking> {
-        let rules = families::Rules {
-            margin: self.quality.margin.ratio(),
-            scores: self.scores.as_ref(),
-            suspected: self.quality.suspected,
-        };
-        let better = metric.spec().better;
-        families::ranking(&mut self.comparer, entries, better, &rules).map(|it| it.ranking)
-    }
 }
 
 /// Builder of points. Points are independent and built in parallel.
