@@ -204,9 +204,9 @@ const LN_2: u64 = (std::f64::consts::LN_2 * ONE) as u64;
 
 /// Means of equally likely parts of the exponential distribution from 0 to ln 2.
 fn exponential() -> Box<[u64]> {
-    // The p-quantile of y is -ln(1 - p/2). The mean over a part is the integral of the
-    // quantile over the part, divided by the width of the part. With u = p/2, the antiderivative is
-    // F(u) = 2 ((1 - u) ln(1 - u) - (1 - u)), and the integral is F at the end minus F at the start.
+    // The p-quantile of y is -ln(1 - p/2). The mean over a part is the integral of the quantile
+    // over the part, divided by the width of the part. With u = p/2, the antiderivative is
+    // F(u) = 2 ((1 - u) ln(1 - u) - (1 - u)). The integral is F at the end minus F at the start.
     let integral = |step: usize| {
         #[expect(clippy::cast_precision_loss, reason = "up to 1024")]
         let rest = 1.0 - step as f64 / STEPS as f64 / 2.0;
@@ -263,8 +263,8 @@ mod tests {
         pacer.start(Nanos(0), 0, 1);
         assert_eq!(pacer.due(Nanos(5), 500), Nanos(5));
         assert_eq!(pacer.due(Nanos(5), 1000), Nanos(500_000_005));
-        // If the worker is late, the next operation is due now. The one after it is due one interval
-        // later.
+        // If the worker is late, the next operation is due now. The one after it is due one
+        // interval later.
         assert_eq!(pacer.due(Nanos(9_000_000_000), 1000), Nanos(9_000_000_000));
         assert_eq!(pacer.due(Nanos(9_000_000_000), 1), Nanos(10_000_000_000));
         assert!(!pacer.open());

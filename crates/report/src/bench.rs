@@ -161,7 +161,7 @@ impl<'a> BenchReport<'a> {
             (Metric::WriteOpsRate, "· writes"),
         ];
         if matches!(phase.primary, Metric::CommitRate | Metric::DeliveryRate) {
-            // The primary metric has a name of its own and comes first.
+            // The primary metric has its own name and comes first.
             rows[4].0 = phase.primary;
             rows[..5].rotate_right(1);
         }

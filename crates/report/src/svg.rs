@@ -2,10 +2,10 @@
 //!
 //! Charts are laid out in pixels at [`WIDTH`] and stretched to the width of the page. Text,
 //! markers, and cells have horizontal positions in percent and heights in pixels, so their size
-//! does not change. Paths are in a nested element that is stretched without its strokes; it is painted
-//! first, below everything else. Colors, fonts, and strokes are classes and variables of the style
-//! sheet (`templates/style.css`), so that charts follow dark mode and print. Files of charts are
-//! not stretched ([`crate::export`]).
+//! does not change. Paths are in a nested element that is stretched without its strokes. It is
+//! painted first, below everything else. Colors, fonts, and strokes are classes and variables of
+//! the style sheet (`templates/style.css`), so that charts follow dark mode and print. Files of
+//! charts are not stretched ([`crate::export`]).
 
 use std::fmt::{self, Write};
 

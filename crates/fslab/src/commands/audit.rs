@@ -46,8 +46,9 @@ fn on_run(arguments: &cli::Audit, run: &Path) -> Result<Exit, Failure> {
     let Some(study) = named.or_else(own) else {
         let known: Vec<&str> = AUDITED.iter().map(|set| set.name).collect();
         return Err(Failure::usage(anyhow::anyhow!(
-            "the run does not belong to a study with statements; select statements with \
+            "{} does not belong to a study with statements; select statements with \
              --statements: {}",
+            run.display(),
             known.join(", ")
         )));
     };

@@ -160,7 +160,7 @@ impl Screen<'_> {
     }
 
     /// True if the findings are next to the table of medians instead of below it.
-    fn is_beside(&self) -> bool {
+    fn in_columns(&self) -> bool {
         matches!(self.answers, [only] if only.board.filesystems.len() <= BESIDE_MAX)
     }
 

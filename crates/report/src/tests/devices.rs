@@ -18,7 +18,7 @@ fn page(answer: &Answer) -> String {
 fn a_difference_is_named_as_the_device_s() {
     let one = answer(&["xfs"], 3.0);
     expect![[r#"
-        device ssd is fastest, or not significantly slower, in 2 of 2 comparisons
+        Device ssd is fastest, or not significantly slower, in 2 of 2 comparisons
         - Device ssd is the fastest in write (3.018 × hdd [2.982, 3.055]) and read (3.012 × hdd [2.985, 3.039]).
     "#]].assert_eq(&page(&one));
     assert!(one.title.contains("1 filesystem · 2 devices · 4 tests"), "{}", one.title);
@@ -39,7 +39,7 @@ fn a_difference_is_named_as_the_device_s() {
 fn equal_devices_have_no_winner() {
     let equal = answer(&["xfs"], 1.0);
     expect![[r#"
-        no significant difference of more than 5 % between devices in 2 comparisons
+        No significant difference of more than 5 % between devices in 2 comparisons
         - No device differs significantly from the best by more than 5 % in write and read.
     "#]]
     .assert_eq(&page(&equal));
@@ -73,7 +73,7 @@ fn few_repetitions_give_no_finding_about_devices() {
     let open: Vec<String> =
         open.filter(|it| it.template == "C19").map(|withheld| withheld.text()).collect();
     expect!["Inconclusive: fastest device on write, iozone block_size=1MiB, xfs. n = 3, 6 needed. Run at least 6 repetitions on each device."].assert_eq(&open.join("\n"));
-    assert!(Answer::new(&view).headline.starts_with("fewer than two filesystems"));
+    assert!(Answer::new(&view).headline.starts_with("Fewer than two filesystems"));
 }
 
 #[test]

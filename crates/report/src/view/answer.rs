@@ -289,13 +289,15 @@ fn headline(
 ) -> String {
     let of_filesystems = || of_filesystems(view, tests, first, last);
     match devices::headline(&view.devices, &view.facts.margin.percent()) {
-        Some(devices) if columns(view, tests).len() < 2 => {
-            let prefix = if view.facts.ended { "" } else { "provisional: " };
-            format!("{prefix}{devices}")
-        }
+        Some(devices) if columns(view, tests).len() < 2 => sentence(view, devices),
         Some(devices) => format!("{}; {devices}", of_filesystems()),
         None => of_filesystems(),
     }
+}
+
+/// A sentence that does not start with a name, marked as provisional if the run has not ended.
+fn sentence(view: &View, text: String) -> String {
+    if view.facts.ended { capital(&text) } else { format!("Provisional: {text}") }
 }
 
 fn of_filesystems(
@@ -305,13 +307,8 @@ fn of_filesystems(
     last: &[Standing<'_>],
 ) -> String {
     let contests: Vec<&Named<'_>> = tests.iter().filter(|named| is_contest(named)).collect();
-    let prefix = if view.facts.ended { "" } else { "Provisional: " };
     let m = contests.len();
-    // A name at the start keeps its case.
-    let sentence = |text: String| match prefix {
-        "" => capital(&text),
-        prefix => format!("{prefix}{text}"),
-    };
+    let sentence = |text: String| sentence(view, text);
     let measured = columns(view, tests).len();
     if measured < 2 {
         return sentence("fewer than two filesystems were measured: no comparison".into());
@@ -347,7 +344,7 @@ fn of_filesystems(
     let metric = contests[0].test.metric;
     let (fastest, slowest) = superlatives(metric, "fastest", "slowest");
     let mut text = format!(
-        "{prefix}{} {fastest}, or not significantly {}, in {} of {m} tests",
+        "{} {fastest}, or not significantly {}, in {} of {m} tests",
         view.filesystems[best].name,
         comparative(metric),
         times(best),
@@ -356,5 +353,6 @@ fn of_filesystems(
         let (name, count) = (&view.filesystems[worst].name, count(last, worst));
         text.push_str(&format!("; {name} {slowest} in {count}"));
     }
-    text
+    // A name keeps its case.
+    if view.facts.ended { text } else { sentence(text) }
 }

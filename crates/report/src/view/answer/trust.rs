@@ -3,9 +3,12 @@
 use model::{Warning, warning::Severity};
 
 use super::{Named, columns, is_contest};
-use crate::view::{
-    View,
-    warnings::{WHOLE_RUN, WarningRow},
+use crate::{
+    units::count,
+    view::{
+        View,
+        warnings::{WHOLE_RUN, WarningRow},
+    },
 };
 
 /// Reliability of the results, by the rule in docs/method/statistics.md.
@@ -81,8 +84,10 @@ pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
     }
     let main = causes.last();
     let reason = |(row, numbers): &(&WarningRow, usize)| {
-        let others = causes.len() - 1;
-        let more = if others > 0 { format!(", and {others} more") } else { String::new() };
+        let more = match causes.len() - 1 {
+            0 => String::new(),
+            others => format!("; {}", count(others, "other cause")),
+        };
         format!("{} ({numbers} of {all} results{more})", row.message)
     };
     Trust { grade, reason: main.map(reason), hint: main.map(|(row, _)| row.hint) }
