@@ -18,9 +18,9 @@ const PHASE: f64 = 0.5;
 /// is twice the smallest memory limit of a run.
 const FILE_MIB: (u64, u64) = (128, 256);
 
-/// Minimum and maximum number of messages. A message takes about as long as twelve syncs of the
-/// probe: its file and its directory are synced through a loop device, with two journal commits.
-const MESSAGES: (u64, u64) = (40, 4000);
+/// Numbers of messages. A message takes about as long as twelve syncs of the probe: its file and its
+/// directory are synced through a loop device, with two journal commits.
+const MESSAGES: [u16; 5] = [30, 100, 300, 1000, 3000];
 const SYNCS_PER_MESSAGE: f64 = 12.0;
 
 /// To measure the throughput, `WRITTEN` bytes are written in calls of `CALL` bytes. Then at most
@@ -73,16 +73,17 @@ impl Speed {
         Ok(Self { bytes, syncs: f64::from(syncs) / start.elapsed().as_secs_f64() })
     }
 
-    /// Overrides for the plan of the demo. Sizes are powers of two and numbers of messages have one
-    /// nonzero digit, so that two demos on one machine usually have equal sizes. With `image`, the
-    /// image size and the memory limit are included.
+    /// Overrides for the plan of the demo. Sizes are powers of two and numbers of messages are the
+    /// nearest of [`MESSAGES`], so that two demos on one machine usually have equal sizes and can be
+    /// compared. With `image`, the image size and the memory limit are included.
     pub(super) fn settings(self, image: bool) -> Vec<(String, String)> {
         let wanted = whole(self.bytes * PHASE / f64::from(1 << 20));
         let nearest = (wanted * 3 / 4).max(1).next_power_of_two();
         let file = nearest.clamp(FILE_MIB.0, FILE_MIB.1);
-        let messages = whole(self.syncs * PHASE / SYNCS_PER_MESSAGE);
-        let digit = 10_u64.pow(messages.max(1).ilog10());
-        let messages = (messages.div_ceil(digit) * digit).clamp(MESSAGES.0, MESSAGES.1);
+        let wanted = (self.syncs * PHASE / SYNCS_PER_MESSAGE).max(1.0);
+        let distance = |number: &u16| (wanted / f64::from(*number)).ln().abs();
+        let nearest = |one: &u16, other: &u16| distance(one).total_cmp(&distance(other));
+        let messages = MESSAGES.into_iter().min_by(nearest).unwrap_or(MESSAGES[0]);
         let memory = Bytes::mib((file / 2).min(128));
         // The log and the small files take less than 512 MiB.
         let size = Bytes::mib(file + 512);
@@ -118,15 +119,15 @@ mod tests {
     fn sizes_follow_the_speed_of_the_storage_within_bounds() {
         assert_eq!(
             settings(1.0e9, 2_000.0),
-            "file_size=256MiB messages=90 image_size=768MiB memory_limit=128MiB "
+            "file_size=256MiB messages=100 image_size=768MiB memory_limit=128MiB "
         );
         assert_eq!(
             settings(100.0e6, 80.0),
-            "file_size=128MiB messages=40 image_size=640MiB memory_limit=64MiB "
+            "file_size=128MiB messages=30 image_size=640MiB memory_limit=64MiB "
         );
         assert_eq!(
             settings(20.0e9, 1.0e6),
-            "file_size=256MiB messages=4000 image_size=768MiB memory_limit=128MiB "
+            "file_size=256MiB messages=3000 image_size=768MiB memory_limit=128MiB "
         );
         let directory = Speed { bytes: 1.0e9, syncs: 80.0 }.settings(false);
         assert_eq!(directory.len(), 2, "a directory has no image and no memory limit");
