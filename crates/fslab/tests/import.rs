@@ -159,7 +159,7 @@ fn a_bonnie_run_is_exported_with_one_record_per_repetition() {
     bench.ends(0, &["import", "again.csv"]);
     let text = bench.ends(0, &["report", "again.fslab", "--detail"]).stdout;
     assert!(
-        text.contains("fslab 0.1.0, bonnie++ format") && text.contains("n = 2 repetitions"),
+        text.contains("fslab 0.2.0, bonnie++ format") && text.contains("n = 2 repetitions"),
         "{text}"
     );
 }
