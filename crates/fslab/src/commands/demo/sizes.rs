@@ -18,8 +18,8 @@ const PHASE: f64 = 0.5;
 /// is twice the smallest memory limit of a run.
 const FILE_MIB: (u64, u64) = (128, 256);
 
-/// Numbers of messages. A message takes about as long as twelve syncs of the probe: its file and its
-/// directory are synced through a loop device, with two journal commits.
+/// Numbers of messages. A message takes about as long as twelve syncs of the probe: its file and
+/// its directory are synced through a loop device, with two journal commits.
 const MESSAGES: [u16; 5] = [30, 100, 300, 1000, 3000];
 const SYNCS_PER_MESSAGE: f64 = 12.0;
 
@@ -74,8 +74,8 @@ impl Speed {
     }
 
     /// Overrides for the plan of the demo. Sizes are powers of two and numbers of messages are the
-    /// nearest of [`MESSAGES`], so that two demos on one machine usually have equal sizes and can be
-    /// compared. With `image`, the image size and the memory limit are included.
+    /// nearest of [`MESSAGES`], so that two demos on one machine usually have equal sizes and can
+    /// be compared. With `image`, the image size and the memory limit are included.
     pub(super) fn settings(self, image: bool) -> Vec<(String, String)> {
         let wanted = whole(self.bytes * PHASE / f64::from(1 << 20));
         let nearest = (wanted * 3 / 4).max(1).next_power_of_two();
