@@ -80,9 +80,20 @@ const charts = () => {
   return { wrong, count: all.length };
 };
 
-// Every chart of the file as XML of its own, as programs that draw SVG read it.
+// Charts of the file that are not XML. Programs that draw SVG read each chart separately.
 const parsed = (source) => {
-  const all = source.match(/<svg[\s>][\s\S]*?<\/svg>/g) ?? [];
+  const all = [];
+  let depth = 0;
+  let start = 0;
+  for (const { 0: tag, index } of source.matchAll(/<svg[\s>]|<\/svg>/g)) {
+    if (tag !== "</svg>") {
+      if (depth === 0) start = index;
+      depth += 1;
+    } else {
+      depth -= 1;
+      if (depth === 0) all.push(source.slice(start, index + tag.length));
+    }
+  }
   const broken = all.filter((svg) => {
     const own = svg.includes("xmlns=") ? svg : svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"');
     return new DOMParser().parseFromString(own, "image/svg+xml").querySelector("parsererror");
