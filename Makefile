@@ -2,7 +2,7 @@
 CARGO_BUILD_JOBS ?= $(shell nproc)
 export CARGO_BUILD_JOBS
 
-.PHONY: demo test campaign mutants bench bench-icount calibrate check docs dist ci prepare clean-machine
+.PHONY: demo test campaign mutants bench bench-icount calibrate check docs book dist ci prepare clean-machine
 
 demo:                    ## measure this machine's filesystems, in a guest if the kernel lacks them, and write a report
 	command -v cc >/dev/null || scripts/prepare
@@ -41,6 +41,9 @@ check:                   ## check formatting, lints, and reference pages
 
 docs:                    ## regenerate the reference pages
 	cargo run -q --locked -p fslab -- docs docs/reference
+
+book:                    ## build the documentation as a website in target/book, and check its links
+	scripts/book
 
 dist:                    ## build static binary, packages, SBOM, and checksums in target/release-files
 	scripts/prepare musl-gcc:musl-tools rpmbuild:rpm
