@@ -104,40 +104,49 @@ fn against(
     Some((comparison.ratio.0.ln().abs(), text))
 }
 
+/// What the values of a metric are, for the wording of findings.
+enum Quantity {
+    Instructions,
+    Space,
+    Speed,
+}
+
+impl Quantity {
+    fn of(metric: Metric) -> Self {
+        match metric.spec().unit {
+            Unit::Instructions => Self::Instructions,
+            Unit::Bytes => Self::Space,
+            Unit::BytesPerSecond
+            | Unit::OpsPerSecond
+            | Unit::CommitsPerSecond
+            | Unit::DeliveriesPerSecond
+            | Unit::Nanoseconds
+            | Unit::Count
+            | Unit::Fraction
+            | Unit::Ratio
+            | Unit::Hertz => Self::Speed,
+        }
+    }
+}
+
 /// Predicates of the best and the worst filesystem: `is` with `first` and `last`, or the wording
 /// for instructions and space.
 pub(super) fn superlatives(metric: Metric, first: &str, last: &str) -> (String, String) {
-    match metric.spec().unit {
-        Unit::Instructions => {
+    match Quantity::of(metric) {
+        Quantity::Instructions => {
             ("executes the fewest instructions".into(), "executes the most".into())
         }
-        Unit::Bytes => ("has the most space".into(), "has the least".into()),
-        Unit::BytesPerSecond
-        | Unit::OpsPerSecond
-        | Unit::CommitsPerSecond
-        | Unit::DeliveriesPerSecond
-        | Unit::Nanoseconds
-        | Unit::Count
-        | Unit::Fraction
-        | Unit::Ratio
-        | Unit::Hertz => (format!("is {first}"), format!("is {last}")),
+        Quantity::Space => ("has the most space".into(), "has the least".into()),
+        Quantity::Speed => (format!("is {first}"), format!("is {last}")),
     }
 }
 
 /// `slower`, or the equivalents for instructions and space.
 pub(super) fn comparative(metric: Metric) -> &'static str {
-    match metric.spec().unit {
-        Unit::Instructions => "more",
-        Unit::Bytes => "less",
-        Unit::BytesPerSecond
-        | Unit::OpsPerSecond
-        | Unit::CommitsPerSecond
-        | Unit::DeliveriesPerSecond
-        | Unit::Nanoseconds
-        | Unit::Count
-        | Unit::Fraction
-        | Unit::Ratio
-        | Unit::Hertz => "slower",
+    match Quantity::of(metric) {
+        Quantity::Instructions => "more",
+        Quantity::Space => "less",
+        Quantity::Speed => "slower",
     }
 }
 
@@ -162,25 +171,18 @@ fn outside_top(view: &View, named: &Named<'_>) -> Option<Finding> {
         view.filesystems[named.test.entries[family.members[*member]].filesystem].name.clone()
     };
     let (effect, against) = against(view, named, family, (*others.first()?, best), true)?;
-    let (are, closest) = match &others[..] {
-        [_] => ("is", String::new()),
-        [first, ..] => ("are", format!("closest: {}, ", name(first))),
+    let closest = match &others[..] {
+        [_] => String::new(),
+        [first, ..] => format!("closest: {}, ", name(first)),
         [] => return None,
     };
-    let worse = match named.test.metric.spec().unit {
-        Unit::Instructions if others.len() == 1 => "executes more instructions".into(),
-        Unit::Instructions => "execute more instructions".into(),
-        Unit::Bytes if others.len() == 1 => "has less space".into(),
-        Unit::Bytes => "have less space".into(),
-        Unit::BytesPerSecond
-        | Unit::OpsPerSecond
-        | Unit::CommitsPerSecond
-        | Unit::DeliveriesPerSecond
-        | Unit::Nanoseconds
-        | Unit::Count
-        | Unit::Fraction
-        | Unit::Ratio
-        | Unit::Hertz => format!("{are} slower"),
+    let worse = match (Quantity::of(named.test.metric), others.len()) {
+        (Quantity::Instructions, 1) => "executes more instructions",
+        (Quantity::Instructions, _) => "execute more instructions",
+        (Quantity::Space, 1) => "has less space",
+        (Quantity::Space, _) => "have less space",
+        (Quantity::Speed, 1) => "is slower",
+        (Quantity::Speed, _) => "are slower",
     };
     let names: Vec<String> = others.iter().map(name).collect();
     let (best, title) = (name(&best), &named.title);

@@ -119,13 +119,8 @@ fn a_trial_survives_a_fault_of_each_call_and_leaves_nothing() {
     assert!(failed > 50, "{failed}");
 }
 
-#[test]
-fn a_clean_survives_a_fault_of_each_call_and_the_next_one_leaves_nothing() {
-    let killed = |host: &Arc<FailingHost>, root: &Path| {
-        let array = Layer::Md { level: "raid1".into(), chunk: None };
-        let (rig, _mounted) = begin(host, root, &[array, crypt()]).unwrap();
-        rig.base.shared.journaled().forget();
-    };
+/// Cleans up after a killed run, with a fault of each call in turn. Nothing remains.
+fn assert_clean_survives_faults(killed: impl Fn(&Arc<FailingHost>, &Path)) {
     let count = calls(|host, root| {
         killed(host, root);
         host.fail(None, 0);
@@ -142,6 +137,16 @@ fn a_clean_survives_a_fault_of_each_call_and_the_next_one_leaves_nothing() {
             assert_clean(&host, &root, &format!("call {call}, errno {errno}: {report:?}"));
         }
     }
+}
+
+#[test]
+fn a_clean_survives_a_fault_of_each_call_and_the_next_one_leaves_nothing() {
+    let killed = |host: &Arc<FailingHost>, root: &Path| {
+        let array = Layer::Md { level: "raid1".into(), chunk: None };
+        let (rig, _mounted) = begin(host, root, &[array, crypt()]).unwrap();
+        rig.base.shared.journaled().forget();
+    };
+    assert_clean_survives_faults(killed);
 }
 
 /// Opens a rig and creates an instance that a command mounts: in its data directory, or on a
@@ -199,20 +204,5 @@ fn a_clean_after_a_mount_by_a_command_survives_a_fault_of_each_call() {
         let (rig, _mounted) = begin_command(host, root, "/server").unwrap();
         rig.base.shared.journaled().forget();
     };
-    let count = calls(|host, root| {
-        killed(host, root);
-        host.fail(None, 0);
-        clean(&**host, &root.join("state")).unwrap();
-    });
-    for call in 0..count {
-        for errno in ERRORS {
-            let temp = temp();
-            let root = fs::canonicalize(temp.path()).unwrap();
-            let host = machine(&root);
-            killed(&host, &root);
-            host.fail(Some(call), errno);
-            let report = clean(&*host, &root.join("state"));
-            assert_clean(&host, &root, &format!("call {call}, errno {errno}: {report:?}"));
-        }
-    }
+    assert_clean_survives_faults(killed);
 }
