@@ -104,7 +104,7 @@ fn against(
     Some((comparison.ratio.0.ln().abs(), text))
 }
 
-/// What the values of a metric are, for the wording of findings.
+/// Kind of the values of a metric, for the wording of findings.
 enum Quantity {
     Instructions,
     Space,
