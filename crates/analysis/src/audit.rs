@@ -11,8 +11,8 @@
 //!   part, contradicted, or not testable, with the deciding numbers.
 //! - [`measured`] returns [`Decision`]s of the same statements about measured numbers.
 //!
-//! Cells are referred to by their index in the input. The audit corrects and formats nothing. Equal
-//! cells can be due to chance or to copying, which cannot be distinguished with certainty.
+//! Cells are referred to by their index in the input. The audit corrects and formats nothing. Two
+//! cells can be equal by chance or because one was copied. A single pair does not show which.
 //! [`Chance`] is the rate of equal cells among cells that are certainly not copies.
 //!
 //! Cost: n log n in the number of cells. For each statement, the cost is linear in the number of

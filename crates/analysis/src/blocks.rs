@@ -2,22 +2,25 @@
 //!
 //! Input is the repetitions of all cells of a run; the result is the aligned repetitions of two
 //! cells. A block is a pass over all cells, so a temporarily slower machine affects all cells of a
-//! block. The effect of a block is estimated from the other cells: the median of their distances,
-//! in logarithms, from their own medians. It is subtracted from both compared cells.
+//! block. The effect of a block is estimated from the other cells: it is the median of their
+//! distances, in logarithms, from their own medians. This effect is subtracted from both compared
+//! cells. Example: if the other cells are 0.03 below their medians in block 4, 0.03 is added to the
+//! logarithms of the compared cells in block 4.
 //!
 //! The two compared cells are excluded from the estimate. With an ordinary fit that includes them,
 //! rank tests had 8 to 16 % false positives with three cells per block; without them, at most
-//! 4.4 %. The other cells are centered on the evaluated blocks, so an effect is relative to these
-//! blocks. Aligned cells can therefore be compared only in the same blocks: two cells by [`align`],
-//! a family of cells by [`align_family`].
+//! 4.4 %. The medians of the other cells are those in the evaluated blocks, so an effect is
+//! relative to these blocks. Cells that were aligned in different blocks must therefore not be
+//! compared. [`align`] aligns two cells in the same blocks, [`align_family`] a family of cells.
 //!
 //! Alignment is useful only if the run as a whole drifted (by a test, p < 1 %). The caller decides,
 //! because only the caller has the whole run. Without drift, alignment only adds the noise of the
 //! other cells. With drift, the power of twelve cells of 8 repetitions rose from 87 to 95 %.
 //! Without alignment, random order keeps the test valid and drift makes it conservative.
 //!
-//! A ranking uses raw values ([`crate::ranks::rank_repetitions`]). Otherwise each pair of cells
-//! would be aligned by different other cells, and a cell would not have a single median to sort by.
+//! A ranking uses raw values ([`crate::ranks::rank_repetitions`]). Each pair of cells is aligned by
+//! different other cells. With aligned values, a cell would have a different median in each pair,
+//! so cells could not be sorted by their medians.
 
 use std::collections::{BTreeMap, BTreeSet};
 

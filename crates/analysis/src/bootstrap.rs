@@ -1,10 +1,11 @@
 //! Block bootstrap: estimates how much a statistic would vary if the run were repeated.
 //!
 //! Input is the levels of a [`Sweep`] or lists of repetitions. Each resample is a weight per
-//! repetition: the number of times the repetition is in the resample. Blocks are drawn with
-//! replacement, with all their repetitions, which keeps the common effect of a block on its trials
-//! (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8). Without
-//! blocks, the repetitions of each level are drawn separately.
+//! repetition: the number of times the repetition is in the resample. Example: a resample of the
+//! blocks 1, 2, 3 may be 1, 3, 3; the weights of all repetitions are then 1 in block 1, 0 in block
+//! 2, and 2 in block 3. Whole blocks are drawn, because all trials of a block have its effect in
+//! common (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8).
+//! Without blocks, the repetitions of each level are drawn separately.
 //!
 //! A resample in which a level has no repetition is drawn again. This is rare, because resampling
 //! requires at least as many blocks per level as the confidence interval of a median.

@@ -1,12 +1,12 @@
 //! Adjustment of p-values for multiple comparisons.
 //!
 //! The p-values of a family can be in any order; results are in the same order. A family contains
-//! all results that a finding or table covers, including those of no interest.
+//! all results that a finding or table covers, also those that are not significant.
 //!
 //! Holm's adjustment is for findings about single results ("best", "regressed"): the probability
 //! that *any* finding is false stays below the level. Benjamini–Hochberg is for lists: on average,
-//! at most a fraction q of the listed results is false. A p-value that is NaN counts as 1, and a
-//! p-value outside 0 to 1 as the nearer end.
+//! at most a fraction q of the listed results is false. A NaN counts as 1, a p-value below 0 as 0,
+//! and a p-value above 1 as 1.
 
 /// Result of screening a family.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@
 //! averaged nor summed over workloads.
 //!
 //! Values are not aligned. Alignment by blocks ([`crate::blocks`]) is only for single pairs of
-//! cells in a run that drifts, and only the caller knows whether it does.
+//! cells in a run that drifts, and only the caller knows whether the run drifts.
 //!
 //! Families do not depend on each other nor on the [`Comparer`], so several threads with one
 //! `Comparer` each can rank them with the same result.

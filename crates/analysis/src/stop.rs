@@ -1,9 +1,9 @@
 //! Stopping rule: decides whether a cell has enough repetitions.
 //!
 //! Takes the values measured so far, one list per measured phase, and returns a [`Decision`] with
-//! the reason for closing the cell. The rule evaluates only the widths of confidence intervals,
-//! never a comparison with another cell: stopping because two cells already differ would bias their
-//! difference (`docs/method/statistics.md`).
+//! the reason for closing the cell. The rule evaluates only the widths of confidence intervals. It
+//! never compares cells: if a cell were closed because it already differs from another cell, the
+//! difference would be biased (`docs/method/statistics.md`).
 
 use model::{Profile, Warning, units::plural};
 

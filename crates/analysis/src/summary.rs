@@ -27,9 +27,9 @@
 //! If k + 1 > n/2, there is no inner order statistic, so the interval is [x(k), x(n-k+1)]. At 95 %,
 //! six values are needed: five reach only 93.75 %.
 //!
-//! Worked example, n = 10, level 95 %: γ(2) = 1002/1024 = 0.9785, γ(3) = 912/1024 = 0.8906, so k =
-//! 2, I = 0.3244, λ = 8 · 0.3244 / (2 + 6 · 0.3244) = 0.6577; for the values 1, 2 … 10 the interval
-//! is [2.658, 8.342].
+//! Example: n = 10 at a level of 95 %. γ(2) = 1002/1024 = 0.9785 and γ(3) = 912/1024 = 0.8906, so k
+//! = 2. Then I = 0.3244 and λ = 8 · 0.3244 / (2 + 6 · 0.3244) = 0.6577. For the values 1, 2 … 10,
+//! the interval is [2.658, 8.342].
 
 use model::{Ratio, Warning};
 

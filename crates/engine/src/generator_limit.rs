@@ -1,5 +1,5 @@
-//! Load generator overhead, measured on an engine without system calls; and the memory copy rate,
-//! an upper bound for all I/O through the page cache.
+//! Two limits: the load generator overhead, measured on an engine without system calls, and the
+//! memory copy rate, an upper bound for all I/O through the page cache.
 
 use std::{ffi::OsString, fs, hint::black_box, path::Path, sync::atomic::AtomicBool};
 

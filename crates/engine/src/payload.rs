@@ -2,9 +2,9 @@
 //!
 //! # Header
 //!
-//! With [`model::phase::DataPattern::Random`], a file consists of blocks: of 4 KiB if the block
-//! size is a multiple of that, otherwise of the block size. Each block begins with 32 bytes, four
-//! little-endian words:
+//! With [`model::phase::DataPattern::Random`], a file consists of blocks. They have 4 KiB if the
+//! block size is a multiple of 4 KiB, and otherwise the block size. Each block begins with 32
+//! bytes, four little-endian words:
 //!
 //! ```text
 //!  0  key         file: the seed of the stream, mixed with the index of the file
@@ -15,8 +15,9 @@
 //! ```
 //!
 //! Except for duplicates, no two blocks of a run are therefore equal, which defeats deduplication.
-//! A block shows, without any record of the writes, if it is intact, where it belongs, and which
-//! write produced it. Blocks of less than 64 bytes have no headers and cannot be verified.
+//! The header shows if the block is intact, where the block belongs, and which write produced it.
+//! No record of the writes is needed. Blocks of less than 64 bytes have no headers and cannot be
+//! verified.
 //!
 //! # Cost
 //!

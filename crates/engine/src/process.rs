@@ -5,10 +5,11 @@
 //! input (the index of the worker and a [`WorkerJob`]), and reads one line from its standard output
 //! ([`WorkerReply`]). All other communication (ready, start, stop, progress) uses the control
 //! block. The child inherits the file of the block under the descriptor number given in the job. A
-//! child runs the same code as a worker thread, so any difference between the two is caused by the
-//! kernel. For a replay, the child also inherits the memory that holds its operations.
+//! child runs the same code as a worker thread, so any difference between the results of threads
+//! and processes is caused by the kernel. For a replay, the child also inherits the memory that
+//! holds its operations.
 //!
-//! A child asks the kernel to kill it when the thread that started it ends. A killed run therefore
+//! The kernel kills a child when the thread that started it ends (prctl(2)). A killed run therefore
 //! leaves no worker processes behind.
 #![expect(unsafe_code, reason = "pre_exec and fcntl(2)")]
 

@@ -6,7 +6,7 @@
 //! reaps all processes that end. The kernel also starts the binary as `/sbin/modprobe`. The worker
 //! gets a [`GuestChannel`] to receive requests and to send replies.
 //!
-//! Errors before the worker has reported that the guest is up are printed on the console, in a line
+//! Until the worker has reported that the guest is up, errors are printed on the console, in a line
 //! that begins with `fslab: `. Errors that do not end the guest begin with `fslab note: `. If the
 //! worker fails, the init process prints the reason, adds it to the last heartbeat, and switches
 //! the machine off. Unwritten data is lost, because a guest is temporary.

@@ -1,7 +1,7 @@
-//! Check that `/dev/kvm` uses hardware virtualization. Some hosts have a `/dev/kvm` that interprets
-//! each instruction.
+//! Check that `/dev/kvm` uses hardware virtualization. On some hosts, `/dev/kvm` interprets each
+//! instruction.
 //!
-//! Every call on an interpreting `/dev/kvm` succeeds, but a guest prints nothing for minutes. The
+//! On such a host, every call on `/dev/kvm` succeeds, but a guest prints nothing for minutes. The
 //! check therefore lets a virtual CPU count down from a million within 100 ms, with three attempts.
 //! The [`Verdict`] is cached in a directory until the next boot of the host.
 

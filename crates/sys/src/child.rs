@@ -1,8 +1,8 @@
 //! Child programs: their user, termination with the parent, and resource usage (wait4(2)).
 //!
-//! The wait of the standard library returns only the exit status. The growth of `RUSAGE_CHILDREN`
-//! during the wait would include children that other threads wait for; wait4(2) reports one child
-//! only.
+//! The wait of the standard library returns only the exit status. wait4(2) also reports the
+//! resource usage of this child. `RUSAGE_CHILDREN` is not suitable, because it includes children
+//! for which other threads wait.
 
 use std::{
     io,

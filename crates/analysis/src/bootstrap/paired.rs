@@ -1,9 +1,9 @@
 //! Resamples of many lists, several at a time.
 //!
-//! Takes lists of repetitions like [`super::Resampler`], but yields the weights of units instead of
-//! those of repetitions, for [`SIDE`] resamples at a time. A unit is a block, or one repetition of
-//! a list whose blocks are unknown. Lists with common blocks share the weights, and each operation
-//! applies to several resamples at once, which vectorizes.
+//! Takes lists of repetitions like [`super::Resampler`], but yields one weight per unit, for
+//! [`SIDE`] resamples at a time. A unit is a block, or one repetition of a list whose blocks are
+//! unknown. Lists with common blocks share the weights. Each operation applies to several resamples
+//! at once, so the compiler can use vector instructions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -2,8 +2,8 @@
 //!
 //! The columns of the matrix are the same for all trials of one combination of levels, so they are
 //! stored once per combination. Block effects are removed by subtracting the block mean. The
-//! contribution of each block to the normal equations is stored separately, so that a resample of
-//! blocks adds up contributions instead of reading all trials again.
+//! contribution of each block to the normal equations is stored separately. A resample of blocks
+//! then only adds contributions, and does not read the trials again.
 
 use std::{collections::BTreeMap, ops::Range};
 

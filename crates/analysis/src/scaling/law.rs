@@ -14,11 +14,11 @@
 //!
 //! # The fit
 //!
-//! The fit minimizes squares of ln X over all trials, so that errors are relative. ln λ follows
-//! from σ and κ, which are found by Levenberg–Marquardt steps within their bounds. A coefficient on
-//! a bound stays there as long as the slope points outwards. The fit starts from several points and
-//! keeps the best result. It needs 6 levels with a ratio of at least 8 between the largest and the
-//! smallest. Of the three laws, the one with the smallest AICc is chosen:
+//! The fit minimizes the squared errors of ln X over all trials, so that errors are relative. σ and
+//! κ are found by Levenberg–Marquardt steps within their bounds; ln λ follows from them. A
+//! coefficient on a bound stays there as long as the slope points outwards. The fit starts from
+//! several points and keeps the best result. It needs 6 levels with a ratio of at least 8 between
+//! the largest and the smallest. Of the three laws, the one with the smallest AICc is chosen:
 //!
 //! ```text
 //! AICc = n ln(S / n) + 2 k + 2 k (k + 1) / (n - k - 1)

@@ -2,9 +2,9 @@
 //!
 //! `submit` stores an operation in a table, indexed by its slot. `commit` writes the entries of the
 //! submission queue (one per operation, two with a linked sync) and submits all of them by one
-//! io_uring_enter(2). `reap` checks the completion queue. It enters the kernel only to wait or to
-//! have completions delivered. `next` reads one entry of the completion queue, which contains the
-//! slot.
+//! io_uring_enter(2). `reap` checks the completion queue. The kernel is entered only to wait, or if
+//! completions must be delivered by a call. `next` reads one entry of the completion queue, which
+//! contains the slot.
 //!
 //! Buffers and file are registered if the stream requests it. The setup of a ring, and its errors,
 //! are in [`setup`].
@@ -13,8 +13,8 @@
 //! overhead of the ring remains. With a polling thread, the worker enters the kernel only to wake
 //! that thread, or to sleep if no completion arrives for some time.
 //!
-//! Registered resources are released before close(2), as part of the close. Otherwise the ring
-//! would keep the file open until the kernel has destroyed the ring some time later.
+//! Registered resources are released before close(2), as part of the close. Otherwise the file
+//! would stay open until the kernel destroys the ring, some time later.
 #![expect(unsafe_code, reason = "the kernel gets addresses of buffers")]
 
 mod setup;

@@ -7,8 +7,8 @@
 //! creates files with mode 0666 minus the umask.
 //!
 //! glibc keeps the rest of a short write in its buffer and reports success. An error is then
-//! reported later: by the next call, with an offset that may be up to one block too high, or by
-//! flush or close, without an offset.
+//! reported later. If the next call reports it, the offset may be up to one block too high. If
+//! flush or close reports it, there is no offset.
 #![expect(unsafe_code, reason = "the C library")]
 
 use std::{

@@ -9,9 +9,9 @@
 //!
 //! The fault of a chain is the fault of its first failed request. A failed open, close, read, or
 //! write cancels the following requests (`ECANCELED`, io_uring_enter(2)). Since Linux 6.0, other
-//! failed calls do not (io_uring/fs.c, statx.c, sync.c, and xattr.c have no `req_set_fail`), so the
-//! requests after them are still executed. A short transfer or an interrupted call cancels the
-//! following requests, and the chain is resumed there.
+//! failed calls do not cancel the following requests (io_uring/fs.c, statx.c, sync.c, and xattr.c
+//! have no `req_set_fail`). A short transfer or an interrupted call also cancels the following
+//! requests; the chain is then resumed at this call.
 //!
 //! A file is opened as the direct descriptor of its slot, in a sparse table of registered files. A
 //! linked request can name this descriptor before the file is open. The file is closed by the same

@@ -1,9 +1,9 @@
 //! Order in which a worker processes its entries.
 //!
 //! No state is kept per entry: numbers are counted, or permuted without a table, and names returned
-//! by readdir(3) are processed as they come. The numbers of one directory's entries are stored only
-//! if the steps create names in the directory being listed, because the listing might contain these
-//! names.
+//! by readdir(3) are processed as they come. There is one exception: if the steps create names in
+//! the directory that is being listed, the listing might contain the new names. The numbers of the
+//! entries of this directory are then stored before the first step.
 
 use std::mem::MaybeUninit;
 
