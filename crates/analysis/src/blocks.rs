@@ -60,9 +60,9 @@ pub fn align(
 
 /// Repetitions of a family of cells with the block effects divided out, by block, like [`align`]
 /// for two cells. Only blocks that all cells of the family have are kept ([`shared`]), and the same
-/// other cells estimate all effects. If every cell were aligned in its own blocks, drift between
-/// earlier and later blocks would remain as a difference between cells that were closed at
-/// different times.
+/// other cells estimate all effects. If each cell were aligned in all of its blocks, a cell that
+/// was closed early would differ from a cell that was closed late by the drift between early and
+/// late blocks.
 ///
 /// `None` if the family has too few common blocks, if fewer than [`OTHERS_MIN`] other cells have
 /// all of them, or if a repetition has no logarithm.
@@ -100,10 +100,10 @@ fn without(logs: &BTreeMap<u32, f64>, effects: &[(u32, f64)]) -> Option<Vec<Repe
 }
 
 /// Repetitions of the cells in their common blocks, by block. A drift affects the later blocks
-/// more, and a cell that was closed early does not have these blocks. With a drift of 6 % over ten
-/// blocks and a scatter of 4 %, one in six pairs of equal cells differed significantly if their
-/// repetitions ended at different interim analyses. With common blocks only, it was one in twenty
-/// (`docs/method/calibration.md`).
+/// more, and a cell that was closed early does not have these blocks. Pairs of equal cells that
+/// were closed at different interim analyses were simulated with a drift of 6 % over ten blocks and
+/// a scatter of 4 %. One pair in six differed significantly. With common blocks only, it was one
+/// pair in twenty (`docs/method/calibration.md`).
 ///
 /// `None` if there are fewer common blocks than a confidence interval needs, or if a block is
 /// unknown.

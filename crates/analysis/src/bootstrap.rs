@@ -134,10 +134,11 @@ pub(crate) fn percentile_interval(values: Vec<f64>) -> Interval {
 }
 
 /// Interval between more extreme percentiles, for statistics that depend on every value, such as
-/// slopes. With n blocks, the spread of resamples is too small by sqrt((n - 1) / n), and Student's
-/// distribution applies instead of the normal one. The percentiles are at
-/// Φ(-sqrt(n / (n - 1)) t(n - 1, 97.5 %)) (Hesterberg, "What Teachers Should Know About the
-/// Bootstrap", The American Statistician 69, 2015, "expanded percentile").
+/// slopes. With n blocks, the spread of resamples is too small by a factor of sqrt((n - 1) / n),
+/// and Student's distribution applies instead of the normal one. Both require more extreme
+/// percentiles. The percentiles are at Φ(-sqrt(n / (n - 1)) t(n - 1, 97.5 %)) (Hesterberg, "What
+/// Teachers Should Know About the Bootstrap", The American Statistician 69, 2015, "expanded
+/// percentile").
 pub(crate) fn expanded_interval(values: Vec<f64>, blocks: u32) -> Interval {
     /// Lower percentiles for 6 to 40 blocks; for more blocks, the last value is conservative. From
     /// `scipy.stats`: `norm.cdf(-(n / (n - 1)) ** 0.5 * t.ppf(0.975, n - 1))`.

@@ -149,8 +149,9 @@ fn of_window(points: &[f64], side: usize, level: f64) -> Vec<usize> {
 }
 
 /// Position and value of the largest Q of a segment. `None` if the segment is too short or does not
-/// vary. If Q still grows within the minimum side at an end, the change is in that side, and any
-/// other position would be wrong; the change becomes a candidate once the side is long enough.
+/// vary. Both sides of a split have a minimum length. If Q is largest closer to an end than this
+/// length, the segment is not split, because any other position would be wrong. The change becomes
+/// a candidate when there are enough points after it.
 fn best(points: &[f64], side: usize) -> Option<(usize, f64)> {
     let n = points.len();
     // Sums of distances within the left side, within the right side, and overall.

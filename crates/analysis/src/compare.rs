@@ -121,8 +121,8 @@ pub struct Comparison {
     pub p: f64,
     /// Ratio of the medians in the same direction, as a cross-check.
     pub ratio_of_medians: Ratio,
-    /// True if both ratios agree within δ. If not, the two distributions have such different shapes
-    /// that no single ratio describes the difference, and more repetitions will not change that.
+    /// True if both ratios agree within δ. If not, the two distributions have different shapes, and
+    /// no single ratio describes the difference. More repetitions will not change this.
     pub ratios_agree: bool,
     /// Number of values of the first cell.
     pub n_first: u32,
@@ -162,8 +162,9 @@ impl Comparison {
 /// 100 against 100 values. Each further comparison takes about 5 µs for 10 against 10 values, and
 /// less than 0.1 ms for 100 against 100 values.
 ///
-/// Tables of larger sizes are drawn with a fixed seed, so results depend neither on the order of
-/// comparisons nor on the `Comparer`: use one per thread. A clone shares the tables filled before.
+/// Tables of larger sizes are drawn with a fixed seed, so all `Comparer`s give the same results, in
+/// any order of comparisons. Use one `Comparer` per thread. A clone shares the tables filled
+/// before.
 #[derive(Clone, Default)]
 pub struct Comparer {
     nulls: BTreeMap<(usize, usize), Arc<Null>>,

@@ -110,11 +110,12 @@ impl Drift {
 
 impl Drift {
     /// True if the run may have drifted, so that cells can only be compared in the blocks that all
-    /// of them have. The condition is a p-value below 25 % for blocks or for the order of trials. A
-    /// preliminary test that decides about pooling needs a level far above the usual ones
-    /// (Bancroft, "On biases in estimation due to the use of preliminary tests of significance",
-    /// The Annals of Mathematical Statistics 15, 1944). About four in ten runs without drift are
-    /// suspected; in these runs, longer cells lose the repetitions that shorter cells lack.
+    /// of them have. The condition is a p-value below 25 % for blocks or for the order of trials.
+    /// This level is far above the usual ones, because overlooking a drift would bias the
+    /// comparisons (Bancroft, "On biases in estimation due to the use of preliminary tests of
+    /// significance", The Annals of Mathematical Statistics 15, 1944). About four in ten runs
+    /// without drift are suspected as well; in these runs, cells with more repetitions than others
+    /// lose the additional repetitions.
     pub fn suspected(&self) -> bool {
         self.p < SUSPECTED || self.order.p < SUSPECTED
     }

@@ -60,8 +60,8 @@ pub fn repetitions_for(spread: f64, difference: Ratio) -> u32 {
 
 /// Number of repetitions at which [`crate::stop::decide`] is expected to close a cell with one
 /// phase: the first interim analysis by which half of all cells with normal logarithms of this
-/// spread are closed. If the target is not expected to be met, or the spread is not a number, the
-/// last interim analysis of the profile.
+/// spread are closed. The last interim analysis of the profile if the target is not expected to be
+/// met, or if the spread is not a number.
 pub fn repetitions_until(spread: f64, profile: Profile) -> u32 {
     let target = profile.half_width_target().0;
     let mut analyses = profile.interim_analyses().iter().zip(half_widths(profile));

@@ -77,9 +77,9 @@ impl Moments {
     ///
     /// # Errors
     /// As [`Moments::interval`]. Also [`NotEstimable::Unsound`] if a mean is not above zero.
-    /// [`NotEstimable::Inconclusive`] if neither side has any scatter, or if a mean does not differ
-    /// significantly from zero, because the ratio is then unbounded or its interval extends below
-    /// zero.
+    /// [`NotEstimable::Inconclusive`] if neither side has any scatter. The same error is returned
+    /// if a mean does not differ significantly from zero: the ratio is then unbounded, or its
+    /// interval extends below zero.
     pub fn over(&self, base: &Self, level: f64) -> Result<MeanRatio, NotEstimable> {
         self.checked()?;
         base.checked()?;

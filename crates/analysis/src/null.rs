@@ -122,8 +122,8 @@ impl Critical {
     }
 }
 
-/// Two samples of n and m values without ties across them, reduced to the terms of W: the number of
-/// pairs in which y is below x, and the variance under the root.
+/// Two samples of n and m values, without ties between the samples. Only the terms of W are kept:
+/// the number of pairs in which y is below x, and the variance under the root.
 ///
 /// # Bounds of W after further pairs
 ///
@@ -177,7 +177,7 @@ impl Split {
     }
 
     /// Number of further pairs that can turn, in any order, while W stays above the critical value.
-    /// 0 unless less than half of the pairs have turned.
+    /// 0 if half of the pairs or more have turned.
     pub(crate) fn ahead(self, critical: Critical) -> usize {
         let (n, m, below) = (self.n as f64, self.m as f64, self.below as f64);
         let growth = n / (n - 1.0) * (2.0 * m - 1.0 - (2.0 * below + 1.0) / n)

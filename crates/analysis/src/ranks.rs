@@ -158,8 +158,8 @@ pub fn rank_repetitions(
 /// were still open then.
 ///
 /// Order, P(first), and rank intervals use the blocks common to all cells of the family, or all
-/// values if there are too few such blocks. A pair may have more common blocks than the family, so
-/// it may still differ significantly against the order ([`Pair::is_contradictory`]).
+/// values if there are too few such blocks. A pair may have more common blocks than the family. Its
+/// comparison may therefore contradict the order ([`Pair::is_contradictory`]).
 ///
 /// # Errors
 /// [`Error`] if a list is empty or has a value that is not finite and positive.

@@ -313,9 +313,9 @@ impl Slopes {
     }
 
     /// Interval of the ratio per doubling. In a resample, the weight of a slope is the product of
-    /// the weights of its two values, so slopes are sorted only once. All values of a unit have the
-    /// same weight, so the weight of all slopes before a chunk follows from counts per pair of
-    /// units.
+    /// the weights of its two values. Slopes are therefore sorted only once, for all resamples. All
+    /// values of a unit have the same weight. The total weight of the slopes before a chunk thus
+    /// follows from the number of these slopes per pair of units.
     fn interval(&self, sweep: &Sweep, seed: u64) -> Result<Interval, NotEstimable> {
         let resampler = Resampler::new(&[sweep], seed)?;
         let blocks = resampler.least();

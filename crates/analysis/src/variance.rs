@@ -106,7 +106,8 @@ impl Components {
     }
 
     /// True if instances are so similar that runs can be repeated on one instance instead of on new
-    /// ones: instances add less than 5 % of the variance, and with confidence less than 10 %.
+    /// ones: instances add less than 5 % of the variance, and the upper bound of this fraction is
+    /// below 10 %.
     pub fn instances_alike(&self) -> bool {
         self.shares.last().is_some_and(|top| {
             top.share.0 < ALIKE && top.interval.is_some_and(|share| share.high < ALIKE_BOUND)

@@ -28,9 +28,10 @@ use crate::{
     mapping::Pages,
 };
 
-/// Minimum size of all write slots together. No compressor of a filesystem detects a repetition,
-/// because its window is not larger (btrfs and erofs at most 128 KiB, squashfs and zfs usually 128
-/// KiB, f2fs 1 MiB). This size also fits in the second-level cache of most CPUs.
+/// Minimum size of all write slots together. The content of a slot is written again after this many
+/// bytes. No compressor of a filesystem detects the repetition, because its window is not larger
+/// (btrfs and erofs at most 128 KiB, squashfs and zfs usually 128 KiB, f2fs 1 MiB). This size also
+/// fits in the second-level cache of most CPUs.
 pub(crate) const POOL: u64 = Bytes::MIB;
 
 /// Length in bytes of a unit that begins with random bytes and ends with zeros. Also the length of

@@ -234,7 +234,7 @@ impl<'c> Counter<'c> {
         self.slot.durable.store(self.done, Relaxed);
     }
 
-    /// Saves the control block if it outlives the phase, and returns true if so.
+    /// Saves the control block if it is kept after the phase. Returns true if it was saved.
     pub(crate) fn persist(&self) -> Result<bool, Fault> {
         let kept = self.control.is_kept();
         if kept {

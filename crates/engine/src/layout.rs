@@ -80,7 +80,7 @@ impl Phase for Work<'_> {
 struct Work<'a> {
     layout: &'a Layout,
     directory: &'a Path,
-    // Number of owners, and number of directories per owner, or of all owners if they share them.
+    // Number of owners, and number of directories: per owner, or in total if the owners share them.
     owners: u32,
     directories: u64,
     // Number of units of work, and index of the next one.

@@ -100,8 +100,8 @@ fn key(stream: &Stream, worker: u32) -> u64 {
 }
 
 /// Generation of a worker before its first write: the time of day in nanoseconds. A write takes
-/// longer than a nanosecond, so later phases have higher generations, even after a reboot, and no
-/// block is written twice with the same header.
+/// longer than a nanosecond, so later phases have higher generations, even after a reboot. No block
+/// is therefore written twice with the same header.
 pub(crate) fn first_generation() -> u64 {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(time.as_nanos()).unwrap_or(0)
@@ -123,8 +123,8 @@ pub(crate) enum PayloadWriter {
 impl PayloadWriter {
     /// Writer for a worker of a stream; `None` if the data is unchanged. Reads every write slot.
     pub(crate) fn new(stream: &Stream, worker: u32, slots: &mut Slots<'_>) -> Option<Self> {
-        // Marks are not written by an update, which changes the data it has read, or with bytewise
-        // I/O, where all blocks have the same content.
+        // Two kinds of I/O write no marks: updates, which change the data that they have read, and
+        // bytewise I/O, in which all blocks have the same content.
         let bytewise = stream.io_engine == IoEngineKind::Bytewise;
         let own = !matches!(stream.direction, Direction::Update(_));
         match stream.data {

@@ -71,7 +71,7 @@ pub fn run_if_guest(work: fn(GuestChannel) -> ExitCode) -> Option<ExitCode> {
 fn run_worker(work: fn(GuestChannel) -> ExitCode) -> ExitCode {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // The file keeps the last panic, which is that of the main thread, because the main thread
+        // The file keeps the last panic. It is that of the main thread, because the main thread
         // waits for all others.
         let _ = fs::write(PANICKED, panic.to_string());
         default_hook(panic);

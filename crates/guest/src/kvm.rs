@@ -21,8 +21,8 @@ const LIMIT: Duration = Duration::from_millis(100);
 const TRIES: u32 = 3;
 /// I/O port that the code writes to at its end; the number is arbitrary.
 const PORT: u16 = 0x42;
-/// A loop of a million iterations, then a reload of the page tables, which causes an exit on a CPU
-/// without nested paging, then a write to the port.
+/// Three parts: a loop of a million iterations, a reload of the page tables (an exit on a CPU
+/// without nested paging), and a write to the port.
 ///
 /// ```text
 /// b9 40420f00    mov ecx, 1000000

@@ -61,8 +61,8 @@ pub struct GuestSpec<'a> {
     /// Number of CPUs; user-mode Linux and icount guests have one.
     pub cpus: u32,
     /// Disks, in order. The guest has one more disk, the mailbox, through which it exchanges
-    /// messages with the host. Icount guests have no other disk, because the latency of host files
-    /// is not counted: they create their devices in memory.
+    /// messages with the host. Icount guests have no other disk: the latency of host files is not
+    /// counted, so these guests create their devices in memory.
     pub disks: Vec<Disk>,
     /// Additional words of the kernel command line.
     pub append: Vec<String>,
@@ -195,9 +195,8 @@ impl Machine {
     ///
     /// # Errors
     /// - [`GuestError::Ended`] if the guest ends or its kernel panics,
-    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded; a user-mode Linux
-    ///   kernel was then requested to print its task stacks, which may crash it, so drop the
-    ///   machine,
+    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded (a user-mode Linux
+    ///   kernel may then have crashed while it printed its task stacks, so drop the machine),
     /// - [`GuestError::Interrupted`] if the interrupt flag is set,
     /// - [`GuestError::Damaged`] if the request is too long or the reply is incomplete,
     /// - [`GuestError::Io`] if the mailbox cannot be read or written.

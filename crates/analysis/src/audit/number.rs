@@ -236,9 +236,9 @@ fn scientific(text: &str) -> Reading {
     }
 }
 
-/// Possible values of a malformed number, most likely first: all digits in order, with a decimal
-/// comma if possible, and with the usual number of decimal places. If a group has one digit too
-/// many, the values without one of its digits follow, for each digit.
+/// Possible values of a malformed number, most likely first. The first ones contain all digits:
+/// with a decimal comma if possible, and with the usual number of decimal places. If a group has
+/// one digit too many, as in `1,2345`, the values without one of the digits of this group follow.
 fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault]) -> Vec<f64> {
     let own = if comma { groups.digits[groups.digits.len() - 1].len() } else { groups.decimals() };
     // The decimal point is moved only if a group has the wrong number of digits.

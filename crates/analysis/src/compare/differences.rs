@@ -153,8 +153,8 @@ impl<'a> Differences<'a> {
     }
 
     /// Number of leading differences at which W is known to exceed the critical value, and a range
-    /// that includes the difference of that index. Only a few points are evaluated. The choice of
-    /// points affects the cost, but not the result.
+    /// that includes the first difference after them. Only a few points are evaluated. Their choice
+    /// affects the time, but not the result.
     fn approach(&self, critical: Critical, median: f64) -> (usize, Range) {
         /// Maximum number of evaluations. With 1000 against 1000 values, the end is then a few
         /// steps away.

@@ -27,8 +27,8 @@ pub enum Aspect {
     /// Plan: scale, isolation of trials, and handling of invalid trials. The measured workloads are
     /// not included, because only cells with equal workloads are paired. Settings that affect only
     /// the number of repetitions and the equivalence margin (profile, repetitions, time limit, A/A
-    /// control) do not belong to an aspect. If the plan does not set the handling of invalid
-    /// trials, the profile determines it, and invalid trials that are kept have a warning.
+    /// control) do not belong to an aspect. The handling of invalid trials counts only if the plan
+    /// sets it, not if the profile determines it. Invalid trials that are kept have a warning.
     Plan,
 }
 

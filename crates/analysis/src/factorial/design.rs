@@ -356,8 +356,8 @@ fn trials(cells: &BTreeMap<&[usize], u32>, observations: &[Observation]) -> (Vec
 /// Cholesky decomposition of the products of some columns in a given order.
 ///
 /// The forward solution for the products with values has one entry per column: the component of the
-/// values along the part of the column that is orthogonal to the columns before it. The squared
-/// length of some entries is the sum of squares that their columns explain (Golub and Van Loan,
+/// values along the part of the column that is orthogonal to all columns before it. The sum of the
+/// squares of some entries is the sum of squares that their columns explain (Golub and Van Loan,
 /// "Matrix Computations", section 4.2).
 pub(super) struct Cholesky {
     /// Lower triangle, row by row, with the inverse of each diagonal element.

@@ -123,9 +123,9 @@ pub struct Laws {
     pub sigma: Result<Interval, NotEstimable>,
     /// 95 % interval of κ; from 0 to 0 if the law does not have κ.
     pub kappa: Result<Interval, NotEstimable>,
-    /// Maximum of the universal law. Available if this law is chosen and has no misfit, the
-    /// interval of κ excludes 0, that of N* is finite, and N* is between the first level and twice
-    /// the last level.
+    /// Maximum of the universal law. It is available if this law is chosen and has no misfit, and
+    /// if the interval of κ excludes 0. In addition, the interval of N* must be finite, and N* must
+    /// be between the first level and twice the last level.
     pub peak: Result<Peak, NotEstimable>,
 }
 

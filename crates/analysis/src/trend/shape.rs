@@ -127,8 +127,8 @@ impl Sweep {
         self.misfit(medians, weights, seed, |own| isotonic(own, weights, sign))
     }
 
-    /// p-value of a fit: its residual for the medians, compared with its residual for permutations
-    /// of the residuals within their blocks.
+    /// p-value of a fit: the residual for the medians, compared with the residuals for permuted
+    /// data.
     fn misfit(
         &self,
         medians: &[f64],

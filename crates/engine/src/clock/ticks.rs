@@ -240,10 +240,9 @@ impl Line {
     }
 
     /// Starts the next line at a moment, with the rate since the previous start. The new line is
-    /// valid if this rate agrees with the previous rate, otherwise it is not valid for any count.
-    /// If the moment is soon after the end of a valid line, the new line begins with the instant of
-    /// the old line. Returns true if the moment was usable. Otherwise the start is unchanged and
-    /// the line is not valid.
+    /// valid only if this rate agrees with the previous rate. If the moment is soon after the end
+    /// of a valid line, the new line begins with the instant of the old line. Returns true if the
+    /// moment was usable. If not, the start is unchanged and the line is not valid.
     fn draw(&mut self, moment: &Moment) -> bool {
         let arrived = self.soon_after(moment.ticks);
         self.reach = 0;
@@ -255,8 +254,8 @@ impl Line {
         if rate.abs_diff(self.rate) <= rate >> 10 {
             self.reach = (REACH << SHIFT) / rate;
             self.base = arrived.map_or(moment.nanos, |base| base.0);
-            // Both rates agree to 1/1024, and the moment is at most 9/8 of the reach after the
-            // previous moment, so the correction is less than REACH.
+            // Both rates agree to 1/1024, and the moment is at most 9/8 of REACH after the previous
+            // moment. The correction is therefore less than REACH.
             let left = (moment.nanos + REACH).saturating_sub(self.base);
             self.slope = (left << SHIFT) / self.reach;
         }

@@ -56,8 +56,8 @@ const LINKED_WRITE: u64 = 1 << 32;
 const LINKED_SYNC: u64 = 1 << 33;
 
 /// Number of times that a worker with a polling thread checks the completion queue before it
-/// sleeps. A check takes 10 to 50 ns (a pause of the CPU), so all checks together take longer than
-/// an operation of a fast device.
+/// sleeps. A check takes 10 to 50 ns (a pause of the CPU). All checks together take longer than an
+/// operation of a fast device.
 const POLLS: u32 = 4096;
 
 /// Memory of all slots, which are equal parts of it. Used only for registration.
@@ -82,8 +82,9 @@ struct SqeOptions {
     descriptor: i32,
 }
 
-/// Table entry of an operation in flight. It is one cache line, because a queue accesses all
-/// entries in turn between two system calls, which use the CPU caches as well.
+/// Table entry of an operation in flight. It is one cache line: a queue accesses all entries in
+/// turn between two system calls, and the kernel replaces the content of the CPU caches during a
+/// call.
 #[repr(align(64))]
 struct InFlight<'p> {
     op: Option<Op<'p>>,

@@ -127,8 +127,8 @@ impl Stdio {
 /// Transfers `len` bytes: `call(done)` makes one call for the bytes after `done`.
 ///
 /// The C library resumes short transfers itself, so a short count is the end of the file or an
-/// error. The error flag must be checked even if some bytes were transferred: a further call would
-/// put the rest into the stream's buffer and succeed.
+/// error. The error flag must be checked even if some bytes were transferred. Otherwise the next
+/// call would put the rest into the stream's buffer and report success.
 #[inline]
 fn whole(
     file: *mut libc::FILE,

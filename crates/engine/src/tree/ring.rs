@@ -124,9 +124,9 @@ pub(super) fn supported(tree: &Tree, directory: &Path) -> Result<(), EngineError
     Ok(())
 }
 
-/// Creates a ring with this number of entries. A request that fails immediately must not end the
-/// submission of those after it, or the rest of its chain would become a separate chain
-/// (`SUBMIT_ALL`, Linux 5.18; [`supported`] requires a later version).
+/// Creates a ring with this number of entries. With `SUBMIT_ALL` (Linux 5.18; [`supported`]
+/// requires a later version), a request that fails immediately does not end the submission of the
+/// requests after it. Otherwise the rest of its chain would become a separate chain.
 fn build(entries: u32) -> Result<IoUring, Fault> {
     newest_ring(entries, false, |builder| {
         builder.setup_submit_all();

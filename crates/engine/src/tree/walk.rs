@@ -2,8 +2,9 @@
 //!
 //! No state is kept per entry: numbers are counted, or permuted without a table, and names returned
 //! by readdir(3) are processed as they come. There is one exception: if the steps create names in
-//! the directory that is being listed, the listing might contain the new names. The numbers of the
-//! entries of this directory are then stored before the first step.
+//! the directory that is being listed, the listing might contain the new names. The directory is
+//! then listed completely before its first entry is processed, and the numbers of its entries are
+//! stored.
 
 use std::mem::MaybeUninit;
 

@@ -62,8 +62,8 @@ pub struct ActivityMonitor {
     cache: MonitorCache,
 }
 
-/// State that a monitor leaves for the next monitor. A trial has many short periods of recording,
-/// and rebuilding this state for each of them would be most of the monitoring overhead.
+/// State that a monitor leaves for the next monitor. A trial has many short periods of recording.
+/// Rebuilding this state for each period would take longer than all other monitoring.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MonitorCache(Arc<Mutex<CachedState>>);
 

@@ -145,7 +145,7 @@ impl Tasks {
     }
 
     /// Attributes the CPU time of each task since the last sample. `thoroughly` is set for the last
-    /// sample of a window: all tasks are listed, and small times are not left for a later sample.
+    /// sample of a window: all tasks are listed, and even small times are attributed now.
     pub(super) fn sample(&mut self, host: &dyn Host, thoroughly: bool) {
         self.refresh(host, thoroughly);
         let Self { live, newest, kernel, ended, children_before, stack, .. } = self;
