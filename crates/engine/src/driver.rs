@@ -49,7 +49,7 @@ pub(crate) trait Phase: Sync {
     /// Bytes that the phase moves unless it is stopped; zero if that is unknown.
     fn total(&self) -> Bytes;
 
-    /// File of a worker. Errors that do not name another file name this one.
+    /// File of a worker, the default for errors that have no file of their own.
     fn path(&self, worker: u32) -> PathBuf;
 
     /// Control block of the phase.
@@ -108,7 +108,7 @@ pub(crate) trait WorkerLoop: Sized {
         Ok(Ended { synced: ended, closed: ended })
     }
 
-    /// Adds values that the counter does not have to the result. Not timed.
+    /// Completes the result with values from outside the counter. Not timed.
     fn report(self, _result: &mut WorkerResult) -> Result<(), Self::Error> {
         Ok(())
     }
