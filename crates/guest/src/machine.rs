@@ -70,8 +70,8 @@ pub struct GuestSpec<'a> {
     /// user only. The directory is removed at the end unless it contains other files.
     ///
     /// The caller removes disk images in the directory. If this process is killed, the supervisor
-    /// removes them. If root boots the guest, the guest runs as `nobody`. This user becomes the
-    /// owner of images in the directory. It must be able to read and write images elsewhere.
+    /// removes them. If root boots the guest, the guest runs as `nobody`. `nobody` becomes the
+    /// owner of images in the directory, and must be able to read and write images elsewhere.
     pub directory: PathBuf,
 }
 
@@ -321,7 +321,7 @@ const KERNEL: &str = "kernel";
 /// Name of a user-mode Linux machine and of its directory in [`UML`].
 const UML_NAME: &str = "guest";
 
-/// True if a path is a regular file. Checked for files that other processes open later.
+/// True if a path is a regular file.
 fn is_file(path: &std::path::Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
