@@ -253,8 +253,8 @@ pub(crate) struct Changes {
     /// NAME applies the section `[scales.NAME]` of the plan instead.
     #[arg(long, value_name = "N|N/D|NAME", default_value = "1", allow_hyphen_values = true)]
     pub(crate) scale: String,
-    /// Precision: differences of this size between filesystems are detected [default: set by the
-    /// plan].
+    /// Precision of the results [default: set by the plan]. In the list, the percentage is the
+    /// smallest difference between filesystems of practical importance.
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileName>,
     /// Set a plan key or a workload parameter, such as block_size=64KiB.
