@@ -164,7 +164,7 @@ impl Seat<'_> {
     }
 }
 
-/// Does the work of one worker in the calling thread, and aborts the others if it fails.
+/// Body of the thread or process of a worker. Aborts the other workers if this one fails.
 pub(crate) fn work<P: Phase>(
     phase: &P,
     worker: u32,
@@ -227,7 +227,7 @@ pub(crate) fn interrupted(interrupt: &AtomicBool) -> Result<(), EngineError> {
 type Outcome = Result<WorkerResult, EngineError>;
 
 /// Runs each piece of work in a thread, opens the gate when all workers are ready, and waits for
-/// all of them. Returns the instant at which the gate opened and the results in order.
+/// all of them. Returns the time of the opening, and the results in order.
 fn run_threads<W>(
     control: &ControlBlock,
     interrupt: &AtomicBool,

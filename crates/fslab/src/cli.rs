@@ -253,8 +253,8 @@ pub(crate) struct Changes {
     /// NAME applies the section `[scales.NAME]` of the plan instead.
     #[arg(long, value_name = "N|N/D|NAME", default_value = "1", allow_hyphen_values = true)]
     pub(crate) scale: String,
-    /// Precision of the results [default: set by the plan]. In the list, the percentage is the
-    /// smallest difference between filesystems of practical importance.
+    /// Precision: the smallest difference that is important in practice, and the repetitions
+    /// [default: set by the plan].
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileName>,
     /// Set a plan key or a workload parameter, such as block_size=64KiB.

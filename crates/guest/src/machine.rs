@@ -62,7 +62,7 @@ pub struct GuestSpec<'a> {
     pub cpus: u32,
     /// Disks, in order. Each guest has one more disk, the mailbox, through which it exchanges
     /// messages with the host. The list is empty for icount guests. They create their devices in
-    /// memory, because the latency of host files is not counted.
+    /// memory, because their clock does not advance while the host reads or writes a file.
     pub disks: Vec<Disk>,
     /// Additional words of the kernel command line.
     pub append: Vec<String>,
@@ -195,8 +195,9 @@ impl Machine {
     ///
     /// # Errors
     /// - [`GuestError::Ended`] if the guest ends or its kernel panics,
-    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded. Drop the machine:
-    ///   user-mode Linux may have crashed while it printed its task stacks,
+    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded. The
+    ///   machine cannot be used afterwards, because fslab requests the task stacks of its kernel,
+    ///   and user-mode Linux may crash when it prints them,
     /// - [`GuestError::Interrupted`] if the interrupt flag is set,
     /// - [`GuestError::Damaged`] if the request is too long or the reply is incomplete,
     /// - [`GuestError::Io`] if the mailbox cannot be read or written.
@@ -212,7 +213,8 @@ impl Machine {
         self.poll(limits, on_step, |machine| machine.channel.reply())
     }
 
-    /// Polls until `outcome` returns a value, the guest ends, or a limit is exceeded.
+    /// Polls until `outcome` returns a value, the guest ends, a limit is exceeded, or the interrupt
+    /// flag is set.
     fn poll<T>(
         &mut self,
         limits: Limits,
