@@ -116,6 +116,73 @@ fn reused_names_are_not_removed() {
     }
 }
 
+/// The run was killed before it recorded the identity of the image.
+#[test]
+fn an_image_without_identity_is_removed_only_if_it_is_empty() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path())
+        .file("/images/fslab-empty", "")
+        .file("/images/fslab-full", "data")
+        .file("/images/fslab-directory/.keep", "")
+        .file("/images/empty", "");
+    let image = |name: &str| {
+        let path = Path::new("/images").join(name);
+        revert(&host, &Change::Image { path, identity: None })
+    };
+    for name in ["fslab-full", "fslab-directory", "empty"] {
+        assert!(image(name).unwrap_err().contains("not certain"), "{name}");
+    }
+    assert_eq!(
+        (image("fslab-empty"), image("fslab-none")),
+        (Ok(Outcome::Undone), Ok(Outcome::Undone))
+    );
+    let left = host.list(Path::new("/images")).unwrap();
+    assert_eq!(left, [".keep", "empty", "fslab-directory", "fslab-full"]);
+}
+
+#[test]
+fn a_directory_with_contents_is_reported_and_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path()).file("/images/fslab-run/file", "");
+    let change = Change::Directory { path: "/images/fslab-run".into(), identity: None };
+    let why = revert(&host, &change).unwrap_err();
+    assert!(why.contains("check its contents"), "{why}");
+}
+
+#[test]
+fn a_setting_that_cannot_be_read_is_reported() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    std::os::unix::fs::symlink("circle", host.at(Path::new("/sys/circle"))).unwrap();
+    for path in ["/sys/circle", "/sys/class"] {
+        let change = Change::Setting {
+            path: path.into(),
+            before: "1".into(),
+            after: None,
+            moves: false,
+            basis: None,
+        };
+        let why = revert(&host, &change).unwrap_err();
+        assert!(why.starts_with(path), "{why}");
+    }
+}
+
+#[test]
+fn a_mount_under_a_foreign_mount_is_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    let target = PathBuf::from("/images/fslab-mount");
+    for fstype in ["ext4", "xfs"] {
+        let (source, options) = ("x".into(), String::new());
+        let (target, fstype) = (target.clone(), fstype.into());
+        host.mount(&MountRequest { source, target, fstype, options }).unwrap();
+    }
+    let ours = host.mounts().unwrap()[0].device.clone();
+    let change = Change::Mount { target, fstype: "ext4".into(), device: Some(ours) };
+    assert!(revert(&host, &change).unwrap_err().contains("xfs was mounted there"));
+    assert_eq!(host.mounts().unwrap().len(), 2);
+}
+
 #[test]
 fn a_mount_is_identified_by_its_device() {
     let temp = tempfile::tempdir().unwrap();
