@@ -115,6 +115,15 @@ mod tests {
         make_durable(&state, &mut |_| panic!("nothing is new")).unwrap();
     }
 
+    #[test]
+    fn the_default_state_directory_of_root_is_in_var() {
+        let host = crate::FakeHost::new("/none");
+        assert_eq!(default_state_directory(&host).unwrap(), Path::new("/var/lib/fslab"));
+        // Without a home directory, this is an error.
+        let home = default_state_directory(&host.unprivileged()).ok();
+        assert!(home.is_none_or(|path| path.is_absolute() && !path.starts_with("/var/lib")));
+    }
+
     fn why(path: &Path) -> String {
         match check_state_directory(path) {
             Err(RigError::State { why, .. }) => why,

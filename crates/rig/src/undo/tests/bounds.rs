@@ -150,6 +150,44 @@ fn a_directory_with_contents_is_reported_and_kept() {
 }
 
 #[test]
+fn a_tree_with_a_mount_is_reported_and_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    let tree = Path::new("/images/fslab-run");
+    journaled.tree(tree, "run").unwrap();
+    let (source, fstype, options) = ("x".into(), "tmpfs".into(), String::new());
+    let target = tree.join("data/below");
+    host.mount(&MountRequest { source, target: target.clone(), fstype, options }).unwrap();
+    let failed = journaled.close();
+    assert!(failed[0].why.contains("/data/below is mounted below it"), "{failed:?}");
+    assert!(host.entry(&tree.join(MARKER)).is_ok());
+    host.unmount(&target).unwrap();
+    assert_eq!(journaled.close(), []);
+}
+
+#[test]
+fn a_setting_that_cannot_be_written_is_reported() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    let path = Path::new("/sys/limit");
+    host.create(path, "500").unwrap();
+    let change = |moves| Change::Setting {
+        path: path.into(),
+        before: "900".into(),
+        after: Some("500".into()),
+        moves,
+        basis: None,
+    };
+    host.fail_write(path, "900", 5, 1);
+    let why = revert(&host, &change(false)).unwrap_err();
+    assert!(why.ends_with("write `900` to /sys/limit manually"), "{why}");
+    // The kernel restored the value by itself.
+    host.write(path, "900").unwrap();
+    host.fail_write(path, "900", 5, 1);
+    assert_eq!(revert(&host, &change(true)), Ok(Outcome::Undone));
+}
+
+#[test]
 fn a_setting_that_cannot_be_read_is_reported() {
     let temp = tempfile::tempdir().unwrap();
     let host = machine(temp.path());
