@@ -39,8 +39,8 @@ use super::{
     THIS_PROGRAM, init, nobody, sweep, within,
 };
 
-/// Interval at which the machine is polled without a pidfd: on kernels without pidfd_open(2) (before
-/// 5.3), and after its end.
+/// Interval at which the machine is polled without a pidfd: after its end, and on kernels without
+/// pidfd_open(2) (before 5.3).
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits for the start command, runs the machine, and removes its files.

@@ -227,8 +227,8 @@ impl Change {
         }
     }
 
-    /// True if the change may be in use by other processes. If it cannot be undone, changes on which
-    /// it may depend ([`Self::may_be_mounted`]) are kept.
+    /// True if other processes may use what was changed. If the change cannot be undone, those on
+    /// which it may depend ([`Self::may_be_mounted`]) are kept.
     pub(super) fn may_be_in_use(&self) -> bool {
         matches!(
             self,
