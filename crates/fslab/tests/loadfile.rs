@@ -16,12 +16,10 @@ fn the_builtin_loadfile_is_summarized_and_written() {
     };
     assert_eq!(fact(&text, "loadfile.mix"), fact(&read, "loadfile.mix"));
     assert!(fact(&read, "loadfile.label").contains("user's loadfile"), "{read}");
+    let before = std::fs::read(bench.path("office.txt")).unwrap();
     let again = bench.ends(2, &["loadfile", "-o", "office.txt"]);
-    assert!(
-        again.stderr.contains("office.txt"),
-        "the existing file is unchanged: {}",
-        again.stderr
-    );
+    assert!(again.stderr.contains("office.txt already exists"), "{}", again.stderr);
+    assert!(std::fs::read(bench.path("office.txt")).unwrap() == before);
 }
 
 #[test]

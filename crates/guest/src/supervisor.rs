@@ -111,9 +111,12 @@ impl Isolation {
             command.args([COMMAND, PROBE]).stdin(Stdio::null()).stderr(Stdio::null());
             let output = command.output().map(|output| output.stdout).unwrap_or_default();
             let output = String::from_utf8_lossy(&output);
-            let has = |word| output.split(' ').any(|other| other == word);
-            let (namespaces, network) = (has(NAMESPACES), has(NETWORK));
-            Self { namespaces, network, identity: has(IDENTITY) }
+            let kinds: Vec<&str> = output.split(' ').collect();
+            Self {
+                namespaces: kinds.contains(&NAMESPACES),
+                network: kinds.contains(&NETWORK),
+                identity: kinds.contains(&IDENTITY),
+            }
         })
     }
 
@@ -129,12 +132,6 @@ impl Isolation {
 fn nobody(extra_group: Option<u32>) -> Identity {
     const OVERFLOW: u32 = 65534;
     Identity { user: OVERFLOW, group: OVERFLOW, groups: extra_group.into_iter().collect() }
-}
-
-/// True if the kernel allows this process to create namespaces with separate mounts.
-#[must_use]
-pub fn namespaces_allowed() -> bool {
-    Isolation::here().namespaces
 }
 
 /// Handle of a supervisor and its machine. Dropping the handle ends both.
@@ -239,7 +236,6 @@ impl Supervisor {
         let _ = self.send_command(END);
         self.control = None;
         let start = Instant::now();
-        let mut pause = Duration::from_millis(1);
         let status = loop {
             if let Some(status) = self.watchdog.try_wait()? {
                 break status;
@@ -250,8 +246,7 @@ impl Supervisor {
                 self.clean();
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(2));
         };
         self.finish_console();
         if !status.success() {

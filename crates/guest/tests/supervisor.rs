@@ -48,14 +48,21 @@ fn main() -> ExitCode {
     match arguments.get(1).and_then(|role| role.to_str()) {
         Some(supervisor::COMMAND) => return supervisor::main(arguments.into_iter().skip(2)),
         Some("--role-parent") => parent(containment(arguments.get(2)), Path::new(&arguments[3])),
+        Some("--role-stopped") => a_supervisor_that_does_not_end_is_killed(),
+        Some("--role-refused") => machines_run_without_namespaces_unless_they_need_one(),
         _ => tests(),
     }
     ExitCode::SUCCESS
 }
 
 fn tests() {
+    // Takes as long as the limit for the end of a supervisor.
+    let stopped = Isolation::here()
+        .namespaces
+        .then(|| Command::new(env::current_exe().unwrap()).arg("--role-stopped").spawn().unwrap());
+    isolation_is_reported_as_the_kernel_allows_it();
     let mut methods = vec!["reaper"];
-    if supervisor::namespaces_allowed() {
+    if Isolation::here().namespaces {
         methods.push("any");
         only_the_machine_sees_its_memory_filesystem();
     } else {
@@ -65,6 +72,7 @@ fn tests() {
         let containment = containment(Some(&name.into()));
         the_end_of_a_machine_is_reported(containment);
         the_environment_is_empty_and_core_files_are_disabled(containment);
+        machines_with_a_reaper_have_no_namespace(containment);
         a_requested_end_leaves_only_orphan_files(containment);
         a_dropped_supervisor_ends(containment);
         a_supervisor_that_is_killed_leaves_no_files(containment);
@@ -74,7 +82,7 @@ fn tests() {
         nothing_outlives_a_killed_parent(name);
         println!("supervisors, {name}: ok");
     }
-    if supervisor::namespaces_allowed() {
+    if Isolation::here().namespaces {
         a_machine_has_no_network();
     } else {
         skipped("a_machine_has_no_network", "namespaces");
@@ -86,6 +94,81 @@ fn tests() {
             skipped("a_machine_of_root_has_no_rights", "root");
         }
     }
+    match stopped {
+        Some(mut child) => assert!(child.wait().unwrap().success()),
+        None => skipped("a_supervisor_that_does_not_end_is_killed", "namespaces"),
+    }
+}
+
+/// Runs this binary in a user namespace in which the kernel refuses other namespaces.
+fn isolation_is_reported_as_the_kernel_allows_it() {
+    const NAME: &str = "isolation_is_reported_as_the_kernel_allows_it";
+    let unshare = |arguments: &[&str], program: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(arguments).args(program).status().is_ok_and(|status| status.success())
+    };
+    let root = rustix::process::geteuid().is_root();
+    if root {
+        let all = unshare(&["--pid", "--fork", "--mount", "--net", "--ipc"], &["true"]);
+        let Isolation { namespaces, network, identity } = Isolation::here();
+        assert_eq!((namespaces && network, identity), (all, true));
+    }
+    let user = ["--user", "--map-root-user"];
+    let none = "echo 0 >/proc/sys/user/max_pid_namespaces";
+    if !unshare(&user, &["sh", "-c", none]) {
+        return skipped(NAME, "unshare(1) and user namespaces");
+    }
+    let this = env::current_exe().unwrap();
+    let script = format!("{none}; exec \"$0\" --role-refused");
+    assert!(unshare(&user, &["sh", "-c", &script, this.to_str().unwrap()]));
+}
+
+fn machines_run_without_namespaces_unless_they_need_one() {
+    assert_eq!(Isolation::here(), Isolation::default());
+    let (_place, directory) = place();
+    let mut spec = spec(Containment::Any, &directory, "echo up");
+    assert_eq!(output_of(&spec), "up\n");
+    spec.temporary = Some("tree".into());
+    spec.memory = Some(Bytes::mib(16));
+    let mut supervisor = started(&spec);
+    assert_eq!(supervisor.ended_within(TIME_LIMIT).as_deref(), Some("the supervisor ended"));
+    let line = supervisor.console().error_line();
+    assert!(line.contains("cannot create namespaces for the guest memory"), "{line}");
+}
+
+fn machines_with_a_reaper_have_no_namespace(containment: Containment) {
+    let (_place, directory) = place();
+    let namespace = output_of(&spec(containment, &directory, "readlink /proc/self/ns/pid"));
+    let ours = fs::read_link("/proc/self/ns/pid").unwrap();
+    assert_eq!(namespace.trim() == ours.as_os_str(), containment == Containment::Reaper);
+}
+
+fn a_supervisor_that_does_not_end_is_killed() {
+    let (_place, directory) = place();
+    let (read, write) = inherited();
+    let supervisor = started(&spec(Containment::Any, &directory, MANY));
+    drop(write);
+    until_up(&supervisor);
+    signal_supervisor(rustix::process::Signal::STOP);
+    let error = supervisor.end().unwrap_err().to_string();
+    assert!(error.contains("cannot end the guest"), "{error}");
+    assert!(is_closed(&read), "processes are left");
+    assert_eq!(left_in(&directory), ["disk"]);
+}
+
+/// Sends a signal to the newest child, which is a supervisor.
+fn signal_supervisor(signal: rustix::process::Signal) {
+    let children = fs::read_dir("/proc/self/task")
+        .unwrap()
+        .map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
+    let children: String = children.collect();
+    let process = children.split_whitespace().next_back().unwrap().parse().unwrap();
+    let process = rustix::process::Pid::from_raw(process).unwrap();
+    rustix::process::kill_process(process, signal).unwrap();
+}
+
+fn left_in(directory: &Path) -> Vec<OsString> {
+    fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
 fn containment(name: Option<&OsString>) -> Containment {
@@ -128,7 +211,9 @@ fn place() -> (TempDir, PathBuf) {
 
 fn the_end_of_a_machine_is_reported(containment: Containment) {
     let cases = [
-        ("echo last output; exit 7", "exit status 7", "last output\n"),
+        // A process that ends before the machine does.
+        ("(true &); sleep 0.1; echo last output; exit 7", "exit status 7", "last output\n"),
+        ("exit 128", "exit status 128", ""),
         ("kill -ABRT $$", "killed by signal 6", ""),
     ];
     for (script, status, output) in cases {
@@ -173,8 +258,7 @@ fn a_requested_end_leaves_only_orphan_files(containment: Containment) {
     supervisor.end().unwrap();
     assert!(is_closed(&read), "processes are left");
     assert_eq!(read.read(&mut [0]).unwrap(), 0);
-    let left: Vec<_> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left, ["disk"]);
+    assert_eq!(left_in(&directory), ["disk"]);
 }
 
 fn a_dropped_supervisor_ends(containment: Containment) {
@@ -185,23 +269,17 @@ fn a_dropped_supervisor_ends(containment: Containment) {
     until_up(&supervisor);
     drop(supervisor);
     assert!(is_closed(&read), "processes are left");
+    assert_eq!(left_in(&directory), ["disk"]);
 }
 
 fn a_supervisor_that_is_killed_leaves_no_files(containment: Containment) {
     let (_place, directory) = place();
     let mut supervisor = started(&spec(containment, &directory, "echo up; read end"));
     until_up(&supervisor);
-    let children = fs::read_dir("/proc/self/task")
-        .unwrap()
-        .map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
-    let children: String = children.collect();
-    let process = children.split_whitespace().next_back().unwrap().parse().unwrap();
-    let process = rustix::process::Pid::from_raw(process).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    signal_supervisor(rustix::process::Signal::KILL);
     assert_eq!(supervisor.ended_within(TIME_LIMIT).as_deref(), Some("the supervisor ended"));
     supervisor.end().unwrap();
-    let left: Vec<_> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left, ["disk"]);
+    assert_eq!(left_in(&directory), ["disk"]);
 }
 
 fn a_missing_program_is_reported(containment: Containment) {
@@ -293,12 +371,12 @@ fn nothing_is_removed_from_a_directory_of_another_user(containment: Containment)
 fn only_the_machine_sees_its_memory_filesystem() {
     let (_place, directory) = place();
     let script = "stat -f -c '%T %b %S' $TMPDIR; echo > $TMPDIR/file; stat -c %d $TMPDIR; \
-        read end";
+        grep -c \" $TMPDIR tmpfs [^ ]*nosuid,nodev\" /proc/self/mounts; read end";
     let mut spec = spec(Containment::Any, &directory, script);
     spec.temporary = Some("tree".into());
     spec.memory = Some(Bytes::mib(16));
     let mut supervisor = started(&spec);
-    while supervisor.console().text().lines().count() < 2 {
+    while supervisor.console().text().lines().count() < 3 {
         assert_eq!(
             supervisor.ended_within(Duration::from_millis(1)),
             None,
@@ -310,6 +388,7 @@ fn only_the_machine_sees_its_memory_filesystem() {
     let device = fs::metadata(directory.join("tree")).unwrap().dev();
     assert!(text.starts_with("tmpfs 4096 4096\n"), "{text}");
     assert_ne!(text.lines().nth(1), Some(&*device.to_string()));
+    assert_eq!(text.lines().nth(2), Some("1"), "{text}");
     assert!(!directory.join("tree/file").exists());
 }
 

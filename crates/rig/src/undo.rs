@@ -30,7 +30,7 @@ mod place;
 mod revert;
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read as _, Write as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -193,7 +193,7 @@ impl Journal {
         let change = &self.open[index].1;
         let failed = |what: &Change, why: String| NotUndone { what: what.describe(), why };
         // Undoing the newer change afterwards would alter the value that this undo restores.
-        let newer = self.open[index + 1..].iter().find(|(_, newer)| change.depends_on(newer));
+        let newer = self.open[index..].iter().find(|(_, newer)| change.depends_on(newer));
         if let Some((_, newer)) = newer {
             return Err(failed(
                 change,
@@ -247,18 +247,13 @@ impl Journal {
                 failed.push(NotUndone { what: change.describe(), why });
             } else if let Err(failure) = self.undo(host, step) {
                 failed.push(failure);
-                held |= matches!(
-                    change,
-                    Change::Mount { .. }
-                        | Change::CommandMount { .. }
-                        | Change::Loops { .. }
-                        | Change::Layer { .. }
-                );
+                if change.may_be_in_use() {
+                    held = true;
+                }
             }
         }
         if failed.is_empty()
             && let Err(error) = fs::remove_file(&self.path)
-            && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(path = %self.path.display(), %error, "journal not removed");
         }
@@ -363,9 +358,10 @@ fn take(path: &Path) -> io::Result<FoundJournal> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FoundJournal::Gone),
         file => file?,
     };
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(errno) if errno == rustix::io::Errno::WOULDBLOCK => return Ok(FoundJournal::Live),
-        answer => answer?,
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(FoundJournal::Live),
+        Err(TryLockError::Error(error)) => return Err(error),
     }
     let ours = file.metadata()?.ino();
     if !fs::metadata(path).is_ok_and(|there| there.ino() == ours) {

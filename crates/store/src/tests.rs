@@ -228,6 +228,35 @@ fn an_attempt_is_stored_only_once() {
     assert_eq!(read(&path).unwrap().trials.len(), 1);
 }
 
+/// Requires root, for a filesystem that is full.
+#[test]
+fn a_full_filesystem_is_reported_and_keeps_the_stored_trials() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    let size = c"size=512k";
+    rustix::mount::mount("none", place, "tmpfs", rustix::mount::MountFlags::empty(), size).unwrap();
+    let path = place.join("a.fslab");
+    let mut store = Store::create(&path, &info(), &[cell("ext4")], &host(), &[]).unwrap();
+    let mut stored = 0;
+    let error = loop {
+        match store.trial(&trial(0, stored), None) {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+    };
+    let second = Store::create(&place.join("b.fslab"), &info(), &[], &host(), &[]).unwrap_err();
+    let left = place.join("b.fslab").exists();
+    drop(store);
+    let read = read(&path).map(|record| record.trials.len());
+    rustix::mount::unmount(place, rustix::mount::UnmountFlags::DETACH).unwrap();
+    assert!(matches!(error, StoreError::Full { .. }), "{error}");
+    assert!(matches!(second, StoreError::Full { .. }) && !left, "{second}");
+    assert_eq!(read.unwrap(), stored as usize);
+}
+
 #[test]
 fn a_run_is_resumed_by_one_process_at_a_time() {
     let directory = tempfile::tempdir().unwrap();

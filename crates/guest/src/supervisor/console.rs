@@ -166,9 +166,5 @@ fn without_time(line: &str) -> &str {
 }
 
 fn quoted(line: &str) -> String {
-    let mut end = line.len().min(QUOTED);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("\u{201c}{}\u{201d}", &line[..end])
+    format!("\u{201c}{}\u{201d}", &line[..line.floor_char_boundary(QUOTED)])
 }

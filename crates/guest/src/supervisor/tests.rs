@@ -1,4 +1,12 @@
-use std::{ffi::OsString, os::unix::ffi::OsStringExt as _, path::PathBuf};
+use std::{
+    collections::VecDeque,
+    ffi::OsString,
+    io::{self, Read},
+    os::unix::ffi::OsStringExt as _,
+    path::PathBuf,
+    thread,
+    time::Duration,
+};
 
 use model::Bytes;
 use proptest::{collection::vec, option, prelude::*};
@@ -110,6 +118,41 @@ fn error_line_prefers_the_cause() {
     assert_eq!(error_line(own), "“fslab: the worker ended”");
     let killed = "[    9.0] Out of memory: Killed process 77 (fslab) total-vm:9kB\nlater\n";
     assert_eq!(error_line(killed), "“Out of memory: Killed process 77 (fslab) total-vm:9kB”");
+    let both = "Kernel panic - not syncing: Out of memory\n";
+    assert_eq!(error_line(both), format!("“{}”", both.trim()));
+    assert_eq!(error_line("[init] not a time"), "“[init] not a time”");
+    let long = error_line(&format!("x{}", "é".repeat(200)));
+    assert_eq!(long, format!("“x{}”", "é".repeat(99)), "cut at 200 bytes, between characters");
+}
+
+/// Output in pieces, with errors between them.
+struct Pieces(VecDeque<io::Result<&'static str>>);
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.pop_front().unwrap_or(Ok(""))?.as_bytes().read(buffer)
+    }
+}
+
+#[test]
+fn a_console_is_read_to_its_end() {
+    let console = Console::default();
+    let failed = |kind: io::ErrorKind| Err(kind.into());
+    let pieces = [
+        Ok("one "),
+        failed(io::ErrorKind::Interrupted),
+        Ok("two"),
+        failed(io::ErrorKind::Other),
+        Ok("after the end"),
+    ];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(50));
+            console.follow(Pieces(pieces.into()));
+        });
+        console.wait_for_end(Duration::from_secs(60));
+        assert_eq!(console.text(), "one two");
+    });
 }
 
 #[test]

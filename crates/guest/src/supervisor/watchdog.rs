@@ -39,7 +39,8 @@ use super::{
     THIS_PROGRAM, init, nobody, sweep, within,
 };
 
-/// Interval at which the machine is polled on kernels without pidfd_open(2) (before 5.3).
+/// Interval at which the machine is polled without a pidfd: after its end, and on kernels without
+/// pidfd_open(2) (before 5.3).
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits for the start command, runs the machine, and removes its files.
@@ -248,7 +249,7 @@ fn watch(child: &mut Child) -> io::Result<ParentState> {
     let mut end = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let mut running = true;
     loop {
-        if ready(end.as_ref(), running)? {
+        if ready(end.as_ref())? {
             return Ok(if read()?.is_some_and(|byte| byte == END) {
                 ParentState::StopRequested
             } else {
@@ -270,12 +271,11 @@ fn watch(child: &mut Child) -> io::Result<ParentState> {
 
 /// Waits for fslab or the machine; if there is no pidfd, for at most one polling interval. True if
 /// fslab sent a command or closed the pipe.
-fn ready(end: Option<&OwnedFd>, running: bool) -> io::Result<bool> {
+fn ready(end: Option<&OwnedFd>) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut files = vec![PollFd::new(&stdin, PollFlags::IN)];
     files.extend(end.map(|end| PollFd::new(end, PollFlags::IN)));
-    let timeout =
-        (running && end.is_none()).then(|| Timespec::try_from(POLL_INTERVAL).unwrap_or_default());
+    let timeout = end.is_none().then(|| Timespec::try_from(POLL_INTERVAL).unwrap_or_default());
     match poll(&mut files, timeout.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(!files[0].revents().is_empty()),
         Err(error) => Err(error.into()),

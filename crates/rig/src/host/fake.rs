@@ -66,6 +66,19 @@ struct State {
     drawn: u8,
 }
 
+impl State {
+    /// Fails if the path is busy, and counts this use.
+    fn use_busy(&mut self, path: &Path) -> io::Result<()> {
+        match self.busy.get_mut(path).filter(|left| **left > 0) {
+            Some(left) => {
+                *left -= 1;
+                Err(io::ErrorKind::ResourceBusy.into())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 impl FakeHost {
     /// A host with `root` as `/`, a root user, and no programs.
     pub fn new(root: impl Into<PathBuf>) -> Self {
@@ -379,6 +392,7 @@ impl Host for FakeHost {
     }
 
     fn remove_loop(&self, number: u32) -> io::Result<()> {
+        self.lock().use_busy(Path::new(&format!("/dev/loop{number}")))?;
         self.note(format!("remove loop {number}"));
         Ok(())
     }
@@ -420,10 +434,7 @@ impl Host for FakeHost {
 
     fn unmount(&self, target: &Path) -> io::Result<()> {
         let mut state = self.lock();
-        if let Some(left) = state.busy.get_mut(target).filter(|left| **left > 0) {
-            *left -= 1;
-            return Err(io::ErrorKind::ResourceBusy.into());
-        }
+        state.use_busy(target)?;
         let place = state.mounts.iter().rposition(|mount| mount.target == target);
         state.mounts.remove(place.ok_or(io::ErrorKind::InvalidInput)?);
         state.done.push(format!("umount {}", target.display()));

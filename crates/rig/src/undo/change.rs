@@ -227,6 +227,18 @@ impl Change {
         }
     }
 
+    /// True if other processes may use what was changed. If the change cannot be undone, those on
+    /// which it may depend ([`Self::may_be_mounted`]) are kept.
+    pub(super) fn may_be_in_use(&self) -> bool {
+        matches!(
+            self,
+            Self::Mount { .. }
+                | Self::CommandMount { .. }
+                | Self::Loops { .. }
+                | Self::Layer { .. }
+        )
+    }
+
     /// Updates the device number in the recorded identity, which may change with a reboot. The file
     /// at the path is the recorded one if it has the same inode number.
     pub(super) fn renumber(&mut self, host: &dyn Host) {

@@ -1,7 +1,11 @@
 //! Other runs on this machine that may affect results: active runs, and dead runs that left system
 //! settings changed.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs::{self, TryLockError},
+    io,
+    path::Path,
+};
 
 use super::{Change, ENDING, JOURNALS, Line, Step};
 use crate::host::Host;
@@ -38,12 +42,10 @@ pub fn others(host: &dyn Host, state: &Path) -> Vec<OtherRun> {
 /// Returns the text of a journal, and true if its run is active.
 fn inspect(path: &Path) -> io::Result<(bool, String)> {
     let file = fs::File::open(path)?;
-    let alive = match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared) {
-        Err(errno) if errno == rustix::io::Errno::WOULDBLOCK => true,
-        answer => {
-            answer?;
-            false
-        }
+    let alive = match file.try_lock_shared() {
+        Ok(()) => false,
+        Err(TryLockError::WouldBlock) => true,
+        Err(TryLockError::Error(error)) => return Err(error),
     };
     Ok((alive, String::from_utf8_lossy(&fs::read(path)?).into_owned()))
 }
@@ -84,14 +86,17 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::{host::FakeHost, undo::Journal};
+    use crate::{
+        host::{BOOT_ID, FakeHost},
+        undo::Journal,
+    };
 
     #[test]
     fn active_runs_and_settings_of_dead_runs_are_listed() {
         let state = TempDir::new().unwrap();
-        let host = FakeHost::new(state.path().join("root"));
-        let setting = || Change::Setting {
-            path: "/proc/sys/vm/dirty_ratio".into(),
+        let host = FakeHost::new(state.path().join("root")).file(BOOT_ID, "this-boot\n");
+        let setting = |path: &str| Change::Setting {
+            path: path.into(),
             before: "20".into(),
             after: Some("7".into()),
             moves: false,
@@ -105,15 +110,19 @@ mod tests {
             settings: settings.iter().map(|&text| text.into()).collect(),
         };
         assert_eq!(others(&host, state.path()), [run("a", true, &[])]);
-        let step = first.plan(setting()).unwrap();
+        first.plan(setting("/proc/sys/vm/dirty_ratio")).unwrap();
+        first.plan(setting("/sys/fs/cgroup/fslab-a/memory.max")).unwrap();
+        let restored = first.plan(setting("/proc/sys/vm/swappiness")).unwrap();
+        first.cancel(restored);
         let words = ["setting /proc/sys/vm/dirty_ratio"];
         assert_eq!(others(&host, state.path()), [run("a", true, &words)]);
         let mut second = Journal::create(&host, state.path(), "b").unwrap();
         second.plan(Change::Directory { path: "/x".into(), identity: None }).unwrap();
         second.forget();
         assert_eq!(others(&host, state.path()).len(), 1, "directories do not affect other runs");
-        let _ = step;
         first.forget();
         assert_eq!(others(&host, state.path()), [run("a", false, &words)]);
+        host.write(Path::new(BOOT_ID), "next-boot\n").unwrap();
+        assert_eq!(others(&host, state.path()), [], "a reboot restores settings");
     }
 }

@@ -39,12 +39,8 @@ pub fn default_state_directory(host: &dyn Host) -> Result<PathBuf, RigError> {
 pub fn check_state_directory(state: &Path) -> Result<(), RigError> {
     let user = rustix::process::geteuid();
     let refused = |why| Err(RigError::State { path: state.to_owned(), why });
-    let found = match fs::metadata(state) {
-        Ok(meta) => Some(meta),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return refused(error.to_string()),
-    };
-    if let Some(meta) = found {
+    // Without metadata there is no directory yet, or it cannot be used.
+    if let Ok(meta) = fs::metadata(state) {
         if !meta.is_dir() {
             return refused("it is not a directory".into());
         }
@@ -86,11 +82,8 @@ pub(super) fn make_durable(
     let path = std::path::absolute(path)?;
     let missing: Vec<&Path> = path.ancestors().take_while(|above| !above.exists()).collect();
     for directory in missing.into_iter().rev() {
-        match DirBuilder::new().mode(0o700).create(directory) {
-            // Another run has created the directory since the check.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made?,
-        }
+        // Recursive, because another run may have created the directory since the check.
+        DirBuilder::new().mode(0o700).recursive(true).create(directory)?;
         sync(directory)?;
         directory.parent().map_or(Ok(()), &mut *sync)?;
     }
@@ -120,6 +113,15 @@ mod tests {
         assert_eq!(synced, [a.clone(), above, state.clone(), a, journal, state.clone()]);
         assert_eq!(fs::metadata(&state).unwrap().mode() & 0o777, 0o700);
         make_durable(&state, &mut |_| panic!("nothing is new")).unwrap();
+    }
+
+    #[test]
+    fn the_default_state_directory_of_root_is_in_var() {
+        let host = crate::FakeHost::new("/none");
+        assert_eq!(default_state_directory(&host).unwrap(), Path::new("/var/lib/fslab"));
+        // Without a home directory, this is an error.
+        let home = default_state_directory(&host.unprivileged()).ok();
+        assert!(home.is_none_or(|path| path.is_absolute() && !path.starts_with("/var/lib")));
     }
 
     fn why(path: &Path) -> String {

@@ -248,12 +248,8 @@ fn kernel_file(host: &dyn Host, path: &Path) -> Result<Option<PathBuf>, String> 
 /// because its device was removed.
 fn current_value(host: &dyn Host, path: &Path) -> Result<Option<(PathBuf, String)>, String> {
     let Some(real) = kernel_file(host, path)? else { return Ok(None) };
-    match host.read(&real) {
-        Err(error) if gone(&error) => Ok(None),
-        text => text
-            .map(|text| Some((real, selected(&text).to_owned())))
-            .map_err(|error| format!("{}: {error}", path.display())),
-    }
+    let text = host.read(&real).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Some((real, selected(&text).to_owned())))
 }
 
 /// Calls `undo` if the setting on which the change depends has its recorded value, or if there is

@@ -230,7 +230,7 @@ fn a_busy_mount_is_retried_then_reported_and_kept() {
     );
     assert_eq!(report.undone, [format!("setting {SETTING}")]);
     assert!(report.failed[0].why.contains("fuser -vm /images/fslab-mount"), "{:?}", report.failed);
-    assert!(host.now() - start >= Nanos(5_000_000_000));
+    assert_eq!(host.now() - start, Nanos(5_000_000_000));
     assert!(journal_path(temp.path()).exists());
     host.keep_busy(target, 3);
     let report = clean(&*host, &temp.path().join("state")).unwrap();
@@ -327,6 +327,9 @@ fn no_state_directory_means_nothing_to_clean() {
     let temp = tempfile::tempdir().unwrap();
     let host = machine(temp.path());
     assert_eq!(clean(&host, &temp.path().join("none")).unwrap(), CleanReport::default());
+    fs::write(temp.path().join("journal"), "").unwrap();
+    let error = clean(&host, temp.path()).unwrap_err();
+    assert!(matches!(error, RigError::Journal { .. }), "the journals cannot be listed: {error}");
 }
 
 /// Run that was killed after `steps` changes.

@@ -121,6 +121,17 @@ fn a_text_with_the_log_of_a_run_is_not_a_run() {
 }
 
 #[test]
+fn only_regular_files_with_the_header_of_sqlite_are_databases() {
+    let forged = Forged::new();
+    assert!(is_database(&forged.file()));
+    fs::write(forged.at("text"), "text ".repeat(100)).unwrap();
+    fs::write(forged.at("short"), "SQLite format 3").unwrap();
+    for other in ["text", "short", "none", "."] {
+        assert!(!is_database(&forged.at(other)), "{other}");
+    }
+}
+
+#[test]
 fn a_truncated_run_file_is_damaged() {
     let forged = Forged::new();
     let bytes = Forged::bytes();

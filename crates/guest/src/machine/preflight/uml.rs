@@ -18,7 +18,7 @@ use super::{Memory, Ready, output_of, unique_directory};
 use crate::{
     Engine, GuestError, build,
     machine::files,
-    supervisor::{self, Isolation, Supervisor, SupervisorSpec},
+    supervisor::{Isolation, Supervisor, SupervisorSpec},
 };
 
 const NAME: &str = "linux.uml";
@@ -78,7 +78,7 @@ fn memory_backing(size: Bytes) -> Memory {
     let places = [Some("/dev/shm".into()), runtime, Some("/tmp".into())];
     match places.into_iter().flatten().find(|place| is_suitable(place, size)) {
         Some(place) => Memory::Tmpfs(place),
-        None if supervisor::namespaces_allowed() => Memory::Private,
+        None if Isolation::here().namespaces => Memory::Private,
         None => Memory::Disk,
     }
 }

@@ -15,7 +15,7 @@ fn an_unknown_line_keeps_the_journal_and_earlier_changes() {
     journaled.tree(Path::new("/images/fslab-run"), "run").unwrap();
     journaled.forget();
     file.write_all(b"{\"line\":\"pla").unwrap();
-    for undone in [vec!["directory tree /images/fslab-run".to_owned()], vec![]] {
+    for undone in [vec!["directory tree /images/fslab-run".to_owned()], vec![], vec![]] {
         let report = clean(&*host, &temp.path().join("state")).unwrap();
         assert_eq!(report.undone, undone);
         let not_undone: Vec<_> =
@@ -114,6 +114,111 @@ fn reused_names_are_not_removed() {
     for path in ["/images/fslab-run", "/images/fslab-mount", "/sys/fs/cgroup/fslab-run"] {
         assert!(host.entry(Path::new(path)).is_ok(), "{path}");
     }
+}
+
+/// The run was killed before it recorded the identity of the image.
+#[test]
+fn an_image_without_identity_is_removed_only_if_it_is_empty() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path())
+        .file("/images/fslab-empty", "")
+        .file("/images/fslab-full", "data")
+        .file("/images/fslab-directory/.keep", "")
+        .file("/images/empty", "");
+    let image = |name: &str| {
+        let path = Path::new("/images").join(name);
+        revert(&host, &Change::Image { path, identity: None })
+    };
+    for name in ["fslab-full", "fslab-directory", "empty"] {
+        assert!(image(name).unwrap_err().contains("not certain"), "{name}");
+    }
+    assert_eq!(
+        (image("fslab-empty"), image("fslab-none")),
+        (Ok(Outcome::Undone), Ok(Outcome::Undone))
+    );
+    let left = host.list(Path::new("/images")).unwrap();
+    assert_eq!(left, [".keep", "empty", "fslab-directory", "fslab-full"]);
+}
+
+#[test]
+fn a_directory_with_contents_is_reported_and_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path()).file("/images/fslab-run/file", "");
+    let change = Change::Directory { path: "/images/fslab-run".into(), identity: None };
+    let why = revert(&host, &change).unwrap_err();
+    assert!(why.contains("check its contents"), "{why}");
+}
+
+#[test]
+fn a_tree_with_a_mount_is_reported_and_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    let tree = Path::new("/images/fslab-run");
+    journaled.tree(tree, "run").unwrap();
+    let (source, fstype, options) = ("x".into(), "tmpfs".into(), String::new());
+    let target = tree.join("data/below");
+    host.mount(&MountRequest { source, target: target.clone(), fstype, options }).unwrap();
+    let failed = journaled.close();
+    assert!(failed[0].why.contains("/data/below is mounted below it"), "{failed:?}");
+    assert!(host.entry(&tree.join(MARKER)).is_ok());
+    host.unmount(&target).unwrap();
+    assert_eq!(journaled.close(), []);
+}
+
+#[test]
+fn a_setting_that_cannot_be_written_is_reported() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    let path = Path::new("/sys/limit");
+    host.create(path, "500").unwrap();
+    let change = |moves| Change::Setting {
+        path: path.into(),
+        before: "900".into(),
+        after: Some("500".into()),
+        moves,
+        basis: None,
+    };
+    host.fail_write(path, "900", 5, 1);
+    let why = revert(&host, &change(false)).unwrap_err();
+    assert!(why.ends_with("write `900` to /sys/limit manually"), "{why}");
+    // The kernel restored the value by itself.
+    host.write(path, "900").unwrap();
+    host.fail_write(path, "900", 5, 1);
+    assert_eq!(revert(&host, &change(true)), Ok(Outcome::Undone));
+}
+
+#[test]
+fn a_setting_that_cannot_be_read_is_reported() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    std::os::unix::fs::symlink("circle", host.at(Path::new("/sys/circle"))).unwrap();
+    for path in ["/sys/circle", "/sys/class"] {
+        let change = Change::Setting {
+            path: path.into(),
+            before: "1".into(),
+            after: None,
+            moves: false,
+            basis: None,
+        };
+        let why = revert(&host, &change).unwrap_err();
+        assert!(why.starts_with(path), "{why}");
+    }
+}
+
+#[test]
+fn a_mount_under_a_foreign_mount_is_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    let target = PathBuf::from("/images/fslab-mount");
+    for fstype in ["ext4", "xfs"] {
+        let (source, options) = ("x".into(), String::new());
+        let (target, fstype) = (target.clone(), fstype.into());
+        host.mount(&MountRequest { source, target, fstype, options }).unwrap();
+    }
+    let ours = host.mounts().unwrap()[0].device.clone();
+    let change = Change::Mount { target, fstype: "ext4".into(), device: Some(ours) };
+    assert!(revert(&host, &change).unwrap_err().contains("xfs was mounted there"));
+    assert_eq!(host.mounts().unwrap().len(), 2);
 }
 
 #[test]

@@ -32,6 +32,45 @@ fn a_foreign_layer_with_the_same_name_is_skipped() {
     assert_eq!(done.iter().find(changed), None);
 }
 
+#[test]
+fn a_loop_device_is_detached_if_its_backing_file_is_the_image() {
+    const BACKING: &str = "/sys/block/loop0/loop/backing_file";
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path()).file(BACKING, "/other\n");
+    let image = Path::new("/images/fslab-run-0.img");
+    let identity = host.create_image(image).unwrap();
+    let loops = Change::Loops { image: image.into(), identity, made: None };
+    let attached = || host.loops_of(identity).unwrap().len();
+    host.attach_loop(image, identity).unwrap();
+    assert_eq!((revert(&host, &loops), attached()), (Ok(Outcome::Undone), 0));
+    // Without the image, its inode number may be that of another file.
+    host.attach_loop(image, identity).unwrap();
+    host.remove_file(image).unwrap();
+    assert_eq!((revert(&host, &loops), attached()), (Ok(Outcome::Undone), 1));
+    host.write(Path::new(BACKING), "/images/fslab-run-0.img (deleted)\n").unwrap();
+    assert_eq!((revert(&host, &loops), attached()), (Ok(Outcome::Undone), 0));
+}
+
+#[test]
+fn a_created_loop_device_is_removed_unless_it_is_in_use() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    let image = Path::new("/images/fslab-run-0.img");
+    let identity = host.create_image(image).unwrap();
+    let loops = Change::Loops { image: image.into(), identity, made: Some(7) };
+    let device = Path::new("/dev/loop7");
+    host.keep_busy(device, 3);
+    host.done();
+    assert_eq!(revert(&host, &loops), Ok(Outcome::Undone));
+    assert_eq!(host.done(), ["remove loop 7"]);
+    host.keep_busy(device, 1000);
+    let why = revert(&host, &loops).unwrap_err();
+    assert!(why.starts_with("/dev/loop7 is open"), "{why}");
+    let host = host.file("/sys/block/loop7/loop/backing_file", "/other\n");
+    assert_eq!(revert(&host, &loops), Ok(Outcome::Undone), "another file is attached");
+    assert_eq!(host.done(), [""; 0]);
+}
+
 /// Nothing is done for a device that no longer exists or was replaced. A failing command is
 /// reported.
 #[test]
