@@ -245,7 +245,7 @@ fn share(decision: &Decision) -> Option<String> {
 
 /// Suite of a study.
 fn suite(set: &Audited) -> &'static str {
-    PUBLISHED.iter().find(|own| own.name == set.name).map_or("", |own| own.suite)
+    PUBLISHED.iter().find(|own| own.name == set.name).map_or("", |own| own.suite.as_str())
 }
 
 /// Results of the run with the coordinates of the printed numbers. If several workloads have the

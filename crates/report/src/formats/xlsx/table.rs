@@ -33,9 +33,9 @@ pub(super) fn sheet(book: &mut Book, table: &Table) -> Result<(), XlsxError> {
 pub(super) fn activity(book: &mut Book, view: &View, suite: usize) -> Result<(), XlsxError> {
     let own = &view.suites[suite];
     for (index, point) in own.points.iter().enumerate() {
-        let tests = (0..point.tests.len()).map(|test| view.flat(suite, index, test));
+        let tests = 0..point.tests.len();
         let tables: Vec<&Table> =
-            tests.filter_map(|flat| view.activity[suite].get(flat)).flatten().collect();
+            tests.flat_map(|test| &view.details(suite, index, test).activity).collect();
         if tables.is_empty() {
             continue;
         }
