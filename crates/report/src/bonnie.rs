@@ -83,6 +83,16 @@ pub enum Figure {
     Known(f64),
 }
 
+impl Figure {
+    /// Printed number.
+    pub(crate) fn known(self) -> Option<f64> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Empty | Self::Short => None,
+        }
+    }
+}
+
 /// Results of one phase in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PhaseFigures {

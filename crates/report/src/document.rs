@@ -14,6 +14,8 @@ pub(crate) mod markdown;
 mod table;
 pub(crate) mod terminal;
 
+use crate::svg::Svg;
+
 pub use kinds::Kind;
 pub(crate) use table::{Body, Column, INTERVALS, Of, Row, Table, TableCell, ValueCell};
 
@@ -174,6 +176,20 @@ pub(crate) struct SparkRow {
     pub(crate) values: Vec<Option<f64>>,
     /// Ends of the range, and n.
     pub(crate) text: String,
+}
+
+impl Figure {
+    /// Figure of a chart. Title and description are also for screen readers.
+    pub(crate) fn new(
+        kind: Kind,
+        id: impl Into<String>,
+        chart: Svg,
+        (title, description): (String, &str),
+        caption: String,
+    ) -> Self {
+        let svg = chart.finish(&title, description);
+        Self { id: id.into(), kind, title, wide: false, svg, caption }
+    }
 }
 
 impl Section {

@@ -13,6 +13,7 @@ use crate::{
         Block, Document, Item, Section, Style,
         terminal::{TerminalOptions, terminal},
     },
+    units::distinct,
     view::{Finding, View, WithheldFinding},
 };
 
@@ -182,12 +183,7 @@ fn questions(view: &View) -> Vec<Question> {
         let mut own: Vec<Question> = point.findings.iter().map(found).collect();
         own.extend(point.open.iter().chain(&point.on_request).map(withheld));
         // Subjects of a point keep the order of their first occurrence.
-        let mut order: Vec<String> = Vec::new();
-        for question in &own {
-            if !order.contains(&question.subject) {
-                order.push(question.subject.clone());
-            }
-        }
+        let order = distinct(own.iter().map(|question| question.subject.clone()));
         own.sort_by_key(|question| {
             let subject = order.iter().position(|known| *known == question.subject);
             (subject, place(question.template))
@@ -229,12 +225,9 @@ fn unknown(word: &str, view: &View) -> UnknownWord {
         None => {
             let filesystems: Vec<&str> =
                 view.filesystems.iter().map(|filesystem| filesystem.name.as_str()).collect();
-            let mut tests: Vec<&str> = Vec::new();
-            for test in view.suites.iter().flat_map(|suite| &suite.points).flat_map(|p| &p.tests) {
-                if !tests.contains(&test.name.as_str()) {
-                    tests.push(&test.name);
-                }
-            }
+            let points = view.suites.iter().flat_map(|suite| &suite.points);
+            let tests = points.flat_map(|point| &point.tests).map(|test| test.name.as_str());
+            let tests = distinct(tests);
             format!(
                 "use one of the filesystems {} or the tests {}",
                 filesystems.join(", "),

@@ -6,19 +6,17 @@
 //! `charts` draws the marks. To add a figure: a file here, a [`Kind`], and a line in the function
 //! of its section.
 
-mod capped;
+mod bars;
 mod heatmap;
-mod interaction;
 mod latency;
-mod normalized;
 mod origins;
 mod ranking;
 mod rate;
-mod scaling;
-mod sweep;
-mod totals;
+mod wide;
 
 use std::collections::BTreeSet;
+
+use model::units::plural;
 
 pub(crate) use crate::document::{Figure, Kind};
 use crate::{
@@ -29,7 +27,7 @@ use crate::{
 /// Figures in the overview of a suite.
 pub(crate) fn of_suite(view: &View, suite: usize) -> Vec<Figure> {
     let bars = view.overviews[suite].totals.iter();
-    let totals = bars.filter(|bars| !view.in_study(&bars.id)).map(totals::figure);
+    let totals = bars.filter(|bars| !view.in_study(&bars.id)).map(bars::totals);
     placed(heatmap::figure(view, suite).into_iter().chain(totals).collect(), view)
 }
 
@@ -45,9 +43,9 @@ fn placed(mut figures: Vec<Figure>, view: &View) -> Vec<Figure> {
 /// Chart of a part of the study, if it is a chart.
 pub(crate) fn of_part(part: &Part) -> Option<Figure> {
     match part {
-        Part::Totals(bars) => Some(totals::figure(bars)),
-        Part::Capped(bars) => Some(capped::figure(bars)),
-        Part::Normalized(multiples) => Some(normalized::figure(multiples)),
+        Part::Totals(bars) => Some(bars::totals(bars)),
+        Part::Capped(bars) => Some(bars::capped(bars)),
+        Part::Normalized(multiples) => Some(bars::normalized(multiples)),
         Part::Table(_) | Part::Links { .. } | Part::Absent { .. } => None,
     }
 }
@@ -67,18 +65,18 @@ pub(crate) fn cpu_time(view: &View, suite: usize, point: usize, test: usize) -> 
 
 /// Figures of a parameter sweep.
 pub(crate) fn of_sweep(view: &View, sweep: usize) -> Vec<Figure> {
-    placed(vec![sweep::figure(&view.sweeps[sweep])], view)
+    placed(vec![wide::sweep(&view.sweeps[sweep])], view)
 }
 
 /// Figures of scaling.
 pub(crate) fn of_scaling(view: &View, scaled: usize) -> Vec<Figure> {
-    placed(vec![scaling::figure(&view.scaling[scaled])], view)
+    placed(vec![wide::scaling(&view.scaling[scaled])], view)
 }
 
 /// Figures of system settings: one per setting.
 pub(crate) fn of_interaction(view: &View, interaction: usize) -> Vec<Figure> {
     let own = &view.interactions[interaction];
-    placed(own.charts.iter().map(|across| interaction::figure(own, across, view)).collect(), view)
+    placed(own.charts.iter().map(|across| wide::settings(own, across, view)).collect(), view)
 }
 
 /// All figures of a report in order, created lazily.
@@ -99,6 +97,15 @@ pub(crate) fn all(view: &View) -> impl Iterator<Item = Figure> {
     let conditions = conditions.flat_map(move |interaction| of_interaction(view, interaction));
     let sweeps = (0..view.sweeps.len()).flat_map(move |sweep| of_sweep(view, sweep));
     study.chain(suites).chain(scaling).chain(conditions).chain(sweeps)
+}
+
+/// `n = 8 repetitions`, or `n = 6 to 8 repetitions`.
+fn repetitions(counts: impl Iterator<Item = u32>) -> String {
+    let counts: BTreeSet<u32> = counts.collect();
+    match (counts.first(), counts.last()) {
+        (Some(least), Some(most)) if least != most => format!("n = {least} to {most} repetitions"),
+        (n, _) => format!("n = {}", plural(n.copied().unwrap_or(0), "repetition")),
+    }
 }
 
 /// Sentence with the warnings of a figure.

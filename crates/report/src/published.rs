@@ -1,21 +1,23 @@
 //! Built-in published results, for comparison with a run of the same suite.
 //!
 //! The numbers come from the articles named in [`PUBLISHED`]. They are stored as CSV in
-//! `published/` with the printed digits. Their tables and charts are separate and labeled as
-//! published, not measured by fslab. Only [`crate::comparison::side_by_side()`] shows them next to
-//! measured numbers and on a common axis. It lists the confounders first and makes no statistical
-//! test, because machine, kernel, and workload differ. A new data set needs a CSV file and a row in
-//! [`PUBLISHED`]; a new layout also needs functions that create its tables and charts.
+//! `published/` with the printed digits, their sources in `published/sets.toml`. Their tables and
+//! charts are separate and labeled as published, not measured by fslab. Only
+//! [`crate::comparison::side_by_side()`] shows them next to measured numbers and on a common axis.
+//! It lists the confounders first and makes no statistical test, because machine, kernel, and
+//! workload differ. A new layout needs functions that create its numbers, tables, and charts.
 
 pub(crate) mod audit;
 pub(crate) mod bonnie;
-mod csv;
 mod figures;
 pub(crate) mod iozone;
-mod sets;
+pub(crate) mod numbers;
 pub(crate) mod tasks;
 mod trends;
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
@@ -29,8 +31,6 @@ use crate::{
     },
 };
 
-pub use sets::PUBLISHED;
-
 use figures::Group;
 
 /// Suffix of published data sets on the command line, which distinguishes them from run files.
@@ -39,39 +39,43 @@ pub const SUFFIX: &str = "@published";
 /// Label of every table.
 const LABEL: &str = "Published, not measured by fslab";
 
+/// Published data sets, oldest first.
+pub static PUBLISHED: LazyLock<Vec<Published>> = LazyLock::new(|| {
+    #[derive(Deserialize)]
+    struct Sets {
+        set: Vec<Published>,
+    }
+    let sets = toml::from_str(include_str!("../published/sets.toml"));
+    let Sets { set } = sets.unwrap_or_else(|error| unreachable!("built-in data: {error}"));
+    set
+});
+
 /// Published data set with its source.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Published {
     /// Name without [`SUFFIX`].
-    pub name: &'static str,
+    pub name: String,
     /// Suite whose runs the data set can be compared with.
-    pub suite: &'static str,
+    pub suite: String,
     /// Title of the article.
-    pub article: &'static str,
+    pub article: String,
     /// Author.
-    pub author: &'static str,
+    pub author: String,
     /// Publication, date, and source of the numbers.
-    pub source: &'static str,
+    pub source: String,
     /// Machine and disk.
-    pub machine: &'static str,
+    pub machine: String,
     /// Kernel and distribution.
-    pub kernel: &'static str,
+    pub kernel: String,
     /// Method, as far as the article describes it.
-    pub method: &'static str,
+    pub method: String,
     /// Statistic behind each number.
-    pub summary: &'static str,
+    pub summary: String,
     /// Notes on the quality of the data.
-    pub quality_notes: &'static [&'static str],
+    pub quality_notes: Vec<String>,
     /// Conditions, by names that all sets share.
-    pub(crate) conditions: &'static [(&'static str, &'static str)],
-    /// CSV data with a header line.
-    pub(crate) data: &'static str,
-    /// Creates the tables.
-    tables: fn(&Published) -> Vec<Table>,
-    /// Configurations by name; empty if the method describes them.
-    configurations: fn(&Published) -> Vec<(String, String)>,
-    /// Charts, findings, and marked numbers.
-    extras: fn(&Published) -> Extras,
+    pub(crate) conditions: Vec<(String, String)>,
 }
 
 /// Parts of a data set besides its tables.
@@ -154,9 +158,41 @@ impl Published {
 
     /// Number of values.
     pub fn numbers(&self) -> usize {
-        match self.suite {
-            "bonnie" => bonnie::measured(self.data).len() * crate::bonnie::PHASES.len() * 3,
-            _ => self.data.lines().count().saturating_sub(1),
+        match self.suite.as_str() {
+            "bonnie" => numbers::numbers(self).len(),
+            _ => self.data().lines().count().saturating_sub(1),
+        }
+    }
+
+    /// CSV data with a header line.
+    pub(crate) fn data(&self) -> &'static str {
+        match self.name.as_str() {
+            "tasks-2004" => include_str!("../published/tasks-2004.csv"),
+            "tasks-2006" => include_str!("../published/tasks-2006.csv"),
+            "iozone-2009" => include_str!("../published/iozone-2009.csv"),
+            _ => include_str!("../published/bonnie-2012.csv"),
+        }
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        match self.suite.as_str() {
+            "tasks" => tasks::tables(self),
+            "iozone" => iozone::tables(self),
+            _ => bonnie::tables(self),
+        }
+    }
+
+    /// Configurations by name; empty if the method describes them.
+    fn configurations(&self) -> Vec<(String, String)> {
+        if self.suite == "bonnie" { bonnie::configurations(self) } else { Vec::new() }
+    }
+
+    /// Charts, findings, and marked numbers.
+    fn extras(&self) -> Extras {
+        match self.suite.as_str() {
+            "tasks" => Extras::of(figures::tasks(self)),
+            "iozone" => iozone::extras(),
+            _ => Extras::of(figures::bonnie(self)),
         }
     }
 
@@ -174,16 +210,16 @@ impl Published {
     fn provenance(&self) -> Vec<(&'static str, String)> {
         vec![
             ("article", format!("{}, {}", self.article, self.author)),
-            ("source", self.source.into()),
-            ("machine", self.machine.into()),
-            ("kernel", self.kernel.into()),
-            ("method", self.method.into()),
+            ("source", self.source.clone()),
+            ("machine", self.machine.clone()),
+            ("kernel", self.kernel.clone()),
+            ("method", self.method.clone()),
         ]
     }
 
     /// Tables with their label.
     fn labeled(&self) -> Vec<Table> {
-        let mut tables = (self.tables)(self);
+        let mut tables = self.tables();
         tables.iter_mut().for_each(|table| table.caption.push(self.label()));
         tables
     }
@@ -204,7 +240,7 @@ impl Published {
     }
 
     fn document(&self) -> Document {
-        let extras = (self.extras)(self);
+        let extras = self.extras();
         let provenance = self.provenance().into_iter();
         let facts = provenance.map(|(name, value)| Item::named(name, value));
         let table = |table: Table| {
@@ -213,9 +249,9 @@ impl Published {
             let layout = if table.values().any(noted) { Layout::Full } else { Layout::Bare };
             Block::Table(table, layout)
         };
-        let commands = (self.configurations)(self).into_iter();
+        let commands = self.configurations().into_iter();
         let commands = commands.map(|(name, commands)| Item::named(name, commands));
-        let notes = self.quality_notes.iter().map(|note| Item::of(*note)).chain(extras.marks());
+        let notes = self.quality_notes.iter().map(Item::of).chain(extras.marks());
         let note = (!extras.note.is_empty()).then(|| Block::Paragraph(extras.note.clone()));
         let quality = Block::list(Style::Bullets, notes).into_iter().chain(note).collect();
         let charts = Section {
@@ -249,7 +285,7 @@ impl Published {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), json!(value)))
             .collect();
-        let extras = (self.extras)(self);
+        let extras = self.extras();
         let marked = extras.marked.iter().map(|own| json!({"code": own.code, "text": own.text}));
         let marked: serde_json::Value = marked.collect();
         let document = json!({
@@ -258,7 +294,7 @@ impl Published {
             "suite": self.suite,
             "summary": self.summary,
             "provenance": provenance,
-            "configurations": (self.configurations)(self),
+            "configurations": self.configurations(),
             "quality_notes": self.quality_notes,
             "findings": extras.findings,
             "withheld": extras.withheld,
@@ -271,7 +307,7 @@ impl Published {
     /// Formats all numbers as CSV in a schema that all sets share: one row per number, in the base
     /// units of a run's metrics, with n, deviation, and the printed text.
     pub fn csv(&self) -> String {
-        csv::csv(self)
+        numbers::csv(self)
     }
 
     /// bonnie++ records in a given layout, in the order of the study. Records printed in that
@@ -281,13 +317,13 @@ impl Published {
             true => own.printed + "\n",
             false => write(&Record { format, ..own.record }) + "\n",
         };
-        let measured = || bonnie::measured(self.data).into_iter();
+        let measured = || bonnie::measured(self.data()).into_iter();
         (self.suite == "bonnie").then(|| measured().map(line).collect())
     }
 
     /// All charts, in the order of the page.
     pub(crate) fn charts(&self) -> Vec<Figure> {
-        let groups = (self.extras)(self).groups.into_iter();
+        let groups = self.extras().groups.into_iter();
         groups.flat_map(|group| group.first.into_iter().chain(group.rest)).collect()
     }
 }

@@ -83,7 +83,7 @@ fn points(view: &View) -> BTreeMap<String, usize> {
         let parts = own.by_point.iter().chain(&own.composites);
         parts.chain(&own.further).chain(&own.counterparts)
     });
-    let activity = view.activity.iter().flatten().flatten();
+    let activity = view.details.iter().flatten().flat_map(|own| &own.activity);
     let tables = overviews.chain(&view.latency).chain(activity).map(|table| table.id.clone());
     let charts = ids.keys().map(|id| format!("{id}--cpu-time"));
     let of = |id: String| {

@@ -32,11 +32,14 @@ fn plain(width: usize, detail: bool) -> TerminalOptions {
 
 fn every_table(view: &View) -> Vec<&Table> {
     let overviews = view.overviews.iter().flat_map(|overview| overview.all());
-    let ranked = view.ranked.iter().flatten();
-    let activity = view.activity.iter().flatten().flatten();
+    let ranked = view.details.iter().flatten().map(|own| &own.ranked);
+    let activity = view.details.iter().flatten().flat_map(|own| &own.activity);
     let wide = view.scaling.iter().flat_map(|scaled| &scaled.tables);
     let wide = wide.chain(view.interactions.iter().flat_map(|other| &other.tables));
-    let all = overviews.chain(wide).chain(ranked).chain(view.operations.iter().flatten().flatten());
+    let all = overviews
+        .chain(wide)
+        .chain(ranked)
+        .chain(view.details.iter().flatten().filter_map(|own| own.operations.as_ref()));
     all.chain(activity).chain(&view.latency).chain(&view.lifecycle).collect()
 }
 

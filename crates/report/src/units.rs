@@ -320,6 +320,19 @@ pub(crate) fn grouped<K: PartialEq, V>(
     groups
 }
 
+/// Smallest and largest count: `8`, or `6 to 8`; `0` without any.
+pub(crate) fn span(counts: impl Iterator<Item = u32> + Clone) -> String {
+    match (counts.clone().min(), counts.max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (least, _) => least.unwrap_or(0).to_string(),
+    }
+}
+
+/// Distinct values, in the order of their first occurrence.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    grouped(all.into_iter().map(|one| (one, ()))).into_iter().map(|(one, _)| one).collect()
+}
+
 /// Text with its first letter in upper case.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();

@@ -34,6 +34,7 @@ mod warnings;
 use std::collections::BTreeSet;
 
 use model::RunRecord;
+use rayon::prelude::*;
 
 use crate::document::Section;
 
@@ -84,8 +85,8 @@ pub struct View {
     pub(crate) suites: Vec<Suite>,
     /// Overview tables per suite.
     pub(crate) overviews: Vec<Overview>,
-    /// Rankings per suite: one table per test, in the order of points and tests.
-    pub(crate) ranked: Vec<Vec<Table>>,
+    /// Details per suite and test, in the order of points and tests.
+    pub(crate) details: Vec<Vec<Details>>,
     /// Scaling with the number of clients.
     pub(crate) scaling: Vec<Scaled>,
     /// Tests under several conditions (scheduler, fill level, system settings).
@@ -94,19 +95,8 @@ pub struct View {
     pub(crate) devices: Vec<Contest>,
     /// Effects of other swept parameters.
     pub(crate) sweeps: Vec<Sweep>,
-    /// Operations of replays by type, per suite and test in the order of `ranked`.
-    pub(crate) operations: Vec<Vec<Option<Table>>>,
-    /// Latency curves, per suite and test in the order of `ranked`.
-    pub(crate) curves: Vec<Vec<Vec<curves::Curves>>>,
-    /// Rates over time, per suite and test in the order of `ranked`.
-    pub(crate) rate_series: Vec<Vec<Option<rate_series::RateSeries>>>,
-    /// CPU time by consumer as amounts that add up, per suite and test in the order of `ranked`.
-    pub(crate) origins: Vec<Vec<Option<origins::Origins>>>,
     /// Latency tables, one per workload point.
     pub(crate) latency: Vec<Table>,
-    /// Tables of CPU time by consumer and of device I/O, per suite and test in the order of
-    /// `ranked`.
-    pub(crate) activity: Vec<Vec<Vec<Table>>>,
     /// Time, CPU time, I/O, and space of the lifecycle steps.
     pub(crate) lifecycle: Vec<Table>,
     /// All samples as CSV, if there are few enough to embed them.
@@ -147,7 +137,7 @@ impl View {
         let (findings, shown) = rayon::join(findings, || {
             Shown::new(&suites, (&sample_index, &filesystems, &facts), (&scaling, &interactions))
         });
-        let Shown { mut overviews, ranked, details, lifecycle } = shown;
+        let Shown { mut overviews, details, latency, lifecycle } = shown;
         for (overview, suite) in overviews.iter_mut().zip(&suites) {
             with_totals(overview, suite, (&sample_index, &filesystems, &facts), &mut collector);
         }
@@ -167,17 +157,12 @@ impl View {
             warnings: collector.into_rows(),
             missing: facts::missing(record),
             overviews,
-            ranked,
+            details,
             sweeps,
             devices,
-            operations: details.operations,
-            curves: details.curves,
-            rate_series: details.rate_series,
-            origins: details.origins,
             scaling,
             interactions,
-            latency: details.latency,
-            activity: details.activity,
+            latency,
             lifecycle,
             study,
             since: None,
@@ -226,8 +211,8 @@ fn across(
 /// Tables and chart data of ranked suites that do not depend on findings.
 struct Shown {
     overviews: Vec<Overview>,
-    ranked: Vec<Vec<Table>>,
-    details: Details,
+    details: Vec<Vec<Details>>,
+    latency: Vec<Table>,
     lifecycle: Vec<Table>,
 }
 
@@ -241,41 +226,42 @@ impl Shown {
             let shown = shown_side_by_side(suite, scaling, interactions);
             tables::overview(suite, filesystems, facts, &shown)
         };
-        let ranked = |suite| tables::ranked(suite, filesystems, facts);
-        let ((overviews, ranked), (details, lifecycle)) = rayon::join(
-            || (suites.iter().map(overview).collect(), suites.iter().map(ranked).collect()),
-            || {
-                rayon::join(
-                    || Details::new(suites, sample_index, filesystems),
-                    || lifecycle::lifecycle(sample_index, filesystems),
-                )
-            },
-        );
-        Self { overviews, ranked, details, lifecycle }
-    }
-}
-
-/// Details per test.
-struct Details {
-    operations: Vec<Vec<Option<Table>>>,
-    curves: Vec<Vec<Vec<curves::Curves>>>,
-    rate_series: Vec<Vec<Option<rate_series::RateSeries>>>,
-    origins: Vec<Vec<Option<origins::Origins>>>,
-    latency: Vec<Table>,
-    activity: Vec<Vec<Vec<Table>>>,
-}
-
-impl Details {
-    fn new(suites: &[Suite], sample_index: &SampleIndex, filesystems: &[Filesystem]) -> Self {
+        let details = |suite: &Suite| {
+            let points = suite.points.par_iter();
+            let tests = points.flat_map_iter(|point| point.tests.iter().map(move |it| (point, it)));
+            tests
+                .map(|(point, test)| Details {
+                    ranked: tables::ranked(point, test, filesystems, facts),
+                    operations: replays::replays(point, test, filesystems, sample_index),
+                    curves: curves::curves(test, sample_index),
+                    rate_series: rate_series::rate_series(test, sample_index),
+                    origins: origins::origins(test, sample_index),
+                    activity: activity::activity(point, test, filesystems, sample_index),
+                })
+                .collect()
+        };
         Self {
-            operations: replays::replays(suites, filesystems, sample_index),
-            curves: curves::curves(suites, sample_index),
-            rate_series: rate_series::rate_series(suites, sample_index),
-            origins: origins::origins(suites, sample_index),
+            overviews: suites.iter().map(overview).collect(),
+            details: suites.iter().map(details).collect(),
             latency: costs::latency(suites, filesystems, sample_index),
-            activity: activity::activity(suites, filesystems, sample_index),
+            lifecycle: lifecycle::lifecycle(sample_index, filesystems),
         }
     }
+}
+
+/// Details of one test.
+#[derive(Clone, Debug)]
+pub(crate) struct Details {
+    /// Ranking.
+    pub(crate) ranked: Table,
+    /// Operations of a replay by type.
+    pub(crate) operations: Option<Table>,
+    pub(crate) curves: Vec<curves::Curves>,
+    pub(crate) rate_series: Option<rate_series::RateSeries>,
+    /// CPU time by consumer as amounts that add up.
+    pub(crate) origins: Option<origins::Origins>,
+    /// Tables of CPU time by consumer and of device I/O.
+    pub(crate) activity: Vec<Table>,
 }
 
 /// Adds the totals of a suite to its overview.
@@ -308,10 +294,10 @@ impl View {
         &self.facts.run
     }
 
-    /// Index of a test of a point among all tests of its suite, as in [`View::ranked`].
-    pub(crate) fn flat(&self, suite: usize, point: usize, test: usize) -> usize {
+    /// Details of a test of a point.
+    pub(crate) fn details(&self, suite: usize, point: usize, test: usize) -> &Details {
         let before = self.suites[suite].points[..point].iter().map(|point| point.tests.len());
-        before.sum::<usize>() + test
+        &self.details[suite][before.sum::<usize>() + test]
     }
 
     /// True if a table of scaling or of system settings contains the point, so that a separate

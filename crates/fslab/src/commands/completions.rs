@@ -184,7 +184,7 @@ fn workloads() -> Vec<Candidate> {
 }
 
 fn published() -> Vec<Candidate> {
-    report::PUBLISHED.iter().map(|set| named(&set.full_name(), set.article)).collect()
+    report::PUBLISHED.iter().map(|set| named(&set.full_name(), &set.article)).collect()
 }
 
 fn metrics() -> Vec<Candidate> {

@@ -243,10 +243,10 @@ fn views() -> Table {
 
 fn published() -> Table {
     let mut table = table(&["name", "suite", "numbers", "article", "content", "for"]);
-    for set in PUBLISHED {
+    for set in PUBLISHED.iter() {
         let article = format!("{}, {}", set.article, set.author);
         let (name, numbers, uses) = (set.full_name(), set.numbers().to_string(), set.uses());
-        let cells = [name.as_str(), set.suite, &numbers, &article, set.summary, &uses];
+        let cells = [name.as_str(), &set.suite, &numbers, &article, &set.summary, &uses];
         table.add_row(cells.map(Cell::new));
     }
     table

@@ -50,7 +50,7 @@ pub enum CsvError {
 }
 
 /// Rows with the line in which they begin.
-pub(super) type Rows = Vec<(usize, Vec<String>)>;
+pub(crate) type Rows = Vec<(usize, Vec<String>)>;
 
 /// Text of a file without its byte order mark.
 ///
@@ -77,7 +77,7 @@ fn lines(bytes: &[u8]) -> usize {
 ///
 /// # Errors
 /// [`CsvError`] with the line of the error.
-pub(super) fn rows(text: &str) -> Result<(Vec<String>, Rows), CsvError> {
+pub(crate) fn rows(text: &str) -> Result<(Vec<String>, Rows), CsvError> {
     let mut reader = Reader { rest: text, line: 1 };
     let mut header: Option<Vec<String>> = None;
     let mut rows = Rows::new();

@@ -16,6 +16,7 @@ use model::{
 };
 
 use super::{Figure, Largest, PHASES, PhaseFigures, Record, SEEKS, export::SUITE};
+use crate::units::distinct;
 
 /// Storage of imported filesystems.
 const STORAGE: &str = "unknown: imported from a bonnie++ record";
@@ -78,12 +79,7 @@ pub fn import(records: &[Record], importing: Importing<'_>) -> RunRecord {
 
 /// Program that measured, with all versions, such as `bonnie++ 1.96, 1.97`.
 fn programs(records: &[Record]) -> String {
-    let mut versions: Vec<&str> = Vec::new();
-    for record in records {
-        if !versions.contains(&record.version.as_str()) {
-            versions.push(&record.version);
-        }
-    }
+    let versions = distinct(records.iter().map(|record| record.version.as_str()));
     of_version(&versions.join(", "))
 }
 

@@ -2,18 +2,12 @@
 //! margin.
 
 use crate::{
-    charts::{axis::Across, intervals::shortened},
+    charts::{
+        axis::{Across, Axis},
+        intervals::shortened,
+    },
     svg::Svg,
 };
-
-/// The chart.
-#[derive(Clone, Debug)]
-pub(crate) struct Changes {
-    pub(crate) axis: String,
-    /// Half-width of the band, in percent.
-    pub(crate) margin: f64,
-    pub(crate) rows: Vec<ChangeRow>,
-}
 
 /// One test.
 #[derive(Clone, Debug)]
@@ -37,29 +31,25 @@ const BOTTOM: f64 = 44.0;
 /// Maximum length of a name.
 const NAME: usize = 40;
 
-impl Changes {
-    /// Draws the chart.
-    pub(crate) fn render(&self) -> Svg {
-        let bottom = TOP + self.rows.len() as f64 * ROW;
-        let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
-        let ends =
-            |row: &ChangeRow| row.interval.map_or([row.change; 2], |(low, high)| [low, high]);
-        let values = self.rows.iter().flat_map(|row| ends(row).into_iter().chain([row.change]));
-        let values = values.chain([-self.margin, 0.0, self.margin]);
-        let across = Across::new(values, 6, (LEFT, WIDTH - RIGHT));
-        let x = |value| across.x(value);
-        let (low, high) = (x(-self.margin), x(self.margin));
-        svg.rect("z", (low, TOP), (high - low, bottom - TOP));
-        across.ground(&mut svg, (TOP, bottom), &self.axis);
-        for (at, row) in self.rows.iter().enumerate() {
-            let y = TOP + (at as f64 + 0.5) * ROW;
-            svg.text("te", (LEFT - 12.0, y + 4.0), &shortened(&row.name, NAME));
-            if let Some((low, high)) = row.interval {
-                svg.line(&format!("i {}", row.class), (x(low), y), (x(high), y));
-            }
-            svg.circle(&format!("m {}", row.class), (x(row.change), y), 5.0);
-            svg.text("", (WIDTH - RIGHT + 12.0, y + 4.0), &row.shown);
+/// Draws the chart. `margin` is the half-width of the band, in percent.
+pub(crate) fn changes(axis: &str, margin: f64, rows: &[ChangeRow]) -> Svg {
+    let bottom = TOP + rows.len() as f64 * ROW;
+    let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+    let ends = |row: &ChangeRow| row.interval.map_or([row.change; 2], |(low, high)| [low, high]);
+    let values = rows.iter().flat_map(|row| ends(row).into_iter().chain([row.change]));
+    let axis_of_all = Axis::over(values.chain([-margin, 0.0, margin]), 6);
+    let across = Across::new(axis_of_all, (LEFT, WIDTH - RIGHT));
+    let (low, high) = (across.x(-margin), across.x(margin));
+    svg.rect("z", (low, TOP), (high - low, bottom - TOP));
+    across.ground(&mut svg, (TOP, bottom), axis);
+    for (at, row) in rows.iter().enumerate() {
+        let y = TOP + (at as f64 + 0.5) * ROW;
+        svg.text("te", (LEFT - 12.0, y + 4.0), &shortened(&row.name, NAME));
+        if let Some((low, high)) = row.interval {
+            svg.line(&format!("i {}", row.class), (across.x(low), y), (across.x(high), y));
         }
-        svg
+        svg.circle(&format!("m {}", row.class), (across.x(row.change), y), 5.0);
+        svg.text("", (WIDTH - RIGHT + 12.0, y + 4.0), &row.shown);
     }
+    svg
 }

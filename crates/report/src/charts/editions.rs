@@ -75,81 +75,14 @@ const NUMBER: f64 = 52.0;
 const PANEL: f64 = 128.0;
 const TICK: f64 = 38.0;
 
-/// Axis of a panel.
-enum PanelScale {
-    Linear(Axis),
-    /// Exponents of ten of both ends.
-    Logarithmic(i32, i32),
-}
-
-impl PanelScale {
-    fn new(values: impl Iterator<Item = f64>, logarithmic: bool) -> Self {
-        if !logarithmic {
-            return Self::Linear(Axis::over(values.chain([0.0]), 3));
-        }
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values.filter(|value| *value > 0.0) {
-            (low, high) = (low.min(value.log10()), high.max(value.log10()));
-        }
-        if low > high {
-            return Self::Logarithmic(0, 1);
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "exponents of ten are within ±324")]
-        let (low, high) = ((low - 0.02).floor() as i32, (high + 0.02).ceil() as i32);
-        Self::Logarithmic(low, high.max(low + 1))
-    }
-
-    /// Position as a share of the axis; `None` for values up to zero on a logarithmic axis.
-    fn share(&self, value: f64) -> Option<f64> {
-        match self {
-            Self::Linear(axis) => Some(axis.share(value)),
-            Self::Logarithmic(low, high) => {
-                (value > 0.0).then(|| (value.log10() - f64::from(*low)) / f64::from(high - low))
-            }
-        }
-    }
-
-    /// Ticks with their labels; labels that do not fit into the width `wide` are empty. Logarithmic
-    /// axes of one or two decades also have ticks at 2 and 5.
-    fn ticks(&self, wide: f64) -> Vec<(f64, String)> {
-        let room = |count: usize| (count as f64 * TICK / wide).ceil().max(1.0);
-        let thinned = |all: Vec<(f64, String)>| {
-            let every = room(all.len());
-            let label = |(at, (tick, label)): (usize, (f64, String))| {
-                let kept = at as f64 % every == 0.0;
-                (tick, if kept { label } else { String::new() })
-            };
-            all.into_iter().enumerate().map(label).collect()
-        };
-        match self {
-            Self::Linear(axis) => {
-                thinned(axis.ticks.iter().map(|tick| (*tick, axis.label(*tick))).collect())
-            }
-            Self::Logarithmic(low, high) => {
-                let powers = (*low..=*high).map(|exponent| (10f64.powi(exponent), power(exponent)));
-                let mut all: Vec<(f64, String)> = thinned(powers.collect());
-                if high - low <= 2 {
-                    let between = (*low..*high).flat_map(|exponent| {
-                        [2.0, 5.0].map(|digit| (digit * 10f64.powi(exponent), String::new()))
-                    });
-                    all.extend(between);
-                }
-                all
-            }
-        }
-    }
-}
-
-/// A power of ten in short form: `0.01`, `100`, `10k`.
-fn power(exponent: i32) -> String {
-    match exponent {
-        ..-4 => format!("1e{exponent}"),
-        -4..0 => format!("{:.*}", usize::try_from(-exponent).unwrap_or(0), 10f64.powi(exponent)),
-        0..4 => format!("{:.0}", 10f64.powi(exponent)),
-        4..6 => format!("{:.0}k", 10f64.powi(exponent - 3)),
-        6..9 => format!("{:.0}M", 10f64.powi(exponent - 6)),
-        9.. => format!("1e{exponent}"),
-    }
+/// Ticks of a panel; labels that do not fit into the width `wide` are empty.
+fn thinned(axis: &Axis, wide: f64) -> impl Iterator<Item = (f64, &str)> {
+    let labeled = axis.ticks.iter().filter(|(_, label)| !label.is_empty()).count();
+    let every = (labeled as f64 * TICK / wide).ceil().max(1.0);
+    let ticks = axis.ticks.iter().enumerate();
+    ticks.map(move |(at, (tick, label))| {
+        (*tick, if at as f64 % every == 0.0 { label.as_str() } else { "" })
+    })
 }
 
 impl Panels {
@@ -163,7 +96,11 @@ impl Panels {
         let values = |panel: &'_ Panel| -> Vec<f64> {
             panel.marks.iter().flatten().flat_map(Marks::values).collect()
         };
-        let all = PanelScale::new(self.panels.iter().flat_map(values), self.logarithmic);
+        let axis = |values: Vec<f64>| match self.logarithmic {
+            true => Axis::powers(values.into_iter()),
+            false => Axis::over(values.into_iter().chain([0.0]), 3),
+        };
+        let all = axis(self.panels.iter().flat_map(values).collect());
         for (index, panel) in self.panels.iter().enumerate() {
             let top = (index / across) as f64 * tall + TOP;
             if index % across == 0 {
@@ -173,21 +110,17 @@ impl Panels {
                 }
             }
             let x = left + (index % across) as f64 * (wide + gap);
-            match self.apart {
-                true => {
-                    let own = PanelScale::new(values(panel).into_iter(), self.logarithmic);
-                    self.panel(&mut svg, &own, panel, (x, top, wide));
-                }
-                false => self.panel(&mut svg, &all, panel, (x, top, wide)),
-            }
+            let own = self.apart.then(|| axis(values(panel)));
+            self.panel(&mut svg, own.as_ref().unwrap_or(&all), panel, (x, top, wide));
         }
-        let words = match (&all, self.apart) {
-            (PanelScale::Logarithmic(..), false) => format!("{} (logarithmic)", self.axis),
-            (PanelScale::Logarithmic(..), true) => {
-                format!("{} (logarithmic, separate axis per panel)", self.axis)
-            }
-            (PanelScale::Linear(_), false) => self.axis.clone(),
-            (PanelScale::Linear(_), true) => format!("{} (separate axis per panel)", self.axis),
+        let notes = [
+            self.logarithmic.then_some("logarithmic"),
+            self.apart.then_some("separate axis per panel"),
+        ];
+        let notes = notes.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let words = match notes.is_empty() {
+            true => self.axis.clone(),
+            false => format!("{} ({notes})", self.axis),
         };
         let bottom = lines as f64 * tall + BOTTOM - 8.0;
         svg.text("tm ta", (width / 2.0, bottom), &words);
@@ -213,16 +146,18 @@ impl Panels {
         Frame { across, left, wide, gap, width }
     }
 
-    fn panel(&self, svg: &mut Svg, place: &PanelScale, panel: &Panel, frame: (f64, f64, f64)) {
+    fn panel(&self, svg: &mut Svg, axis: &Axis, panel: &Panel, frame: (f64, f64, f64)) {
         let (left, top, wide) = frame;
         let bottom = top + self.rows.len() as f64 * ROW;
         svg.text("tb", (left, top - 8.0), &shortened(&panel.name, NAME_MAX));
-        let x = |value: f64| place.share(value).map(|share| left + share * wide);
-        for (tick, label) in place.ticks(wide) {
-            let Some(x) = x(tick) else { continue };
+        let x = |value: f64| {
+            (value > 0.0 || !axis.logarithmic).then(|| left + axis.share(value) * wide)
+        };
+        for (tick, label) in thinned(axis, wide) {
+            let x = left + axis.place(tick) * wide;
             svg.line("g", (x, top), (x, bottom));
             if !label.is_empty() {
-                svg.text("tm ta", (x, bottom + 15.0), &label);
+                svg.text("tm ta", (x, bottom + 15.0), label);
             }
         }
         for (at, marks) in panel.marks.iter().enumerate() {
@@ -282,47 +217,36 @@ pub(crate) fn three(value: f64) -> String {
     fixed(value, significant(value, 3).clamp(0, 6))
 }
 
-/// Sums as bars from zero: a row per series with a bar for each of up to two sums.
-#[derive(Clone, Debug)]
-pub(crate) struct Totals {
-    pub(crate) axis: String,
-    /// Name, series, and the sums with their labels; the first is drawn as an outline.
-    pub(crate) rows: Vec<(String, Marks)>,
-    /// Names of the first and the second sums; the first is empty if there is only one.
-    pub(crate) names: (String, String),
-}
-
 const BAR: f64 = 14.0;
 const BARS_LEFT: f64 = 128.0;
 const BARS_RIGHT: f64 = 120.0;
 
-impl Totals {
-    /// Draws the chart.
-    pub(crate) fn render(&self) -> Svg {
-        let tall: f64 = self.rows.iter().map(|(_, marks)| height(marks)).sum();
-        let mut svg = Svg::new(WIDTH, 12.0 + tall + 46.0);
-        let values = self.rows.iter().flat_map(|(_, marks)| marks.values());
-        let across = Across::new(values.chain([0.0]), 5, (BARS_LEFT, WIDTH - BARS_RIGHT));
-        across.ground(&mut svg, (8.0, 12.0 + tall), &self.axis);
-        let mut top = 12.0;
-        for (name, marks) in &self.rows {
-            let middle = top + height(marks) / 2.0;
-            svg.text("te", (BARS_LEFT - 14.0, middle + 4.0), &shortened(name, 17));
-            let sums = [(marks.first, "o", &self.names.0), (marks.second, "m", &self.names.1)];
-            let mut y = top + 4.0;
-            for (sum, class, name) in sums {
-                let Some(sum) = sum else { continue };
-                let (left, right) = (across.x(0.0), across.x(sum));
-                let class = format!("{class} {}", color(marks.series));
-                svg.rect(&class, (left, y), (right - left, BAR));
-                let words = format!("{sum:.2} {name}");
-                svg.text("", (right + 6.0, y + BAR - 3.0), words.trim_end());
-                y += BAR + 3.0;
-            }
-            top += height(marks);
+/// Sums as bars from zero: a row per series with a bar for each of up to two sums. Rows have their
+/// names, and sums those in `names`; the first sum is drawn as an outline.
+pub(crate) fn sums(axis: &str, rows: &[(String, Marks)], names: [&str; 2]) -> Svg {
+    let tall: f64 = rows.iter().map(|(_, marks)| height(marks)).sum();
+    let mut svg = Svg::new(WIDTH, 12.0 + tall + 46.0);
+    let values = rows.iter().flat_map(|(_, marks)| marks.values());
+    let across = Across::new(Axis::over(values.chain([0.0]), 5), (BARS_LEFT, WIDTH - BARS_RIGHT));
+    across.ground(&mut svg, (8.0, 12.0 + tall), axis);
+    let mut top = 12.0;
+    for (name, marks) in rows {
+        let middle = top + height(marks) / 2.0;
+        svg.text("te", (BARS_LEFT - 14.0, middle + 4.0), &shortened(name, 17));
+        let mut y = top + 4.0;
+        for ((sum, class), name) in [(marks.first, "o"), (marks.second, "m")].into_iter().zip(names)
+        {
+            let Some(sum) = sum else { continue };
+            let (left, right) = (across.x(0.0), across.x(sum));
+            let class = format!("{class} {}", color(marks.series));
+            svg.rect(&class, (left, y), (right - left, BAR));
+            let words = format!("{sum:.2} {name}");
+            svg.text("", (right + 6.0, y + BAR - 3.0), words.trim_end());
+            y += BAR + 3.0;
         }
-        svg
+        top += height(marks);
     }
+    svg
 }
 
 /// Height of a row of bars.
@@ -333,22 +257,6 @@ fn height(marks: &Marks) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn powers_of_ten_are_short() {
-        assert_eq!([-3, 0, 2, 4, 6].map(power), ["0.001", "1", "100", "10k", "1M"]);
-    }
-
-    #[test]
-    fn a_logarithmic_axis_holds_its_values_between_powers_of_ten() {
-        let place = PanelScale::new([0.02, 150.0].into_iter(), true);
-        assert!(matches!(place, PanelScale::Logarithmic(-2, 3)));
-        assert!(place.share(0.02).is_some_and(|share| share > 0.0 && share < 0.2));
-        assert_eq!(place.share(0.0), None);
-        assert_eq!(place.ticks(240.0).len(), 6);
-        assert!(place.ticks(240.0).iter().all(|(_, label)| !label.is_empty()));
-        assert!(matches!(PanelScale::new(std::iter::empty(), true), PanelScale::Logarithmic(0, 1)));
-    }
 
     #[test]
     fn a_row_without_a_value_is_labeled_and_bars_start_at_zero() {
@@ -366,12 +274,7 @@ mod tests {
         assert!(svg.contains(">none</text>") && svg.contains("&lt;a&gt;"), "{svg}");
         assert!(svg.contains(">4.00</text>"), "{svg}");
         assert!(svg.contains("<title>one, &lt;a&gt;: ring 2.00, marker 4.00</title>"), "{svg}");
-        let totals = Totals {
-            axis: "s".into(),
-            rows: vec![("xfs".into(), marks)],
-            names: ("2004".into(), "2006".into()),
-        };
-        let svg = totals.render().finish("t", "d");
+        let svg = sums("s", &[("xfs".into(), marks)], ["2004", "2006"]).finish("t", "d");
         assert!(svg.contains(" d=\"M128 "), "{svg}");
         assert!(svg.contains(">2.00 2004</text>") && svg.contains(">4.00 2006</text>"), "{svg}");
     }

@@ -2,17 +2,9 @@
 //! interval, and its letters, best first. A bracket marks the top group.
 
 use crate::{
-    charts::axis::Across,
+    charts::axis::{Across, Axis},
     svg::{Svg, WIDTH, color},
 };
-
-/// The chart.
-#[derive(Clone, Debug)]
-pub(crate) struct Intervals {
-    /// Quantity, unit and direction.
-    pub(crate) axis: String,
-    pub(crate) rows: Vec<IntervalRow>,
-}
 
 /// One filesystem, in display units.
 #[derive(Clone, Debug)]
@@ -42,37 +34,30 @@ const LANES: f64 = 20.0;
 /// Maximum length of a note in the plot.
 const NOTE_MAX: usize = 72;
 
-impl Intervals {
-    /// Draws the chart.
-    pub(crate) fn render(&self) -> Svg {
-        let rows = self.rows.len() as f64;
-        let mut svg = Svg::new(WIDTH, TOP + rows * ROW + BOTTOM);
-        let values = self.rows.iter().flat_map(|row| {
-            let ends = row.interval.into_iter().flat_map(|(low, high)| [low, high]);
-            row.values.iter().copied().chain(ends)
-        });
-        let across = Across::new(values, 5, (LEFT, WIDTH - RIGHT));
-        let note = if across.axis.starts_at_zero() { "" } else { " (axis does not start at zero)" };
-        across.ground(&mut svg, (TOP, TOP + rows * ROW), &format!("{}{note}", self.axis));
-        for (index, row) in self.rows.iter().enumerate() {
-            svg.about(&row.name);
-            draw(&mut svg, &across, row, TOP + (index as f64 + 0.5) * ROW);
-            self.bracket(&mut svg, index);
-            svg.end();
-        }
-        svg
-    }
-
-    /// Bracket of a row in the top group, connected to that of the next row.
-    fn bracket(&self, svg: &mut Svg, index: usize) {
-        if self.rows[index].top {
+/// Draws the chart. `axis` is the quantity, its unit, and the direction.
+pub(crate) fn intervals(axis: &str, all: &[IntervalRow]) -> Svg {
+    let rows = all.len() as f64;
+    let mut svg = Svg::new(WIDTH, TOP + rows * ROW + BOTTOM);
+    let values = all.iter().flat_map(|row| {
+        let ends = row.interval.into_iter().flat_map(|(low, high)| [low, high]);
+        row.values.iter().copied().chain(ends)
+    });
+    let across = Across::new(Axis::over(values, 5), (LEFT, WIDTH - RIGHT));
+    across.ground(&mut svg, (TOP, TOP + rows * ROW), &across.axis.titled(axis));
+    for (index, row) in all.iter().enumerate() {
+        let top = TOP + index as f64 * ROW;
+        svg.about(&row.name);
+        draw(&mut svg, &across, row, top + 0.5 * ROW);
+        // Bracket of the top group, connected to that of the next row.
+        if row.top {
             let x = WIDTH - RIGHT + 12.0;
-            let y = TOP + index as f64 * ROW;
-            let next = self.rows.get(index + 1).is_some_and(|row| row.top);
-            let end = if next { y + ROW + 5.0 } else { y + ROW - 5.0 };
-            svg.line("b", (x, y + 5.0), (x, end));
+            let next = all.get(index + 1).is_some_and(|row| row.top);
+            let end = if next { top + ROW + 5.0 } else { top + ROW - 5.0 };
+            svg.line("b", (x, top + 5.0), (x, end));
         }
+        svg.end();
     }
+    svg
 }
 
 fn draw(svg: &mut Svg, across: &Across, row: &IntervalRow, y: f64) {

@@ -2,21 +2,13 @@
 //! texture and a letter, because colors identify filesystems.
 
 use crate::{
-    charts::{axis::Across, intervals::shortened, texture::Texture},
+    charts::{
+        axis::{Across, Axis},
+        intervals::shortened,
+        texture::Texture,
+    },
     svg::{Svg, WIDTH},
 };
-
-/// The chart.
-#[derive(Clone, Debug)]
-pub(crate) struct OriginChart {
-    /// Quantity, unit and direction.
-    pub(crate) axis: String,
-    /// Names of the kinds of segments.
-    pub(crate) parts: &'static [&'static str],
-    /// Number of kinds that are drawn; the others are listed only.
-    pub(crate) marked: usize,
-    pub(crate) bars: Vec<OriginBar>,
-}
 
 /// One filesystem, in display units.
 #[derive(Clone, Debug)]
@@ -24,7 +16,7 @@ pub(crate) struct OriginBar {
     pub(crate) name: String,
     /// Index of the filesystem.
     pub(crate) series: usize,
-    /// As many as there are kinds.
+    /// One per name of a segment.
     pub(crate) pieces: Vec<f64>,
     /// Label at the end of the bar.
     pub(crate) shown: String,
@@ -63,67 +55,61 @@ const TEXTURED: f64 = 3.0;
 /// Minimum width of a segment with a letter.
 const LETTERED: f64 = 13.0;
 
-impl OriginChart {
-    /// Draws the chart.
-    pub(crate) fn render(&self) -> Svg {
-        let used = |part: &usize| {
-            *part < self.marked && self.bars.iter().any(|bar| bar.pieces[*part] > 0.0)
-        };
-        let places = self.key((0..self.parts.len()).filter(used));
-        let top = places.last().map_or(0.0, |(_, (_, y))| *y) + KEY_ROW + 10.0;
-        let bottom = top + self.bars.len() as f64 * ROW;
-        let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
-        for (part, (x, y)) in places {
-            piece(&mut svg, part, (x, y), SAMPLE);
-            svg.text("", (x + SAMPLE.0 + 6.0, y + 12.5), self.parts[part]);
-        }
-        let sums = self.bars.iter().map(|bar| bar.pieces[..self.marked].iter().sum::<f64>());
-        let across = Across::new(sums.chain([0.0]), 5, (LEFT, WIDTH - RIGHT));
-        across.ground(&mut svg, (top, bottom), &self.axis);
-        for (index, bar) in self.bars.iter().enumerate() {
-            svg.about(&bar.name);
-            self.bar(&mut svg, &across, bar, top + index as f64 * ROW);
-            svg.end();
-        }
-        svg
+/// Draws the chart. `parts` are the names of the segments that are drawn; further ones are not.
+pub(crate) fn origins(title: &str, parts: &[&str], bars: &[OriginBar]) -> Svg {
+    let used = |part: &usize| bars.iter().any(|bar| bar.pieces[*part] > 0.0);
+    let places = key(parts, (0..parts.len()).filter(used));
+    let top = places.last().map_or(0.0, |(_, (_, y))| *y) + KEY_ROW + 10.0;
+    let bottom = top + bars.len() as f64 * ROW;
+    let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+    for (part, (x, y)) in places {
+        piece(&mut svg, part, (x, y), SAMPLE);
+        svg.text("", (x + SAMPLE.0 + 6.0, y + 12.5), parts[part]);
     }
+    let sums = bars.iter().map(|bar| bar.pieces[..parts.len()].iter().sum::<f64>());
+    let across = Across::new(Axis::over(sums.chain([0.0]), 5), (LEFT, WIDTH - RIGHT));
+    across.ground(&mut svg, (top, bottom), title);
+    for (index, bar) in bars.iter().enumerate() {
+        svg.about(&bar.name);
+        draw(&mut svg, &across, (parts, bar), top + index as f64 * ROW);
+        svg.end();
+    }
+    svg
+}
 
-    /// Positions of the samples in the key, row by row.
-    fn key(&self, parts: impl Iterator<Item = usize>) -> Vec<(usize, (f64, f64))> {
-        let (mut x, mut y) = (4.0, 4.0);
-        let mut places = Vec::new();
-        for part in parts {
-            let width = SAMPLE.0 + 6.0 + self.parts[part].chars().count() as f64 * LETTER + 18.0;
-            if x + width > WIDTH {
-                (x, y) = (4.0, y + KEY_ROW);
-            }
-            places.push((part, (x, y)));
-            x += width;
+/// Positions of the samples in the key, row by row.
+fn key(parts: &[&str], used: impl Iterator<Item = usize>) -> Vec<(usize, (f64, f64))> {
+    let (mut x, mut y) = (4.0, 4.0);
+    let mut places = Vec::new();
+    for part in used {
+        let width = SAMPLE.0 + 6.0 + parts[part].chars().count() as f64 * LETTER + 18.0;
+        if x + width > WIDTH {
+            (x, y) = (4.0, y + KEY_ROW);
         }
-        places
+        places.push((part, (x, y)));
+        x += width;
     }
+    places
+}
 
-    fn bar(&self, svg: &mut Svg, across: &Across, bar: &OriginBar, top: f64) {
-        let middle = top + ROW / 2.0;
-        svg.marker(bar.series, (LEFT - 14.0, middle));
-        svg.text("te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 14));
-        let mut before = 0.0;
-        for (part, amount) in
-            bar.pieces[..self.marked].iter().enumerate().filter(|(_, amount)| **amount > 0.0)
-        {
-            let (from, to) = (across.x(before), across.x(before + amount));
-            before += amount;
-            if to - from < VISIBLE {
-                continue;
-            }
-            svg.titled(&format!("{}, {}", bar.name, self.parts[part]));
-            piece(svg, part, (from, middle - BAR / 2.0), (to - from, BAR));
-            svg.end();
+fn draw(svg: &mut Svg, across: &Across, (parts, bar): (&[&str], &OriginBar), top: f64) {
+    let middle = top + ROW / 2.0;
+    svg.marker(bar.series, (LEFT - 14.0, middle));
+    svg.text("te", (LEFT - 26.0, middle + 4.0), &shortened(&bar.name, 14));
+    let mut before = 0.0;
+    for ((part, name), amount) in parts.iter().enumerate().zip(&bar.pieces) {
+        let (from, to) = (across.x(before), across.x(before + amount));
+        before += amount;
+        if to - from < VISIBLE {
+            continue;
         }
-        let (end, reach) = (across.x(bar.pieces[..self.marked].iter().sum()), BAR / 2.0 + 4.0);
-        svg.line("ce", (end, middle - reach), (end, middle + reach));
-        svg.text("", (end + 8.0, middle + 4.0), &bar.shown);
+        svg.titled(&format!("{}, {name}", bar.name));
+        piece(svg, part, (from, middle - BAR / 2.0), (to - from, BAR));
+        svg.end();
     }
+    let (end, reach) = (across.x(before), BAR / 2.0 + 4.0);
+    svg.line("ce", (end, middle - reach), (end, middle + reach));
+    svg.text("", (end + 8.0, middle + 4.0), &bar.shown);
 }
 
 /// Segment of a bar, with its letter if it fits.

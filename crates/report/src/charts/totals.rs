@@ -3,19 +3,13 @@
 //! of the filesystem. Wide segments have the number of the task.
 
 use crate::{
-    charts::{axis::Across, data::TotalRow, intervals::shortened},
+    charts::{
+        axis::{Across, Axis},
+        data::TotalRow,
+        intervals::shortened,
+    },
     svg::{Svg, WIDTH, color},
 };
-
-/// The chart.
-#[derive(Clone, Debug)]
-pub(crate) struct TotalsChart<'a> {
-    /// Quantity, unit and direction.
-    pub(crate) axis: String,
-    pub(crate) rows: &'a [TotalRow],
-    /// Names of the tasks.
-    pub(crate) tasks: &'a [String],
-}
 
 const LEFT: f64 = 128.0;
 const RIGHT: f64 = 96.0;
@@ -30,58 +24,55 @@ const LETTER: f64 = 7.0;
 /// Maximum length of a note in the plot.
 const NOTE_MAX: usize = 80;
 
-impl TotalsChart<'_> {
-    /// Draws the chart.
-    pub(crate) fn render(&self) -> Svg {
-        let rows = self.rows;
-        let bottom = TOP + rows.len() as f64 * ROW;
-        let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
-        let ends = rows
-            .iter()
-            .flat_map(|row| row.interval.into_iter().map(|(_, high)| high).chain([0.0, row.total]));
-        let across = Across::new(ends, 6, (LEFT, WIDTH - RIGHT));
-        across.ground(&mut svg, (TOP, bottom), &self.axis);
-        for (index, row) in rows.iter().enumerate() {
-            self.bar(&mut svg, &across, row, TOP + (index as f64 + 0.5) * ROW);
-        }
-        svg
+/// Draws the chart. `tasks` are the names of the segments.
+pub(crate) fn totals(axis: &str, rows: &[TotalRow], tasks: &[String]) -> Svg {
+    let bottom = TOP + rows.len() as f64 * ROW;
+    let mut svg = Svg::new(WIDTH, bottom + BOTTOM);
+    let ends = rows
+        .iter()
+        .flat_map(|row| row.interval.into_iter().map(|(_, high)| high).chain([0.0, row.total]));
+    let across = Across::new(Axis::over(ends, 6), (LEFT, WIDTH - RIGHT));
+    across.ground(&mut svg, (TOP, bottom), axis);
+    for (index, row) in rows.iter().enumerate() {
+        bar(&mut svg, &across, row, tasks, TOP + (index as f64 + 0.5) * ROW);
     }
+    svg
+}
 
-    fn bar(&self, svg: &mut Svg, across: &Across, row: &TotalRow, y: f64) {
-        svg.marker(row.filesystem, (LEFT - 14.0, y));
-        let class = if row.top { "te tb" } else { "te" };
-        svg.text(class, (LEFT - 26.0, y + 4.0), &shortened(&row.name, 15));
-        if row.pieces.is_empty() {
-            svg.text("tn", (LEFT + 4.0, y + 4.0), &shortened(&row.note, NOTE_MAX));
-            return;
-        }
-        let (high, low) = (y - BAR / 2.0, y + BAR / 2.0);
-        let mut before = 0.0;
-        for (index, (piece, task)) in row.pieces.iter().zip(self.tasks).enumerate() {
-            let (left, right) = (across.x(before), across.x(before + piece));
-            let class = format!("st{} {}", index % SHADES, color(row.filesystem));
-            svg.rect(&class, (left, high), (right - left, BAR));
-            let number = number(task);
-            if number.chars().count() as f64 * LETTER + 4.0 < right - left {
-                svg.text("tm stt", ((left + right) / 2.0, y + 4.0), number);
-            }
-            before += piece;
-        }
-        let (start, end) = (across.x(0.0), across.x(row.total));
-        let class = format!("o {}", color(row.filesystem));
-        svg.rect(&class, (start, high), (end - start, BAR));
-        let mut right = end;
-        if let Some((from, to)) = row.interval {
-            let [from, to] = [from, to].map(|value| across.x(value));
-            // Below the bar, because segments have numbers.
-            let y = low + 4.5;
-            svg.line("ste", (from, y), (to, y));
-            [from, to].into_iter().for_each(|x| svg.line("ste", (x, y - 3.0), (x, y + 3.0)));
-            right = right.max(to);
-        }
-        let class = if row.top { "tb" } else { "" };
-        svg.text(class, (right + 8.0, y + 4.0), &format!("{} s", row.shown));
+fn bar(svg: &mut Svg, across: &Across, row: &TotalRow, tasks: &[String], y: f64) {
+    svg.marker(row.filesystem, (LEFT - 14.0, y));
+    let class = if row.top { "te tb" } else { "te" };
+    svg.text(class, (LEFT - 26.0, y + 4.0), &shortened(&row.name, 15));
+    if row.pieces.is_empty() {
+        svg.text("tn", (LEFT + 4.0, y + 4.0), &shortened(&row.note, NOTE_MAX));
+        return;
     }
+    let (high, low) = (y - BAR / 2.0, y + BAR / 2.0);
+    let mut before = 0.0;
+    for (index, (piece, task)) in row.pieces.iter().zip(tasks).enumerate() {
+        let (left, right) = (across.x(before), across.x(before + piece));
+        let class = format!("st{} {}", index % SHADES, color(row.filesystem));
+        svg.rect(&class, (left, high), (right - left, BAR));
+        let number = number(task);
+        if number.chars().count() as f64 * LETTER + 4.0 < right - left {
+            svg.text("tm stt", ((left + right) / 2.0, y + 4.0), number);
+        }
+        before += piece;
+    }
+    let (start, end) = (across.x(0.0), across.x(row.total));
+    let class = format!("o {}", color(row.filesystem));
+    svg.rect(&class, (start, high), (end - start, BAR));
+    let mut right = end;
+    if let Some((from, to)) = row.interval {
+        let [from, to] = [from, to].map(|value| across.x(value));
+        // Below the bar, because segments have numbers.
+        let y = low + 4.5;
+        svg.line("ste", (from, y), (to, y));
+        [from, to].into_iter().for_each(|x| svg.line("ste", (x, y - 3.0), (x, y + 3.0)));
+        right = right.max(to);
+    }
+    let class = if row.top { "tb" } else { "" };
+    svg.text(class, (right + 8.0, y + 4.0), &format!("{} s", row.shown));
 }
 
 /// Number before the name of a task: `013` of `013-create-file`.

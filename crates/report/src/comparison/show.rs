@@ -12,7 +12,7 @@ use super::{
     phrases, regressions, rendered, verdict,
 };
 use crate::{
-    charts::changes::{ChangeRow, Changes},
+    charts::changes::{ChangeRow, changes},
     document::{
         self, Block, Body, Column, Document, Figure, Item, Kind, Layout, Row, Section, Style,
         Table, TableCell, ValueCell, terminal::TerminalOptions,
@@ -297,21 +297,16 @@ impl Step<'_> {
         let title = format!("Change from {first} to {second}");
         let id = format!("{}-changes", self.prefix);
         let description = "Change of each test in percent; the numbers are in the table.";
-        let chart = Changes { axis: "change, %".into(), margin: self.margin * 100.0, rows };
-        let svg = chart.render().finish(&title, description);
+        let chart = changes("change, %", self.margin * 100.0, &rows);
         let hidden = step.tests.len().saturating_sub(ROWS_MAX);
         let more = if hidden > 0 { format!(" {hidden} more in the table.") } else { String::new() };
-        (!chart.rows.is_empty()).then(|| Figure {
-            kind: Kind::Settings,
-            wide: true,
-            svg,
-            caption: format!(
-                "Marker: change; line: confidence interval; shaded: within ±{}.{more}",
-                phrases::limit(self.margin)
-            ),
-            id,
-            title,
-        })
+        let caption = format!(
+            "Marker: change; line: confidence interval; shaded: within ±{}.{more}",
+            phrases::limit(self.margin)
+        );
+        let text = (title, description);
+        let figure = Figure::new(Kind::Settings, id, chart, text, caption);
+        (!rows.is_empty()).then_some(Figure { wide: true, ..figure })
     }
 
     /// Conditions that differ.

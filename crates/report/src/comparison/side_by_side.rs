@@ -20,7 +20,10 @@ use analysis::{
 use model::{Metric, RunRecord, suggest};
 
 use super::NOT_RECORDED;
-use crate::published::{PUBLISHED, Published};
+use crate::{
+    published::{PUBLISHED, Published},
+    units::distinct,
+};
 use printed::side;
 
 /// One side of a comparison.
@@ -29,7 +32,7 @@ pub enum Source<'a> {
     /// A run file.
     Run(&'a RunRecord),
     /// A published set.
-    Published(&'a Published),
+    Published(&'static Published),
 }
 
 /// Reason why two sources cannot be compared, with a hint.
@@ -226,7 +229,7 @@ pub struct SideBySide {
     /// Names of the sides, each with the filesystems that only this side has.
     alone: Vec<(String, Vec<String>)>,
     /// Both sets, if they are editions of the published tasks, which have separate charts.
-    editions: Option<(Published, Published)>,
+    editions: Option<(&'static Published, &'static Published)>,
 }
 
 /// Compares two sources. `rename` pairs a filesystem of the first with one of the second.
@@ -242,7 +245,7 @@ pub fn side_by_side(
         (Source::Run(_), Source::Run(_)) => return Err(SideBySideError::TwoRuns),
         (Source::Published(one), Source::Published(other)) => {
             same_suite(one, other)?;
-            (one.suite == "tasks").then_some((*one, *other))
+            (one.suite == "tasks").then_some((one, other))
         }
         (Source::Run(_), Source::Published(_)) | (Source::Published(_), Source::Run(_)) => None,
     };
@@ -285,24 +288,24 @@ fn same_suite(one: &Published, other: &Published) -> Result<(), SideBySideError>
     Err(SideBySideError::Suites {
         first: one.full_name(),
         second: other.full_name(),
-        of_first: one.suite.into(),
-        of_second: other.suite.into(),
+        of_first: one.suite.clone(),
+        of_second: other.suite.clone(),
         hint,
     })
 }
 
-fn side_of(source: Source<'_>, set: &Published) -> Result<Side, SideBySideError> {
+fn side_of(source: Source<'_>, set: &'static Published) -> Result<Side, SideBySideError> {
     let run = match source {
         Source::Published(own) => return Ok(side(own)),
         Source::Run(run) => run,
     };
-    let side = run::side(run, set.suite);
+    let side = run::side(run, &set.suite);
     if side.values.is_empty() {
         return Err(SideBySideError::NoCells {
             run: side.name,
-            suite: set.suite,
+            suite: &set.suite,
             set: set.full_name(),
-            hint: match set.suite {
+            hint: match set.suite.as_str() {
                 "tasks" => "fslab run tasks-2006".into(),
                 _ => format!("fslab run {}", set.name),
             },
@@ -313,13 +316,7 @@ fn side_of(source: Source<'_>, set: &Published) -> Result<Side, SideBySideError>
 
 /// Names of the filesystems, without duplicates.
 fn names(side: &Side) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for value in &side.values {
-        if !names.contains(&value.key.filesystem) {
-            names.push(value.key.filesystem.clone());
-        }
-    }
-    names
+    distinct(side.values.iter().map(|value| value.key.filesystem.clone()))
 }
 
 /// Renames filesystems of the first side to those of the second: as the user requests, or if a

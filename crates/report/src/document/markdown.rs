@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn every_row_of_a_published_table_has_the_fields_of_its_header() {
-        for set in PUBLISHED {
+        for set in PUBLISHED.iter() {
             let text = set.markdown();
-            assert!(tables(set.name, &text) > 0, "{}", set.name);
+            assert!(tables(&set.name, &text) > 0, "{}", set.name);
             // A note that ends its row would leave its rest at the start of a line.
             let rest = text.lines().find(|line| line.ends_with('|') && !line.starts_with('|'));
             assert_eq!(rest, None, "{}", set.name);

@@ -5,15 +5,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use analysis::compare::{Side, Size, Verdict};
-use model::units::plural;
-
-use super::{Figure, Kind, absent, is_skip, qualified};
+use super::{Figure, Kind, absent, is_skip, qualified, repetitions};
 use crate::{
     charts::heatmap::{HeatCell, HeatMap, HeatRow, step},
     units::{capital, fixed, one_line},
     view::{Entry, Family, Status, Suite, Test, View, WorkPoint, directions},
 };
+use analysis::compare::{Side, Size, Verdict};
 
 /// Maximum number of rows; of more tests, means are shown.
 const ROWS: usize = 60;
@@ -86,50 +84,42 @@ pub(super) fn figure(view: &View, suite: usize) -> Option<Figure> {
     let groups = (sheet.lines.len() > ROWS).then(|| sheet.groups()).flatten();
     let title = sheet.title(judged);
     let description = format!("{title}. The data are in the tables.");
+    let (axis, first, rows) = match &groups {
+        Some((what, groups)) => (
+            format!("ratio to the best of each test, mean over {what}; 1 is best ↑"),
+            format!("best, or within {}", view.facts.margin.symbol()),
+            groups.iter().map(|(label, of)| sheet.mean(label, of)).collect(),
+        ),
+        None => (
+            "ratio to the best median of the row — higher is better ↑".into(),
+            "top group".into(),
+            sheet.rows(),
+        ),
+    };
+    let names = view.filesystems.iter();
     let mut chart = HeatMap {
-        axis: match &groups {
-            Some((what, _)) => {
-                format!("ratio to the best of each test, mean over {what}; 1 is best ↑")
-            }
-            None => "ratio to the best median of the row — higher is better ↑".into(),
-        },
-        first: match &groups {
-            Some(_) => format!("best, or within {}", view.facts.margin.symbol()),
-            None => "top group".into(),
-        },
-        columns: view
-            .filesystems
-            .iter()
-            .enumerate()
-            .map(|(at, own)| (own.name.clone(), at))
-            .collect(),
-        rows: match &groups {
-            Some((_, groups)) => groups.iter().map(|(label, of)| sheet.mean(label, of)).collect(),
-            None => sheet.rows(),
-        },
+        axis,
+        first,
+        columns: names.enumerate().map(|(at, own)| (own.name.clone(), at)).collect(),
+        rows,
     };
     let absent = sheet.absent();
     let skipped = |name: &str| absent.iter().any(|(own, why)| own == name && is_skip(why));
     chart.retain(|name| !skipped(name));
-    let svg = chart.render().finish(&title, &description);
-    Some(Figure {
-        id: format!("{}-map", crate::units::slug(&suite.name)),
-        kind: Kind::Heatmap,
-        wide: false,
-        title,
-        svg,
-        caption: sheet.caption(groups.as_ref().map(|(what, _)| what.as_str())),
-    })
+    let caption = sheet.caption(groups.as_ref().map(|(what, _)| what.as_str()));
+    let id = format!("{}-map", crate::units::slug(&suite.name));
+    let chart = chart.render();
+    Some(Figure::new(Kind::Heatmap, id, chart, (title, &description), caption))
 }
 
 impl<'a> Line<'a> {
     fn new(point: &'a WorkPoint, test: &'a Test, view: &'a View) -> Self {
-        let lacking = |at: usize| match point.statuses.get(at) {
-            Some(Some(Status::Nothing(reason))) => {
-                TestResult::Missing(Cow::Borrowed(reason.as_str()))
-            }
-            Some(Some(Status::Measured)) => TestResult::Missing("not in this cell".into()),
-            Some(None) | None => TestResult::Missing("not in the plan".into()),
+        let lacking = |at: usize| {
+            TestResult::Missing(match point.statuses.get(at) {
+                Some(Some(Status::Nothing(reason))) => Cow::Borrowed(reason.as_str()),
+                Some(Some(Status::Measured)) => "not in this cell".into(),
+                Some(None) | None => "not in the plan".into(),
+            })
         };
         let mut results: Vec<TestResult> = (0..view.filesystems.len()).map(lacking).collect();
         for entry in &test.entries {
@@ -381,14 +371,7 @@ impl Sheet<'_> {
     fn caption(&self, means: Option<&str>) -> String {
         let view = self.view;
         let ns = self.lines.iter().flat_map(|line| &line.test.entries);
-        let ns: BTreeSet<u32> = ns.filter_map(|e| Some(e.summary.as_ref()?.n)).collect();
-        let n = match (ns.first(), ns.last()) {
-            (Some(least), Some(most)) if least == most => {
-                format!("n = {}", plural(*least, "repetition"))
-            }
-            (Some(least), Some(most)) => format!("n = {least} to {most} repetitions"),
-            (None, _) | (_, None) => "n = 0".into(),
-        };
+        let n = repetitions(ns.filter_map(|entry| Some(entry.summary.as_ref()?.n)));
         let codes: BTreeSet<&str> = self.lines.iter().flat_map(|line| line.test.codes()).collect();
         let margin = view.facts.margin.label();
         let quantities = directions(self.lines.iter().map(|line| line.test.metric));

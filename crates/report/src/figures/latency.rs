@@ -1,14 +1,13 @@
 //! Charts of latency: percentiles and distributions.
 
-use std::collections::BTreeSet;
+use model::{Profile, metric::Unit, record::HistogramKind};
 
-use model::{Profile, metric::Unit, record::HistogramKind, units::plural};
-
-use super::{Figure, Kind, absent, qualified};
+use super::{Figure, Kind, absent, qualified, repetitions};
 use crate::{
     charts::{
-        ecdf::Ecdf,
-        percentiles::{PercentileSeries, Percentiles},
+        self,
+        data::{Series, SweepValue},
+        ecdf::ecdf,
     },
     units::{alone, capital},
     view::{
@@ -20,14 +19,14 @@ use crate::{
 /// Latency charts of one test: for each type of operation the percentiles, and the distributions if
 /// there are two filesystems.
 pub(super) fn figures(view: &View, suite: usize, point: usize, test: usize) -> Vec<Figure> {
-    let flat = view.flat(suite, point, test);
+    let details = view.details(suite, point, test);
     let own = &view.suites[suite].points[point].tests[test];
-    let title = &view.ranked[suite][flat].title;
+    let title = &details.ranked.title;
     let both = |curves: &Curves| {
         let sheet = Sheet { view, test: own, title, curves };
         std::iter::once(sheet.ladder()).chain(sheet.distribution()).collect::<Vec<_>>()
     };
-    view.curves[suite][flat].iter().flat_map(both).collect()
+    details.curves.iter().flat_map(both).collect()
 }
 
 struct Sheet<'a> {
@@ -45,13 +44,14 @@ impl Sheet<'_> {
         let percentiles = || lines.iter().flat_map(|line| &line.percentiles);
         let certain = percentiles().all(|rung| rung.interval.is_some());
         let steps = lines.iter().map(|line| line.percentiles.len()).max().unwrap_or(0);
-        let ladder = |line: &&Curve| PercentileSeries {
+        let ladder = |line: &&Curve| Series {
+            filesystem: line.filesystem,
             name: self.name(line.filesystem).to_owned(),
-            series: line.filesystem,
-            points: line
+            values: line
                 .percentiles
                 .iter()
                 .map(|rung| (rung.median, rung.interval.filter(|_| certain).unwrap_or(rung.range)))
+                .map(|(median, ends)| Some(SweepValue { median, ends: Some(ends) }))
                 .collect(),
         };
         let title = format!("{}: {}", self.title, self.finding(&lines));
@@ -60,34 +60,26 @@ impl Sheet<'_> {
         } else {
             "minimum to maximum (too few repetitions for an interval)"
         };
-        let id = format!("{}--{}-latency-percentiles", self.test.id, self.curves.of.name());
-        let description = format!("{title}. The data are in the latency table.");
-        let chart = Percentiles {
-            y_axis: format!("latency of {}, logarithmic — lower is better ↓", self.what()),
-            steps: LADDER[..steps].iter().map(|(name, _)| *name).collect(),
-            lines: lines.iter().map(ladder).collect(),
-        };
-        let svg = chart.render().finish(&title, &description);
-        let withheld = match LADDER.get(steps) {
+        let y_axis = format!("latency of {}, logarithmic — lower is better ↓", self.what());
+        let steps: Vec<&str> = LADDER[..steps].iter().map(|(name, _)| *name).collect();
+        let series: Vec<Series> = lines.iter().map(ladder).collect();
+        let chart = charts::lines::percentiles(&y_axis, &steps, &series);
+        let withheld = match LADDER.get(steps.len()) {
             Some((name, _)) => {
                 format!(" {name} and above: fewer than 10 operations exceed the percentile.")
             }
             None => String::new(),
         };
-        Figure {
-            id,
-            kind: Kind::LatencyPercentiles,
-            wide: false,
-            title,
-            svg,
-            caption: format!(
-                "{} Marker: median of the per-repetition percentiles, {}; band: {band}. Shown only \
-                 if at least 10 operations of every repetition exceed it.{withheld}{}",
-                self.meaning(),
-                self.repetitions(&lines),
-                self.qualifications()
-            ),
-        }
+        let caption = format!(
+            "{} Marker: median of the per-repetition percentiles, {}; band: {band}. Shown only if \
+             at least 10 operations of every repetition exceed it.{withheld}{}",
+            self.meaning(),
+            self.repetitions(&lines),
+            self.qualifications()
+        );
+        let id = format!("{}--{}-latency-percentiles", self.test.id, self.curves.of.name());
+        let description = format!("{title}. The data are in the latency table.");
+        Figure::new(Kind::LatencyPercentiles, id, chart, (title, &description), caption)
     }
 
     /// Chart of the distribution over all repetitions; `None` without two filesystems.
@@ -97,38 +89,27 @@ impl Sheet<'_> {
             return None;
         }
         let title = format!("{}: latency distribution of {}", self.title, self.what());
-        let id = format!("{}--{}-latency-distribution", self.test.id, self.curves.of.name());
         let (low, high) = self.curves.range;
-        let description = format!("{title}. {}", capital(&self.finding(&lines)));
-        let chart = Ecdf {
-            x_axis: format!("latency of {}, logarithmic — lower is better ←", self.what()),
-            range: (f64::from(low), f64::from(high)),
-            lines: lines
-                .iter()
-                .map(|line| {
-                    (self.name(line.filesystem), line.filesystem, line.cumulated.as_slice())
-                })
-                .collect(),
-        };
-        let svg = chart.render().finish(&title, &description);
+        let x_axis = format!("latency of {}, logarithmic — lower is better ←", self.what());
+        let drawn = lines
+            .iter()
+            .map(|line| (self.name(line.filesystem), line.filesystem, line.cumulated.as_slice()));
+        let range = (f64::from(low), f64::from(high));
+        let chart = ecdf(&x_axis, range, &drawn.collect::<Vec<_>>());
         let least = lines.iter().map(|line| line.operations).min().unwrap_or(0);
-        Some(Figure {
-            id,
-            kind: Kind::LatencyDistribution,
-            wide: false,
-            title,
-            svg,
-            caption: format!(
-                "{} Fraction of operations at or below each time, all repetitions pooled (at least \
-                 {least} operations each, {}); no 95 % confidence interval, because operations \
-                 within a repetition are not independent. Markers: quartiles. The axis omits the \
-                 fastest and slowest {} %.{}",
-                self.meaning(),
-                self.repetitions(&lines),
-                CUT * 100.0,
-                self.qualifications()
-            ),
-        })
+        let caption = format!(
+            "{} Fraction of operations at or below each time, all repetitions pooled (at least \
+             {least} operations each, {}); no 95 % confidence interval, because operations within \
+             a repetition are not independent. Markers: quartiles. The axis omits the fastest and \
+             slowest {} %.{}",
+            self.meaning(),
+            self.repetitions(&lines),
+            CUT * 100.0,
+            self.qualifications()
+        );
+        let id = format!("{}--{}-latency-distribution", self.test.id, self.curves.of.name());
+        let description = format!("{title}. {}", capital(&self.finding(&lines)));
+        Some(Figure::new(Kind::LatencyDistribution, id, chart, (title, &description), caption))
     }
 
     /// Filesystems with data.
@@ -208,14 +189,7 @@ impl Sheet<'_> {
     }
 
     fn repetitions(&self, lines: &[&Curve]) -> String {
-        let all: BTreeSet<u32> = lines.iter().map(|line| line.n).collect();
-        match (all.first(), all.last()) {
-            (Some(least), Some(most)) if least != most => {
-                format!("n = {least} to {most} repetitions")
-            }
-            (Some(n), _) => format!("n = {}", plural(*n, "repetition")),
-            (None, _) => "no repetitions".into(),
-        }
+        repetitions(lines.iter().map(|line| line.n))
     }
 
     /// Measurement warnings, and missing filesystems.

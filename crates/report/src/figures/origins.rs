@@ -1,12 +1,10 @@
 //! Chart of CPU time by consumer.
 
-use std::collections::BTreeSet;
+use model::metric::Unit;
 
-use model::{metric::Unit, units::plural};
-
-use super::{Figure, Kind, absent, qualified};
+use super::{Figure, Kind, absent, qualified, repetitions};
 use crate::{
-    charts::origins::{OriginBar, OriginChart},
+    charts::origins::{OriginBar, origins as charts},
     units::{Scale, alone, percent},
     view::{
         View,
@@ -16,13 +14,13 @@ use crate::{
 
 /// Bars of a test; `None` if CPU time is not available.
 pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Option<Figure> {
-    let flat = view.flat(suite, point, test);
     let own = &view.suites[suite].points[point].tests[test];
-    let origins = view.origins[suite][flat].as_ref()?;
+    let details = view.details(suite, point, test);
+    let origins = details.origins.as_ref()?;
     let name = |filesystem: usize| view.filesystems[filesystem].name.clone();
     let sums = origins.lines.iter().map(|line| line.parts[..FOREIGN].iter().sum());
     let scale = Scale::of(origins.unit, sums.collect::<Vec<f64>>().into_iter());
-    let title = format!("{}: {}", view.ranked[suite][flat].title, finding(origins, &name));
+    let title = format!("{}: {}", details.ranked.title, finding(origins, &name));
     let quantity = if origins.unit == Unit::Instructions {
         format!("guest instructions per operation, {}", scale.name)
     } else if origins.unit == Unit::Nanoseconds {
@@ -36,21 +34,8 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
         pieces: line.parts.iter().map(|part| scale.number(*part)).collect(),
         shown: shown(line, scale),
     };
-    let id = format!("{}--cpu-time", own.id);
-    let description = format!("{title}. The data are in the system activity table.");
-    let chart = OriginChart {
-        axis: format!("{quantity} — informational"),
-        parts: &PARTS,
-        marked: FOREIGN,
-        bars: origins.lines.iter().map(bar).collect(),
-    };
-    let svg = chart.render().finish(&title, &description);
-    let ns: BTreeSet<u32> = origins.lines.iter().map(|line| line.attributed.n).collect();
-    let n = match (ns.first(), ns.last()) {
-        (Some(least), Some(most)) if least != most => format!("{least} to {most} repetitions"),
-        (Some(n), _) => plural(*n, "repetition"),
-        (None, _) => "0 repetitions".into(),
-    };
+    let bars: Vec<OriginBar> = origins.lines.iter().map(bar).collect();
+    let chart = charts(&format!("{quantity} — informational"), &PARTS[..FOREIGN], &bars);
     let unattributed = match origins.unattributed {
         true => "unattributed: interrupts, and tasks that existed only between two samples",
         false => "unattributed time is not available for tests shorter than 0.2 s",
@@ -58,22 +43,18 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
     let codes = own.entries.iter().flat_map(|entry| entry.measured_codes.iter().copied());
     let missing = origins.absent.iter();
     let missing: Vec<_> = missing.map(|(at, reason)| (name(*at), reason.clone())).collect();
-    Some(Figure {
-        id,
-        kind: Kind::CpuTime,
-        wide: false,
-        title,
-        svg,
-        caption: format!(
-            "Segments: means of n = {}, each with texture and letter. Bar: workload and \
-             attributed kernel threads; at its end the median with its 95 % confidence \
-             interval, and the mean of other processes, which is not drawn. Measured from worker \
-             setup to the end of the last worker; {unattributed}.{}{}",
-            n,
-            qualified(&codes.collect()),
-            absent(&missing)
-        ),
-    })
+    let caption = format!(
+        "Segments: means of {}, each with texture and letter. Bar: workload and attributed kernel \
+         threads; at its end the median with its 95 % confidence interval, and the mean of other \
+         processes, which is not drawn. Measured from worker setup to the end of the last worker; \
+         {unattributed}.{}{}",
+        repetitions(origins.lines.iter().map(|line| line.attributed.n)),
+        qualified(&codes.collect()),
+        absent(&missing)
+    );
+    let id = format!("{}--cpu-time", own.id);
+    let description = format!("{title}. The data are in the system activity table.");
+    Some(Figure::new(Kind::CpuTime, id, chart, (title, &description), caption))
 }
 
 /// Median of the attributed CPU time with its interval.

@@ -4,7 +4,7 @@ use model::Profile;
 
 use super::{Figure, Kind, absent, is_skip, qualified};
 use crate::{
-    charts::intervals::{IntervalRow, Intervals},
+    charts::intervals::{IntervalRow, intervals},
     view::{Entry, Finding, Status, Test, View, metric_label},
 };
 
@@ -13,7 +13,7 @@ const OF_THE_TABLE: [&str; 2] = ["a ratio below 1 ", "place: "];
 
 /// Ranking of one test.
 pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Figure {
-    let table = &view.ranked[suite][view.flat(suite, point, test)];
+    let table = &view.details(suite, point, test).ranked;
     let test = &view.suites[suite].points[point].tests[test];
     let better = test.metric.spec().better.label();
     let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
@@ -31,26 +31,17 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Fi
         .map(|entry| (view.filesystems[entry.filesystem].name.clone(), "skipped".to_owned()));
     let missing: Vec<_> = missing.collect();
     let shown = test.entries.iter().filter(|entry| !skipped(entry));
-    let chart = Intervals {
-        axis: format!("{}, {} — {better}", metric_label(test.metric), test.scale.name),
-        rows: shown.map(|entry| row(test, entry, view)).collect(),
-    };
-    let svg = chart.render().finish(&table.title, description);
-    Figure {
-        id: test.id.clone(),
-        kind: Kind::Ranking,
-        wide: false,
-        title: table.title.clone(),
-        svg,
-        caption: format!(
-            "Dots: repetitions, the first at the top. Marker: median. Line: 95 % confidence \
-             interval. {}. Bracket: top group. Filesystems that share a letter do not differ \
-             significantly.{}{}",
-            drawn(&table.caption),
-            qualified(&test.codes()),
-            absent(&missing)
-        ),
-    }
+    let axis = format!("{}, {} — {better}", metric_label(test.metric), test.scale.name);
+    let rows: Vec<IntervalRow> = shown.map(|entry| row(test, entry, view)).collect();
+    let caption = format!(
+        "Dots: repetitions, the first at the top. Marker: median. Line: 95 % confidence interval. \
+         {}. Bracket: top group. Filesystems that share a letter do not differ significantly.{}{}",
+        drawn(&table.caption),
+        qualified(&test.codes()),
+        absent(&missing)
+    );
+    let chart = intervals(&axis, &rows);
+    Figure::new(Kind::Ranking, &test.id, chart, (table.title.clone(), description), caption)
 }
 
 /// Clauses of the table caption that apply to the chart, which has neither ratios nor ranks.

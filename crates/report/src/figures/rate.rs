@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Figure, Kind, absent, qualified};
+use super::{Figure, Kind, absent, qualified, repetitions};
 use crate::{
-    charts::rate::{RateChart, RatePanel},
+    charts::{
+        data::{Series, SweepValue},
+        lines,
+    },
     units::{Scale, alone, fixed},
     view::{
         View,
@@ -24,9 +27,9 @@ const AGREEING: f64 = 0.9;
 
 /// Rate of a test over time; `None` if it was too short or not recorded.
 pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Option<Figure> {
-    let flat = view.flat(suite, point, test);
+    let details = view.details(suite, point, test);
     let own = &view.suites[suite].points[point].tests[test];
-    let rate_series = view.rate_series[suite][flat].as_ref()?;
+    let rate_series = details.rate_series.as_ref()?;
     let medians = rate_series.lines.iter().flat_map(|line| line.rates.iter().map(|rates| rates[0]));
     let scale = Scale::of(rate_series.unit, medians);
     let name = |filesystem: usize| view.filesystems[filesystem].name.clone();
@@ -37,45 +40,38 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
     let found =
         (long && !codes.contains("short-phase")).then(|| finding(rate_series, &name)).flatten();
     let found = found.unwrap_or_else(|| "rate over time".into());
-    let title = format!("{}: {found}", view.ranked[suite][flat].title);
+    let title = format!("{}: {found}", details.ranked.title);
     let bytes = rate_series.unit == model::metric::Unit::BytesPerSecond;
     let quantity = if bytes { "bytes moved" } else { "operations" };
-    let panel = |line: &RateLine| RatePanel {
+    let series = |line: &RateLine| Series {
+        filesystem: line.filesystem,
         name: name(line.filesystem),
-        series: line.filesystem,
-        rates: line.rates.iter().map(|rates| rates.map(|rate| scale.number(rate))).collect(),
+        values: line
+            .rates
+            .iter()
+            .map(|rates| rates.map(|rate| scale.number(rate)))
+            .map(|[median, low, high]| Some(SweepValue { median, ends: Some((low, high)) }))
+            .collect(),
     };
     #[expect(clippy::cast_precision_loss, reason = "a length of time, below 2^53 ns")]
     let interval = rate_series.interval as f64;
-    let id = format!("{}--rate-over-time", own.id);
-    let description = format!("{title}.");
-    let chart = RateChart {
-        y_axis: format!("{quantity}, {} — higher is better ↑", scale.name),
-        interval: interval / 1e9,
-        panels: rate_series.lines.iter().map(panel).collect(),
-    };
-    let svg = chart.render().finish(&title, &description);
+    let y_axis = format!("{quantity}, {} — higher is better ↑", scale.name);
+    let series: Vec<Series> = rate_series.lines.iter().map(series).collect();
+    let chart = lines::rate(&y_axis, interval / 1e9, &series);
     let missing = rate_series.absent.iter();
     let missing: Vec<_> = missing.map(|(at, reason)| (name(*at), reason.clone())).collect();
-    let most = rate_series.lines.iter().map(|line| line.n).max().unwrap_or(0);
-    let least = rate_series.lines.iter().map(|line| line.n).min().unwrap_or(0);
-    let n = if least == most { most.to_string() } else { format!("{least} to {most}") };
-    Some(Figure {
-        id,
-        kind: Kind::RateOverTime,
-        wide: false,
-        title,
-        svg,
-        caption: format!(
-            "Rate over the measured time, in intervals of {}. Line: median of n = {n} repetitions; \
-             band: minimum to maximum (not a confidence interval). A line ends when fewer than \
-             half of the repetitions are still running; the last, incomplete interval is omitted. \
-             Writes are shown as accepted.{}{}",
-            alone(model::metric::Unit::Nanoseconds, interval),
-            qualified(&codes),
-            absent(&missing)
-        ),
-    })
+    let caption = format!(
+        "Rate over the measured time, in intervals of {}. Line: median of {}; band: minimum to \
+         maximum (not a confidence interval). A line ends when fewer than half of the repetitions \
+         are still running; the last, incomplete interval is omitted. Writes are shown as \
+         accepted.{}{}",
+        alone(model::metric::Unit::Nanoseconds, interval),
+        repetitions(rate_series.lines.iter().map(|line| line.n)),
+        qualified(&codes),
+        absent(&missing)
+    );
+    let (id, description) = (format!("{}--rate-over-time", own.id), format!("{title}."));
+    Some(Figure::new(Kind::RateOverTime, id, chart, (title, &description), caption))
 }
 
 /// Filesystem whose rate changed most from start to end; `None` if its repetitions disagree about

@@ -17,7 +17,7 @@ use model::{
 };
 use thiserror::Error;
 
-use crate::units::one_line;
+use crate::units::{one_line, span};
 
 /// Suite whose cells are exported.
 const SUITE: &str = "iozone";
@@ -211,8 +211,7 @@ fn disambiguate(reports: &mut [Report<'_>]) {
 /// Head of a report, including the lines of IOzone that scripts search for.
 fn head(text: &mut String, record: &RunRecord, filesystem: &str, words: &str, members: &[Member]) {
     let repetitions = members.iter().map(|(_, trials)| trials.len());
-    let (least, most) = (repetitions.clone().min().unwrap_or(0), repetitions.max().unwrap_or(0));
-    let repetitions = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    let repetitions = span(repetitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
     let info = &record.info;
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(

@@ -6,12 +6,9 @@ use model::Metric;
 use serde_json::{Value, json};
 
 use crate::{
-    document::{
-        Table,
-        json::{of_interval, of_summary, of_table, tables, verdict},
-    },
+    document::json::{of_interval, of_summary, of_table, tables, verdict},
     published,
-    view::{Entry, Finding, Interaction, Scaled, Status, Test, View, WithheldFinding},
+    view::{Details, Entry, Finding, Interaction, Scaled, Status, Test, View, WithheldFinding},
 };
 
 /// Name and version of the format, which `docs/schemas/report-1.json` describes. Removing a key or
@@ -22,7 +19,7 @@ const SCHEMA: &str = "fslab-report/1";
 pub fn json(view: &View) -> String {
     let facts = &view.facts;
     let points = view.suites.iter().flat_map(|suite| suite.points.iter().map(move |p| (suite, p)));
-    let mut activity = view.activity.iter().flatten().zip(view.operations.iter().flatten());
+    let mut details = view.details.iter().flatten();
     let workloads: Vec<Value> = points
         .map(|(suite, point)| {
             let parameters: serde_json::Map<String, Value> = point
@@ -32,9 +29,8 @@ pub fn json(view: &View) -> String {
                 .collect();
             // The tests are on the left, because `zip` advances the right side only if the left
             // side has an item.
-            let tests = point.tests.iter().zip(activity.by_ref());
-            let tests: Vec<Value> =
-                tests.map(|(test, (tables, done))| of_test(view, test, tables, done)).collect();
+            let tests = point.tests.iter().zip(details.by_ref());
+            let tests: Vec<Value> = tests.map(|(test, own)| of_test(view, test, own)).collect();
             json!({
                 "suite": suite.name,
                 "label": point.label,
@@ -148,7 +144,7 @@ fn holes(view: &View, statuses: &[Option<Status>]) -> Value {
     Value::Object(named.collect())
 }
 
-fn of_test(view: &View, test: &Test, activity: &[Table], operations: &Option<Table>) -> Value {
+fn of_test(view: &View, test: &Test, details: &Details) -> Value {
     let name = |entry: &Entry| view.filesystems[entry.filesystem].name.as_str();
     let entries: Vec<Value> = test
         .entries
@@ -195,8 +191,8 @@ fn of_test(view: &View, test: &Test, activity: &[Table], operations: &Option<Tab
         "better": test.metric.spec().better.label(),
         "counterpart_metric": test.counterpart.map(|metric| metric.name()),
         "cache": test.cache.map(model::phase::Cache::name),
-        "system_activity": tables(activity.iter()),
-        "operations": operations.as_ref().map(of_table),
+        "system_activity": tables(details.activity.iter()),
+        "operations": details.operations.as_ref().map(of_table),
         "results": entries,
         "pairs": pairs,
     })

@@ -47,7 +47,7 @@ pub struct XlsxError {
 /// [`XlsxError`] if the writer fails. No known run causes this.
 pub fn xlsx(view: &View, record: &RunRecord) -> Result<Vec<u8>, XlsxError> {
     let mut book = Book::new(view);
-    results::results(&mut book, view)?;
+    results::results(&mut book, view);
     let document = run::document(view, &mut Budget::text());
     // Sheets of single tests come last, because there may be too many.
     let (tests, others): (Vec<&Section>, Vec<&Section>) =
@@ -55,17 +55,17 @@ pub fn xlsx(view: &View, record: &RunRecord) -> Result<Vec<u8>, XlsxError> {
     let own_sheet = |table: &&Table| !table.title.is_empty();
     let others = others.into_iter().filter(|section| section.id != "activity");
     for table in others.flat_map(Section::tables).filter(own_sheet) {
-        table::sheet(&mut book, table)?;
+        table::sheet(&mut book, table);
     }
-    matrix::sheets(&mut book, view)?;
-    lines::sheets(&mut book, view)?;
+    matrix::sheets(&mut book, view);
+    lines::sheets(&mut book, view);
     for table in tests.into_iter().flat_map(Section::tables) {
-        table::sheet(&mut book, table)?;
+        table::sheet(&mut book, table);
     }
     for suite in 0..view.suites.len() {
-        table::activity(&mut book, view, suite)?;
+        table::activity(&mut book, view, suite);
     }
-    results::samples(&mut book, record)?;
-    let front = front::sheet(&book, &document)?;
+    results::samples(&mut book, record);
+    let front = front::sheet(&book, &document);
     book.finish(front, record)
 }

@@ -8,7 +8,7 @@ use crate::{
         html::{marker, rendered},
     },
     figures,
-    units::count,
+    units::{count, distinct},
     view::{
         View,
         answer::{self, Answer, Board, BoardCell, FINDINGS_MAX, Grade},
@@ -61,13 +61,8 @@ struct Screen<'a> {
 
 /// Names of the filesystems of a run, followed by those that only the other parts have.
 pub(super) fn filesystems(view: &View, parts: &[Part<'_>]) -> Vec<String> {
-    let mut names: Vec<String> = view.filesystems.iter().map(|own| own.name.clone()).collect();
-    for own in parts.iter().flat_map(|part| &part.view.filesystems) {
-        if !names.contains(&own.name) {
-            names.push(own.name.clone());
-        }
-    }
-    names
+    let all = std::iter::once(view).chain(parts.iter().map(|part| part.view));
+    distinct(all.flat_map(|view| &view.filesystems).map(|own| own.name.clone()))
 }
 
 /// Renders the first screen of a run and of the other parts of its result.

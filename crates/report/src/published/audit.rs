@@ -3,7 +3,7 @@
 //!
 //! The statements are paraphrased in `published/*.audit.toml`, with their provenance.
 
-use super::{PUBLISHED, SUFFIX, bonnie};
+use super::{PUBLISHED, Published, SUFFIX, bonnie};
 use crate::audit::{Audit, Statements, Table};
 
 /// Study with statements.
@@ -87,7 +87,7 @@ impl Audited {
 }
 
 fn data(name: &str) -> &'static str {
-    PUBLISHED.iter().find(|set| set.name == name).map_or("", |set| set.data)
+    PUBLISHED.iter().find(|set| set.name == name).map_or("", Published::data)
 }
 
 fn table(text: &str, statements: &Statements) -> Table {

@@ -1,21 +1,22 @@
 //! Charts of published results, labeled as not measured by fslab.
 
+use model::Metric;
+
 use super::{
     LABEL, Published,
-    bonnie::{self, Measured},
     iozone::{KIB, Number, Study, length, test_name},
+    numbers::{self, numbers},
     published, tasks,
 };
 use crate::{
-    bonnie::{Figure as PrintedFigure, PHASES, PhaseFigures},
     charts::{
         data::{Level, Series, SweepValue},
-        editions::{Marks, Panel, Panels, Totals, three},
-        intervals::{IntervalRow, Intervals},
-        sweep::SweepChart,
+        editions::{Marks, Panel, Panels, sums, three},
+        intervals::{IntervalRow, intervals},
+        lines,
     },
     document::{Block, Figure, Kind, Section},
-    units::{capital, fixed, slug},
+    units::{capital, distinct, fixed, slug},
 };
 
 /// Charts under one heading: the first ones visible, the others collapsed.
@@ -90,26 +91,16 @@ fn sweep(study: &Study, test: &str) -> Figure {
         series.len(),
         levels.len()
     );
-    let chart = SweepChart {
-        y_axis: format!("throughput, MiB/s — higher is better ↑ · {MARK}"),
-        x_axis: "record length (tested lengths, logarithmic)".into(),
-        levels: &levels,
-        series: &series,
-    };
-    let svg = chart.render().finish(&title, &description);
+    let y_axis = format!("throughput, MiB/s — higher is better ↑ · {MARK}");
+    let x_axis = "record length (tested lengths, logarithmic)";
+    let chart = lines::sweep(&y_axis, x_axis, &levels, &series);
     let own = study.originals().filter(|number| number.test == test);
-    Figure {
-        kind: Kind::ParameterSweep,
-        wide: false,
-        svg,
-        caption: format!(
-            "{}. Line and band: {MEANS}; lines connect tested lengths only.{}",
-            capital(MARK),
-            marked(own)
-        ),
-        id,
-        title,
-    }
+    let caption = format!(
+        "{}. Line and band: {MEANS}; lines connect tested lengths only.{}",
+        capital(MARK),
+        marked(own)
+    );
+    Figure::new(Kind::ParameterSweep, id, chart, (title, &description), caption)
 }
 
 fn ranking(study: &Study, test: &str, record: u32) -> Figure {
@@ -135,22 +126,12 @@ fn ranking(study: &Study, test: &str, record: u32) -> Figure {
     rows.sort_by(|one, other| other.median.unwrap_or(0.0).total_cmp(&one.median.unwrap_or(0.0)));
     let title = format!("{}, records of {}, {MARK}", capital(&test_name(test)), length(record));
     let description = "Means with intervals, best first; not tested for significance.";
-    let chart =
-        Intervals { axis: format!("throughput, MiB/s — higher is better ↑ · {MARK}"), rows };
-    let svg = chart.render().finish(&title, description);
+    let axis = format!("throughput, MiB/s — higher is better ↑ · {MARK}");
+    let chart = intervals(&axis, &rows);
     let own = study.originals().filter(|own| own.test == test && own.record == record);
-    Figure {
-        kind: Kind::Ranking,
-        wide: false,
-        svg,
-        caption: format!(
-            "{}. Marker and line: {MEANS}; best mean first.{}",
-            capital(MARK),
-            marked(own)
-        ),
-        id,
-        title,
-    }
+    let caption =
+        format!("{}. Marker and line: {MEANS}; best mean first.{}", capital(MARK), marked(own));
+    Figure::new(Kind::Ranking, id, chart, (title, description), caption)
 }
 
 /// Charts of the study of everyday tasks: totals, and for the edition of 2006 also a comparison
@@ -179,20 +160,23 @@ const UNLIKE: &str = "Disk, controller, kernel, distribution, and tools differ b
 /// Seconds of two editions, by task and filesystem.
 pub(crate) fn editions(old: &Published, new: &Published) -> Figure {
     let (before, after) = (tasks::seconds(old), tasks::seconds(new));
-    let ids = tasks::ids(&after);
-    let names = tasks::filesystems(&after);
-    let value = |of: &[tasks::Second], id: &str, name: &str| {
-        let found = of.iter().find(|one| one.id == id && one.filesystem == name);
-        found.map(|one| one.seconds)
+    let ids = distinct(after.iter().map(|number| number.test.as_str()));
+    let value = |of: &[numbers::Number], id: &str, name: &str| {
+        let found = of.iter().find(|one| one.test == id && one.filesystem == name);
+        found.map(numbers::Number::number)
     };
-    let panel = |(series, name): (usize, &String)| {
-        let marks = |(id, _): &(String, String)| {
+    let panel = |(series, name): (usize, &str)| {
+        let marks = |id: &&str| {
             let (first, second) = (value(&before, id, name), value(&after, id, name));
             (first.is_some() || second.is_some()).then_some(Marks { series, first, second })
         };
-        Panel { name: name.clone(), marks: ids.iter().map(marks).collect() }
+        Panel { name: name.to_owned(), marks: ids.iter().map(marks).collect() }
     };
-    let (first, second) = (old.name, new.name);
+    let label = |id: &&str| {
+        after.iter().find(|one| one.test == *id).map_or(String::new(), |one| one.label.clone())
+    };
+    let names = distinct(after.iter().map(|number| number.filesystem.as_str()));
+    let (first, second) = (&old.name, &new.name);
     let title = format!("{first} and {second} side by side, {MARK}");
     let description = format!("Seconds of {} tasks in two editions, without intervals.", ids.len());
     let chart = Panels {
@@ -200,178 +184,141 @@ pub(crate) fn editions(old: &Published, new: &Published) -> Figure {
         logarithmic: true,
         apart: false,
         shown: three,
-        rows: ids.iter().map(|(id, task)| format!("{id} {task}")).collect(),
-        panels: names.iter().enumerate().map(panel).collect(),
+        rows: ids.iter().map(label).collect(),
+        panels: names.into_iter().enumerate().map(panel).collect(),
     };
-    let svg = chart.render().finish(&title, &description);
-    Figure {
-        kind: Kind::Settings,
-        wide: true,
-        id: format!("{first}-{second}"),
-        title,
-        svg,
-        caption: format!(
-            "{LABEL}. Ring: {first}; marker: {second}; each a mean of 3 runs, without intervals \
-             and not tested for significance. {UNLIKE}. A filesystem of one edition only has one \
-             mark."
-        ),
-    }
+    let caption = format!(
+        "{LABEL}. Ring: {first}; marker: {second}; each a mean of 3 runs, without intervals and \
+         not tested for significance. {UNLIKE}. A filesystem of one edition only has one mark."
+    );
+    let (id, text) = (format!("{first}-{second}"), (title, description.as_str()));
+    Figure { wide: true, ..Figure::new(Kind::Settings, id, chart.render(), text, caption) }
 }
 
 /// Sums of the seconds of one or two editions.
 pub(crate) fn totals(old: &Published, new: Option<&Published>) -> Figure {
     let last = new.unwrap_or(old);
     let (before, after) = (tasks::seconds(old), tasks::seconds(last));
-    let sum = |of: &[tasks::Second], name: &str| {
-        let own = of.iter().filter(|one| one.filesystem == name).map(|one| one.seconds);
+    let sum = |of: &[numbers::Number], name: &str| {
+        let own = of.iter().filter(|one| one.filesystem == name).map(numbers::Number::number);
         own.reduce(|one, other| one + other)
     };
-    let names = tasks::filesystems(&after);
-    let row = |(series, name): (usize, &String)| {
+    let row = |(series, name): (usize, &str)| {
         let first = new.and_then(|_| sum(&before, name));
-        (name.clone(), Marks { series, first, second: sum(&after, name) })
+        (name.to_owned(), Marks { series, first, second: sum(&after, name) })
     };
-    let mut rows: Vec<(String, Marks)> = names.iter().enumerate().map(row).collect();
+    let names = distinct(after.iter().map(|number| number.filesystem.as_str()));
+    let mut rows: Vec<(String, Marks)> = names.into_iter().enumerate().map(row).collect();
     let by = |marks: &Marks| marks.second.unwrap_or(f64::INFINITY);
     rows.sort_by(|one, other| by(&one.1).total_cmp(&by(&other.1)));
-    let title = format!("Total of all tasks, {MARK}");
-    let (first, second) = match new {
-        Some(new) => (old.name, new.name),
-        None => ("", ""),
-    };
-    let description = "Sums of the printed seconds, smallest first.";
-    let chart = Totals {
-        axis: format!("sum of seconds — lower is better ↓ · {MARK}"),
-        rows,
-        names: (first.into(), second.into()),
-    };
-    let svg = chart.render().finish(&title, description);
+    let names = new.map_or(["", ""], |new| [old.name.as_str(), new.name.as_str()]);
+    let axis = format!("sum of seconds — lower is better ↓ · {MARK}");
     let unlike = if new.is_some() { format!(" {UNLIKE}.") } else { String::new() };
-    Figure {
-        kind: Kind::Totals,
-        wide: false,
-        id: format!("{}-total-bars", last.name),
-        title,
-        svg,
-        caption: format!(
-            "{LABEL}. Sums of means of 3 runs, without intervals and not tested for significance; \
-             long tasks dominate a sum of seconds.{unlike}"
-        ),
-    }
+    let caption = format!(
+        "{LABEL}. Sums of means of 3 runs, without intervals and not tested for significance; \
+         long tasks dominate a sum of seconds.{unlike}"
+    );
+    let (id, title) = (format!("{}-total-bars", last.name), format!("Total of all tasks, {MARK}"));
+    let description = "Sums of the printed seconds, smallest first.";
+    Figure::new(Kind::Totals, id, sums(&axis, &rows, names), (title, description), caption)
 }
 
-/// Chart of the study of 2012.
-struct Shown {
-    id: &'static str,
-    title: &'static str,
-    axis: &'static str,
-    logarithmic: bool,
-    /// Positions in [`PHASES`].
-    phases: &'static [usize],
-    value: fn(&PhaseFigures) -> Option<f64>,
-}
-
-fn known(figure: PrintedFigure) -> Option<f64> {
-    match figure {
-        PrintedFigure::Known(value) => Some(value),
-        PrintedFigure::Empty | PrintedFigure::Short => None,
-    }
-}
+/// Charts of the study of 2012: part of the anchor, title, axis, and size of its unit in base
+/// units; if the axis is logarithmic; and the tests by metric, which are all unless listed.
+type Shown = (&'static str, &'static str, &'static str, f64, bool, Metric, &'static [&'static str]);
 
 const SHOWN: [Shown; 6] = [
-    Shown {
-        id: "blocks",
-        title: "Throughput by block",
-        axis: "throughput, MiB/s — higher is better ↑",
-        logarithmic: false,
-        phases: &[1, 2, 4],
-        value: |phase| known(phase.rate).map(|rate| rate / KIB),
-    },
-    Shown {
-        id: "characters",
-        title: "Throughput by character",
-        axis: "throughput, KiB/s — higher is better ↑",
-        logarithmic: false,
-        phases: &[0, 3],
-        value: |phase| known(phase.rate),
-    },
-    Shown {
-        id: "files",
-        title: "Files",
-        axis: "files/s — higher is better ↑",
-        logarithmic: true,
-        phases: &[6, 7, 8, 9, 10, 11],
-        value: |phase| known(phase.rate),
-    },
-    Shown {
-        id: "seeks",
-        title: "Seeks",
-        axis: "seeks/s — higher is better ↑",
-        logarithmic: false,
-        phases: &[5],
-        value: |phase| known(phase.rate),
-    },
-    Shown {
-        id: "cpu",
-        title: "CPU %",
-        axis: "CPU time over elapsed time, % — informational",
-        logarithmic: false,
-        phases: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
-        value: |phase| known(phase.cpu),
-    },
-    Shown {
-        id: "latency",
-        title: "Longest operation",
-        axis: "longest single operation, ms — lower is better ↓",
-        logarithmic: true,
-        phases: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
-        value: |phase| phase.latency.map(|time| time.seconds() * 1e3),
-    },
+    (
+        "blocks",
+        "Throughput by block",
+        "throughput, MiB/s — higher is better ↑",
+        KIB * KIB,
+        false,
+        Metric::Throughput,
+        &["put-block", "rewrite", "get-block"],
+    ),
+    (
+        "characters",
+        "Throughput by character",
+        "throughput, KiB/s — higher is better ↑",
+        KIB,
+        false,
+        Metric::Throughput,
+        &["putc", "getc"],
+    ),
+    (
+        "files",
+        "Files",
+        "files/s — higher is better ↑",
+        1.0,
+        true,
+        Metric::OpsRate,
+        &["seq-create", "seq-stat", "seq-delete", "ran-create", "ran-stat", "ran-delete"],
+    ),
+    ("seeks", "Seeks", "seeks/s — higher is better ↑", 1.0, false, Metric::OpsRate, &["seeks"]),
+    (
+        "cpu",
+        "CPU %",
+        "CPU time over elapsed time, % — informational",
+        0.01,
+        false,
+        Metric::CpuUtilization,
+        &[],
+    ),
+    (
+        "latency",
+        "Longest operation",
+        "longest single operation, ms — lower is better ↓",
+        1e6,
+        true,
+        Metric::LatencyMax,
+        &[],
+    ),
 ];
 
 /// Throughput, files, CPU %, and longest operations by configuration.
 pub(super) fn bonnie(set: &Published) -> Vec<Group> {
-    let measured = bonnie::measured(set.data);
+    let numbers = numbers(set);
     let draw = |shown: &Shown| Group {
-        id: format!("{}-charts-{}", set.name, shown.id),
-        title: shown.title.into(),
-        first: vec![by_configuration(set, shown, &measured)],
+        id: format!("{}-charts-{}", set.name, shown.0),
+        title: shown.1.into(),
+        first: vec![by_configuration(set, shown, &numbers)],
         rest: Vec::new(),
     };
     SHOWN.iter().map(draw).collect()
 }
 
-fn by_configuration(set: &Published, shown: &Shown, measured: &[Measured]) -> Figure {
-    let panel = |at: &usize| {
-        let mark = |(series, own): (usize, &Measured)| {
-            let second = Some((shown.value)(&own.record.phases[*at])?);
+fn by_configuration(set: &Published, shown: &Shown, numbers: &[numbers::Number]) -> Figure {
+    let (id, title, axis, unit, logarithmic, metric, tests) = *shown;
+    let configurations = distinct(numbers.iter().map(|number| number.filesystem.as_str()));
+    let own = numbers.iter().filter(|number| number.metric == metric);
+    let own: Vec<&numbers::Number> =
+        own.filter(|own| tests.is_empty() || tests.contains(&own.test.as_str())).collect();
+    let panel = |test: &str| {
+        let mark = |(series, configuration): (usize, &&str)| {
+            let same = own.iter().find(|own| own.test == test && own.filesystem == *configuration);
+            let second = Some(same?.value? / unit);
             Some(Marks { series, first: None, second })
         };
-        let marks = measured.iter().enumerate().map(mark).collect();
-        Panel { name: PHASES[*at].into(), marks }
+        let marks = configurations.iter().enumerate().map(mark).collect();
+        Panel { name: test.into(), marks }
     };
-    let title = format!("{} by configuration, {MARK}", shown.title);
-    let id = format!("{}-{}-dots", set.name, shown.id);
-    let description = format!("{} configurations, one record each, no intervals.", measured.len());
     let chart = Panels {
-        axis: format!("{} · {MARK}", shown.axis),
-        logarithmic: shown.logarithmic,
+        axis: format!("{axis} · {MARK}"),
+        logarithmic,
         apart: true,
         shown: three,
-        rows: measured.iter().map(|own| own.configuration.clone()).collect(),
-        panels: shown.phases.iter().map(panel).collect(),
+        rows: configurations.iter().map(|name| (*name).to_owned()).collect(),
+        panels: distinct(own.iter().map(|own| own.test.as_str())).into_iter().map(panel).collect(),
     };
-    let svg = chart.render().finish(&title, &description);
-    Figure {
-        kind: Kind::Settings,
-        wide: true,
-        svg,
-        caption: format!(
-            "{LABEL}. Dots: one run per configuration (n = 1), without intervals; differences of a \
-             few percent may be noise. The value is next to the dot; each phase has a separate \
-             axis."
-        ),
-        id,
-        title,
-    }
+    let title = format!("{title} by configuration, {MARK}");
+    let description =
+        format!("{} configurations, one record each, no intervals.", configurations.len());
+    let caption = format!(
+        "{LABEL}. Dots: one run per configuration (n = 1), without intervals; differences of a few \
+         percent may be noise. The value is next to the dot; each phase has a separate axis."
+    );
+    let id = format!("{}-{id}-dots", set.name);
+    let text = (title, description.as_str());
+    Figure { wide: true, ..Figure::new(Kind::Settings, id, chart.render(), text, caption) }
 }

@@ -17,7 +17,7 @@ use crate::{
         quality_notes::{QualityNote, QualityNoteKind},
     },
     document::{Body, Column, Row, Table, TableCell, ValueCell},
-    units::{Shown, fixed, percent},
+    units::{distinct, fixed, percent},
 };
 
 /// Runs of each test.
@@ -133,17 +133,17 @@ impl Study {
 
     /// Filesystems in the order of the tables.
     pub(crate) fn filesystems(&self) -> Vec<&str> {
-        once(self.numbers.iter().map(|number| number.filesystem.as_str()))
+        distinct(self.numbers.iter().map(|number| number.filesystem.as_str()))
     }
 
     /// Tests in the order of the tables: those that write, then those that read.
     pub(crate) fn tests(&self) -> Vec<&str> {
-        once(self.originals().map(|number| number.test.as_str()))
+        distinct(self.originals().map(|number| number.test.as_str()))
     }
 
     /// Record lengths in KiB, ascending.
     pub(crate) fn records(&self) -> Vec<u32> {
-        once(self.originals().map(|number| number.record))
+        distinct(self.originals().map(|number| number.record))
     }
 
     /// Number in tables 1 to 8.
@@ -152,17 +152,6 @@ impl Study {
             number.test == test && number.filesystem == filesystem && number.record == record
         })
     }
-}
-
-/// Distinct values, in the order of their first occurrence.
-fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut each = Vec::new();
-    for one in all {
-        if !each.contains(&one) {
-            each.push(one);
-        }
-    }
-    each
 }
 
 /// Record length, given in KiB, such as `1 MiB`.
@@ -178,13 +167,13 @@ pub(crate) fn test_name(test: &str) -> String {
 /// The twelve tables of the study.
 pub(crate) fn tables(set: &Published) -> Vec<Table> {
     let study = study();
-    let ids = once(study.numbers.iter().map(|number| number.table));
+    let ids = distinct(study.numbers.iter().map(|number| number.table));
     ids.into_iter().map(|id| table(set, study, id)).collect()
 }
 
 fn table(set: &Published, study: &Study, id: u32) -> Table {
     let own = || study.numbers.iter().filter(|number| number.table == id);
-    let tests = once(own().map(|number| number.test.as_str()));
+    let tests = distinct(own().map(|number| number.test.as_str()));
     let writes = tests.iter().any(|test| test.ends_with("write"));
     let what = if writes { "Writing" } else { "Reading" };
     let regrouped = id >= REGROUPED;
@@ -192,7 +181,7 @@ fn table(set: &Published, study: &Study, id: u32) -> Table {
         true => length(number.record),
         false => number.filesystem.clone(),
     };
-    let names = once(own().map(title));
+    let names = distinct(own().map(title));
     let row = |name: String| {
         let cell = |test: &&str| {
             let found = own().find(|number| title(number) == name && number.test == **test);
@@ -238,34 +227,25 @@ fn value(number: &Number) -> TableCell {
         let places = if ends.high - ends.low < 200.0 { 1 } else { 0 };
         (fixed(ends.low, places), fixed(ends.high, places))
     });
-    TableCell::Value(ValueCell {
-        of: None,
-        shown: Shown { value: fixed(number.mean, 2), interval: ends, relative: None },
-        n: RUNS,
-        n_stated: false,
-        top: false,
-        codes: number.codes(),
-        sort: number.mean * KIB,
-        interval: interval.map(|ends| Interval {
-            low: ends.low * KIB,
-            high: ends.high * KIB,
-            level: ends.level,
-        }),
-        unit: Unit::BytesPerSecond,
-        note: note.join("\n"),
-    })
+    let printed = fixed(number.mean, 2);
+    let mut cell = ValueCell::printed(printed, number.mean * KIB, Unit::BytesPerSecond, RUNS);
+    cell.shown.interval = ends;
+    cell.interval = interval.map(|ends| Interval {
+        low: ends.low * KIB,
+        high: ends.high * KIB,
+        level: ends.level,
+    });
+    cell.codes = number.codes();
+    cell.note = note.join("\n");
+    TableCell::Value(cell)
 }
 
 /// Findings, charts, and marked numbers.
-pub(super) fn extras(_: &Published) -> Extras {
+pub(super) fn extras() -> Extras {
     let study = study();
-    let mut marked: Vec<MarkedNumber> = Vec::new();
-    for note in study.audit.quality_notes() {
-        let number = MarkedNumber { code: note.kind.code(), text: note.sentence };
-        if !marked.contains(&number) {
-            marked.push(number);
-        }
-    }
+    let notes = study.audit.quality_notes().into_iter();
+    let marked = notes.map(|note| MarkedNumber { code: note.kind.code(), text: note.sentence });
+    let marked = distinct(marked);
     let (findings, withheld) = trends::findings(study);
     Extras {
         findings,

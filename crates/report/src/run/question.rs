@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::Value;
 
 use crate::{
-    units::one_line,
+    units::{distinct, one_line},
     view::{AS_FOUND, Suite, View},
 };
 
@@ -49,14 +49,10 @@ fn of_suite(suite: &Suite) -> String {
 
 /// Values of a varied parameter: `block_size 1MiB, 4MiB`.
 fn varied(suite: &Suite, name: &str) -> String {
-    let mut values: Vec<String> = Vec::new();
-    for point in &suite.points {
+    let values = distinct(suite.points.iter().map(|point| {
         let value = point.parameters.get(name).map(Value::to_string);
-        let value = value.map_or_else(|| AS_FOUND.into(), |value| one_line(&value));
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
+        value.map_or_else(|| AS_FOUND.into(), |value| one_line(&value))
+    }));
     match values.as_slice() {
         [first, .., last] if values.len() > NAMED => {
             format!("{name} {first} to {last}, {} values", values.len())

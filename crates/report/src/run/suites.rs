@@ -134,9 +134,9 @@ fn places(view: &View, suite: usize) -> Vec<(usize, usize)> {
 
 /// One test: charts, ranking, and repetitions.
 fn of_test(view: &View, (suite, flat): (usize, usize), test: &Test, charts: Vec<Block>) -> Section {
-    let ranked = &view.ranked[suite][flat];
+    let ranked = &view.details[suite][flat].ranked;
     let data = Block::Table(ranked.clone(), Layout::Full);
-    let operations = view.operations[suite][flat].as_ref();
+    let operations = view.details[suite][flat].operations.as_ref();
     let operations = operations.map(|table| {
         let table = Block::Table(table.clone(), Layout::Compact);
         Block::Fold("Operations by type".into(), vec![table])
@@ -193,9 +193,9 @@ pub(super) fn activity(view: &View, budget: &mut Budget) -> Option<Section> {
             if budget.has_charts() {
                 blocks.extend(budget.charts(figures::cpu_time(view, at, point, test)));
             }
-            let own = fitting(budget, &view.activity[at][flat], Layout::Medians);
+            let own = fitting(budget, &view.details[at][flat].activity, Layout::Medians);
             if !own.is_empty() {
-                let title = &view.ranked[at][flat].title;
+                let title = &view.details[at][flat].ranked.title;
                 let title = format!("System activity: CPU and devices: {title}");
                 blocks.push(Block::Fold(title, own));
             }
@@ -207,5 +207,5 @@ pub(super) fn activity(view: &View, budget: &mut Budget) -> Option<Section> {
 
 /// Estimated size in bytes of the rankings of all tests, which are always included.
 pub(super) fn mandatory(view: &View) -> usize {
-    view.ranked.iter().flatten().map(size).sum()
+    view.details.iter().flatten().map(|own| size(&own.ranked)).sum()
 }

@@ -32,7 +32,7 @@ pub fn csv(record: &RunRecord) -> String {
     let cells = samples::cells(record);
     for row in samples::rows(record, &cells) {
         let SampleRow { cell, repetition, attempt, outcome, phase, metric, worker, value } = row;
-        let fields = [
+        text.push_str(&line(&[
             run.clone(),
             cell.cell.clone(),
             text_field(&cell.filesystem),
@@ -49,27 +49,23 @@ pub fn csv(record: &RunRecord) -> String {
             metric.spec().unit.name().to_owned(),
             worker.map_or(String::new(), |worker| worker.to_string()),
             value.to_string(),
-        ];
-        text.push_str(&fields.join(","));
-        text.push_str("\r\n");
+        ]));
     }
     text
 }
 
-/// Text field that is not a formula, quoted if necessary.
-fn text_field(field: &str) -> String {
-    match field.starts_with(FORMULA) {
-        true => quoted(&format!("'{field}")),
-        false => quoted(field),
-    }
+/// Line of a CSV file. Fields are quoted if necessary.
+pub(crate) fn line(fields: &[String]) -> String {
+    let quoted = |field: &String| match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field.clone(),
+    };
+    fields.iter().map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
+/// Text field that is not a formula.
+fn text_field(field: &str) -> String {
+    if field.starts_with(FORMULA) { format!("'{field}") } else { field.to_owned() }
 }
 
 #[cfg(test)]
@@ -95,13 +91,13 @@ mod tests {
 
     #[test]
     fn commas_and_quotes_are_kept() {
-        assert_eq!(text_field("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(line(&["a,\"b\"".into()]), "\"a,\"\"b\"\"\"\r\n");
     }
 
     #[test]
     fn a_text_cannot_become_a_formula_and_numbers_are_unchanged() {
         assert_eq!(text_field("=cmd|'/c calc'!A1"), "'=cmd|'/c calc'!A1");
-        assert_eq!(text_field("@SUM(1,1)"), "\"'@SUM(1,1)\"");
+        assert_eq!(text_field("@SUM(1,1)"), "'@SUM(1,1)");
         assert_eq!(text_field("ext4-64k"), "ext4-64k");
         let mut record = fixture::record();
         record.cells[0].cell.filesystem.name = "\t=HYPERLINK(\"http://example.org\")".into();

@@ -56,7 +56,7 @@ proptest! {
         view.facts.conditions = word.clone();
         let name = crate::units::one_line(&name);
         view.filesystems[0].name.clone_from(&name);
-        for table in view.ranked.iter_mut().flatten() {
+        for table in view.details.iter_mut().flatten().map(|own| &mut own.ranked) {
             table.title.clone_from(&word);
             if let Some(row) = table.rows.first_mut() {
                 row.title.clone_from(&name);

@@ -215,7 +215,8 @@ fn a_failed_repetition_withholds_the_finding_of_its_filesystem() {
 
 #[test]
 fn operations_by_type_have_counts_rates_and_times() {
-    let tables: Vec<&Table> = VIEW.operations[0].iter().flatten().collect();
+    let tables: Vec<&Table> =
+        VIEW.details[0].iter().filter_map(|own| own.operations.as_ref()).collect();
     assert_eq!(tables.len(), 2, "operation types of two points");
     let table = tables[0];
     assert!(table.caption.join("; ").contains("fslab-office v1 seed 12"), "{:?}", table.caption);
@@ -233,7 +234,7 @@ fn operations_by_type_have_counts_rates_and_times() {
 
 #[test]
 fn percentiles_of_rare_operations_are_withheld() {
-    let table = VIEW.operations[0].iter().flatten().next().unwrap();
+    let table = VIEW.details[0].iter().find_map(|own| own.operations.as_ref()).unwrap();
     let flush = table.rows.iter().find(|row| row.title.starts_with("Flush")).unwrap();
     let Body::Cells(cells) = &flush.body else { panic!("measured") };
     assert_eq!(cells.iter().map(text_of).nth(4).unwrap(), "too few operations");

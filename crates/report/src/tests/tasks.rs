@@ -217,7 +217,7 @@ fn three_repetitions_have_totals_and_no_findings() {
 #[test]
 fn values_that_are_not_available_are_not_zero() {
     let view = View::new(&tasks::record());
-    let of_read = &view.activity[0][2];
+    let of_read = &view.details[0][2].activity;
     let cpu = row(&of_read[0], "workload");
     assert!(matches!(&cells(cpu)[1], TableCell::Text(text) if text == "not available"));
     assert_eq!(value(&cells(cpu)[0]).shown.value, "31.00");
@@ -232,7 +232,7 @@ fn values_that_are_not_available_are_not_zero() {
 #[test]
 fn parts_of_the_cpu_time_add_up_to_the_whole_machine() {
     let view = View::new(&tasks::record());
-    let table = &view.activity[0][0][0];
+    let table = &view.details[0][0].activity[0];
     let share = |title: &str| value(&cells(row(table, title))[0]).sort;
     let parts = ["workload", "attributed kernel threads", "other kernel threads"];
     let others = ["other processes", "fslab monitoring", "unattributed"];
@@ -241,7 +241,7 @@ fn parts_of_the_cpu_time_add_up_to_the_whole_machine() {
     let attributed = share("· journal") + share("· writeback");
     assert!((attributed - share("attributed kernel threads")).abs() < 1e-6);
     assert!(table.rows.iter().all(|row| row.title != "· reclaim"), "parts of zero are omitted");
-    let merged = row(&view.activity[0][0][1], "merged requests");
+    let merged = row(&view.details[0][0].activity[1], "merged requests");
     assert!((value(&cells(merged)[0]).sort - 630.0 / 841.0).abs() < 1e-9);
 }
 

@@ -13,7 +13,7 @@ use model::{
 
 use super::{
     facts::Filesystem,
-    points::{Entry, Status, Suite, Test, WorkPoint},
+    points::{Entry, Status, Test, WorkPoint},
     sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell, scale_of},
 };
@@ -22,22 +22,15 @@ use crate::units::{capital, fixed, slug};
 /// Text of a value that the kernel does not provide.
 pub(crate) const NOT_AVAILABLE: &str = "not available";
 
-/// Tables per suite and test.
+/// Tables of a test.
 pub(crate) fn activity(
-    suites: &[Suite],
+    point: &WorkPoint,
+    test: &Test,
     filesystems: &[Filesystem],
     sample_index: &SampleIndex,
-) -> Vec<Vec<Vec<Table>>> {
-    let of_test = |point: &WorkPoint, test: &Test| -> Vec<Table> {
-        let sheet = Sheet { point, test, filesystems, sample_index };
-        sheet.cpu().into_iter().chain(sheet.devices()).collect()
-    };
-    let of_suite = |suite: &Suite| {
-        let tests =
-            suite.points.iter().flat_map(|point| point.tests.iter().map(move |t| (point, t)));
-        tests.map(|(point, test)| of_test(point, test)).collect()
-    };
-    suites.iter().map(of_suite).collect()
+) -> Vec<Table> {
+    let sheet = Sheet { point, test, filesystems, sample_index };
+    sheet.cpu().into_iter().chain(sheet.devices()).collect()
 }
 
 /// Part of the CPU time: title, true if it is shown even when zero, and amount. The amount is
@@ -184,11 +177,8 @@ impl Sheet<'_> {
         let mut rows = Vec::new();
         let mut any = false;
         for (title, metric, always) in DEVICE {
-            let of = |entry: &&Entry| {
-                let found = entry.metrics.iter().find(|(known, _)| *known == metric);
-                found.map(|(_, summary)| summary.clone())
-            };
-            let summaries: Vec<Option<Summary>> = entries.iter().map(of).collect();
+            let summaries = entries.iter().map(|entry| entry.metric(metric).cloned());
+            let summaries: Vec<Option<Summary>> = summaries.collect();
             let labels = summaries.iter().any(Option::is_some);
             if always || labels {
                 rows.push(row(title, metric.spec().unit, &summaries));

@@ -11,7 +11,7 @@ use model::{Metric, Value};
 
 use super::{
     facts::Filesystem,
-    points::{Entry, Status, Suite, Test, WorkPoint},
+    points::{Status, Suite, Test, WorkPoint},
     sweeps,
 };
 use crate::charts::data::{CappedBar, CappedGroup, CappedPanel};
@@ -62,15 +62,16 @@ pub(crate) fn capped(suite: &Suite, filesystems: &[Filesystem]) -> Vec<Capped> {
 fn chart(points: &[&WorkPoint], filesystems: &[Filesystem]) -> Option<Capped> {
     let tests = || points.iter().flat_map(|point| &point.tests);
     let entries = || tests().flat_map(|test| &test.entries);
-    let summaries = || entries().filter_map(seconds);
+    let summaries = || entries().filter_map(|entry| entry.metric(Metric::Elapsed));
     let mut medians: Vec<f64> =
         summaries().map(|summary| Scale::SECONDS.number(summary.median)).collect();
     if medians.is_empty() {
         return None;
     }
     medians.sort_by(f64::total_cmp);
-    let has =
-        |index: usize| entries().any(|entry| entry.filesystem == index && seconds(entry).is_some());
+    let has = |index: usize| {
+        entries().any(|entry| entry.filesystem == index && entry.metric(Metric::Elapsed).is_some())
+    };
     let empty = (0..filesystems.len()).filter(|index| !has(*index));
     let first = points.first()?;
     let place = match (first.parameters.get(SIDE_BY_SIDE), points.len()) {
@@ -89,11 +90,6 @@ fn chart(points: &[&WorkPoint], filesystems: &[Filesystem]) -> Option<Capped> {
             .map(|index| (filesystems[index].name.clone(), sweeps::reason(points, index)))
             .collect(),
     })
-}
-
-fn seconds(entry: &Entry) -> Option<&analysis::Summary> {
-    let found = entry.metrics.iter().find(|(known, _)| *known == Metric::Elapsed);
-    found.map(|(_, summary)| summary)
 }
 
 /// Clipping limit for medians in ascending order; `None` if no bar is long enough for clipping. The
@@ -122,7 +118,7 @@ fn panel(point: &WorkPoint, titled: bool, filesystems: &[Filesystem]) -> CappedP
 
 fn bar(test: &Test, filesystem: usize, name: &str) -> CappedBar {
     let scale = Scale::SECONDS;
-    let summary = test.entry(filesystem).and_then(seconds);
+    let summary = test.entry(filesystem).and_then(|entry| entry.metric(Metric::Elapsed));
     let ends = summary.and_then(|summary| summary.interval);
     CappedBar {
         filesystem,

@@ -10,7 +10,7 @@ use model::{
 };
 
 use super::{
-    points::{Entry, Status, Suite, Test},
+    points::{Entry, Status, Test},
     sample_index::SampleIndex,
 };
 
@@ -68,19 +68,11 @@ pub(crate) struct PercentilePoint {
     pub(crate) range: (f64, f64),
 }
 
-/// Curves per suite and test; none in icount guests, which have no times.
-pub(crate) fn curves(suites: &[Suite], sample_index: &SampleIndex) -> Vec<Vec<Vec<Curves>>> {
-    let of_suite = |suite: &Suite| {
-        let tests = suite.points.iter().flat_map(|point| &point.tests);
-        tests.map(|test| of_test(test, sample_index)).collect()
-    };
-    suites.iter().map(of_suite).collect()
-}
-
 /// Histograms of one filesystem in a test, of all measured repetitions.
 type Timed<'a> = (&'a Entry, Vec<&'a PhaseHistogram>);
 
-fn of_test(test: &Test, sample_index: &SampleIndex) -> Vec<Curves> {
+/// Curves of a test; none in icount guests, which have no times.
+pub(crate) fn curves(test: &Test, sample_index: &SampleIndex) -> Vec<Curves> {
     if sample_index.clock == Clock::Instructions {
         return Vec::new();
     }

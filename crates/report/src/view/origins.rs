@@ -13,7 +13,7 @@ use model::{
 };
 
 use super::{
-    points::{Status, Suite, Test},
+    points::{Status, Test},
     sample_index::SampleIndex,
 };
 
@@ -71,15 +71,6 @@ impl OriginLine {
     }
 }
 
-/// CPU time by consumer per suite and test; `None` if not available.
-pub(crate) fn origins(suites: &[Suite], sample_index: &SampleIndex) -> Vec<Vec<Option<Origins>>> {
-    let of_suite = |suite: &Suite| {
-        let tests = suite.points.iter().flat_map(|point| &point.tests);
-        tests.map(|test| of_test(test, sample_index)).collect()
-    };
-    suites.iter().map(of_suite).collect()
-}
-
 /// CPU activity and operation count of one repetition.
 struct CpuBreakdown<'a> {
     activity: &'a SystemActivity,
@@ -87,7 +78,8 @@ struct CpuBreakdown<'a> {
     operations: Option<u64>,
 }
 
-fn of_test(test: &Test, sample_index: &SampleIndex) -> Option<Origins> {
+/// CPU time of a test by consumer; `None` if not available.
+pub(crate) fn origins(test: &Test, sample_index: &SampleIndex) -> Option<Origins> {
     let mut own: Vec<(usize, Vec<CpuBreakdown>)> = Vec::new();
     for entry in test.entries.iter().filter(|entry| entry.status == Status::Measured) {
         let breakdown: Vec<CpuBreakdown> = sample_index

@@ -29,7 +29,7 @@ use rayon::prelude::*;
 
 use crate::{
     samples::imported,
-    units::{Scale, count, one_line, slug},
+    units::{Scale, count, distinct, one_line, slug},
     view::{
         facts::Filesystem,
         quality::RunQuality,
@@ -156,6 +156,11 @@ pub(crate) struct Family {
 pub(crate) const CLIENT_LEVELS: usize = 3;
 
 impl Entry {
+    /// Summary of a metric.
+    pub(crate) fn metric(&self, metric: Metric) -> Option<&Summary> {
+        self.metrics.iter().find(|(known, _)| *known == metric).map(|(_, summary)| summary)
+    }
+
     /// Test and filesystem of the entry.
     pub(crate) fn of(&self) -> Of {
         Of { test: self.test, filesystem: self.filesystem }
@@ -199,6 +204,11 @@ impl Test {
 }
 
 impl WorkPoint {
+    /// Index of one of the tests.
+    pub(crate) fn index(&self, test: &Test) -> usize {
+        self.tests.iter().position(|own| own.number == test.number).unwrap_or_default()
+    }
+
     /// Test of this name.
     pub(crate) fn test(&self, name: &str) -> Option<&Test> {
         self.tests.iter().find(|test| test.name == name)
@@ -212,13 +222,8 @@ pub(crate) fn suites(
 ) -> (Vec<Suite>, WarningCollector) {
     let builder = Builder { record: sample_index.record, filesystems, sample_index };
     let mut collector = WarningCollector::default();
-    let mut names: Vec<&str> = Vec::new();
-    for cell in &sample_index.record.cells {
-        let name = cell.cell.workload.suite.as_str();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let cells = sample_index.record.cells.iter();
+    let names = distinct(cells.map(|cell| cell.cell.workload.suite.as_str()));
     let mut suites: Vec<Suite> =
         names.into_iter().map(|name| builder.suite(name, &mut collector)).collect();
     let points = suites.iter_mut().flat_map(|suite| &mut suite.points);

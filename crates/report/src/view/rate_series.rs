@@ -7,7 +7,7 @@
 use model::{metric::Unit, phase::Series};
 
 use super::{
-    points::{Entry, Status, Suite, Test},
+    points::{Entry, Status, Test},
     sample_index::SampleIndex,
 };
 
@@ -57,19 +57,8 @@ pub(crate) fn moved(rates: impl ExactSizeIterator<Item = f64> + Clone) -> Option
     (first > 0.0).then(|| last / first)
 }
 
-/// Rate over time per suite and test, if recorded.
-pub(crate) fn rate_series(
-    suites: &[Suite],
-    sample_index: &SampleIndex,
-) -> Vec<Vec<Option<RateSeries>>> {
-    let of_suite = |suite: &Suite| {
-        let tests = suite.points.iter().flat_map(|point| &point.tests);
-        tests.map(|test| of_test(test, sample_index)).collect()
-    };
-    suites.iter().map(of_suite).collect()
-}
-
-fn of_test(test: &Test, sample_index: &SampleIndex) -> Option<RateSeries> {
+/// Rate over time of a test, if recorded.
+pub(crate) fn rate_series(test: &Test, sample_index: &SampleIndex) -> Option<RateSeries> {
     let mut own: Vec<(&Entry, Vec<&Series>)> = Vec::new();
     for entry in test.entries.iter().filter(|entry| entry.status == Status::Measured) {
         let all = sample_index.measured(entry.cell).flat_map(|trial| &trial.series);

@@ -16,7 +16,7 @@ use super::{
     activity::NOT_AVAILABLE,
     costs::percentile,
     facts::Filesystem,
-    points::{Entry, Status, Suite, Test, WorkPoint},
+    points::{Entry, Status, Test, WorkPoint},
     sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell},
 };
@@ -25,21 +25,6 @@ use crate::units::Scale;
 /// Latency columns after the mean; `None` is the maximum.
 const QUANTILES: [(&str, Option<f64>); 4] =
     [("p50", Some(0.5)), ("p99", Some(0.99)), ("p99.9", Some(0.999)), ("max", None)];
-
-/// Operations by type per suite and test, in the order of the ranked tables. `None` for tests that
-/// are not replays, and in icount guests.
-pub(crate) fn replays(
-    suites: &[Suite],
-    filesystems: &[Filesystem],
-    sample_index: &SampleIndex,
-) -> Vec<Vec<Option<Table>>> {
-    let of_suite = |suite: &Suite| {
-        let tests =
-            suite.points.iter().flat_map(|point| point.tests.iter().map(move |t| (point, t)));
-        tests.map(|(point, test)| of_test(point, test, filesystems, sample_index)).collect()
-    };
-    suites.iter().map(of_suite).collect()
-}
 
 /// One type of operation on one filesystem.
 struct Line<'a> {
@@ -51,7 +36,8 @@ struct Line<'a> {
     times: Vec<Option<Summary>>,
 }
 
-fn of_test(
+/// Operations by type; `None` for tests that are not replays, and in icount guests.
+pub(crate) fn replays(
     point: &WorkPoint,
     test: &Test,
     filesystems: &[Filesystem],

@@ -2,9 +2,14 @@
 //! monitoring overhead, and unavailable data.
 
 use analysis::Summary;
-use model::{Metric, RunRecord, Warning, metric::Unit, record::CellRecord, sample::lifecycle};
+use model::{
+    Metric, RunRecord, Warning,
+    metric::Unit,
+    record::{CellRecord, TrialRecord},
+    sample::lifecycle,
+};
 
-use crate::units::{alone, one_line, percent};
+use crate::units::{alone, distinct, one_line, percent};
 
 /// Conditions that apply to the whole run, for the line of conditions.
 pub(crate) fn conditions(record: &RunRecord) -> Vec<String> {
@@ -59,13 +64,7 @@ fn levels(record: &RunRecord) -> Vec<model::FillLevel> {
 fn values(record: &RunRecord, fact: &str) -> Vec<String> {
     let trials = record.trials.iter().map(|trial| &trial.environment);
     let all = std::iter::once(&record.environment).chain(trials);
-    let mut values: Vec<String> = Vec::new();
-    for answer in all.filter_map(|environment| environment.get(fact)).map(one_line) {
-        if !values.contains(&answer) {
-            values.push(answer);
-        }
-    }
-    values
+    distinct(all.filter_map(|environment| environment.get(fact)).map(one_line))
 }
 
 /// `deferred work: ext4: disabled by mkfs; xfs, btrfs: none`, if filesystems differ.
@@ -120,21 +119,16 @@ fn monitoring_overhead(record: &RunRecord) -> Option<String> {
 
 /// Messages about unavailable data, without duplicates: those of the run, then those of its trials.
 fn absent(record: &RunRecord) -> Vec<String> {
-    let mut texts: Vec<String> = Vec::new();
-    let mut add = |warning: &Warning| {
-        if matches!(warning, Warning::NotAvailable { .. }) {
-            let text = one_line(&warning.message());
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+    let of_trial = |trial: &TrialRecord| {
+        let lacks = trial.activity.iter().flat_map(|(_, activity)| &activity.unavailable);
+        let lacks = lacks.map(|lack| {
+            let (what, why) = (lack.what.clone(), lack.why.clone());
+            Warning::NotAvailable { what, why }
+        });
+        let own = trial.warnings.iter().map(|(_, warning)| warning.clone());
+        own.chain(lacks).collect::<Vec<_>>()
     };
-    record.warnings.iter().for_each(&mut add);
-    for trial in &record.trials {
-        trial.warnings.iter().for_each(|(_, warning)| add(warning));
-        for lack in trial.activity.iter().flat_map(|(_, activity)| &activity.unavailable) {
-            add(&Warning::NotAvailable { what: lack.what.clone(), why: lack.why.clone() });
-        }
-    }
-    texts
+    let all = record.warnings.iter().cloned().chain(record.trials.iter().flat_map(of_trial));
+    let all = all.filter(|warning| matches!(warning, Warning::NotAvailable { .. }));
+    distinct(all.map(|warning| one_line(&warning.message())))
 }

@@ -10,7 +10,7 @@ use model::{Bytes, Metric, RunRecord, Value};
 
 pub(super) use crate::charts::data::{Level, Series, SweepValue};
 use crate::{
-    units::{Scale, capital, slug},
+    units::{Scale, capital, distinct, slug, span},
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
@@ -106,13 +106,8 @@ pub(crate) fn level(point: &WorkPoint, parameter: &str) -> Option<Level> {
 
 /// Names of the tests of some points, without duplicates.
 pub(crate) fn tests<'a>(points: &[&'a WorkPoint]) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    for test in points.iter().flat_map(|point| &point.tests) {
-        if !names.contains(&test.name.as_str()) {
-            names.push(&test.name);
-        }
-    }
-    names
+    let tests = points.iter().flat_map(|point| &point.tests);
+    distinct(tests.map(|test| test.name.as_str()))
 }
 
 struct Builder<'a> {
@@ -271,11 +266,7 @@ pub(super) fn cut(lists: &mut [&mut Vec<Repetition>], suspected: bool) -> Cut {
 
 /// Number of repetitions of some summaries: `8`, or `8 to 12`.
 pub(super) fn repetitions<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> String {
-    let counts = summaries.map(|summary| summary.n);
-    match (counts.clone().min(), counts.max()) {
-        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
-        (least, _) => least.unwrap_or(0).to_string(),
-    }
+    span(summaries.map(|summary| summary.n))
 }
 
 /// Reason why a filesystem has no result at any of these points: that of the first point at which

@@ -19,7 +19,7 @@ pub(crate) use tasks::timed;
 
 pub(crate) use crate::document::{Body, Column, Of, Row, Table, TableCell, ValueCell};
 use crate::{
-    units::{Scale, grouped},
+    units::{Scale, distinct, grouped},
     view::points::Test,
 };
 
@@ -36,13 +36,7 @@ pub(crate) fn metric_label(metric: Metric) -> String {
 
 /// Quantities and directions of some metrics: `throughput, higher is better ↑`.
 pub(crate) fn directions(metrics: impl Iterator<Item = Metric>) -> String {
-    let mut seen: Vec<Metric> = Vec::new();
-    metrics.for_each(|metric| {
-        if !seen.contains(&metric) {
-            seen.push(metric);
-        }
-    });
-    let each: Vec<String> = seen
+    let each: Vec<String> = distinct(metrics)
         .into_iter()
         .map(|metric| format!("{}, {}", metric_label(metric), metric.spec().better.label()))
         .collect();

@@ -11,7 +11,7 @@ use model::{
 use super::{Center, Key, NOT_RECORDED, Side, Value};
 use crate::{
     samples::imported,
-    units::{bytes, one_line},
+    units::{bytes, distinct, one_line, span},
 };
 
 /// Results of a run for one suite, without A/A duplicates.
@@ -137,12 +137,7 @@ fn test(suite: &str, phase: &str) -> String {
 
 /// Texts without duplicates, joined by semicolons; [`NOT_RECORDED`] without any.
 fn joined(all: impl Iterator<Item = String>) -> String {
-    let mut each: Vec<String> = Vec::new();
-    for one in all {
-        if !each.contains(&one) {
-            each.push(one);
-        }
-    }
+    let each = distinct(all);
     if each.is_empty() { NOT_RECORDED.into() } else { each.join("; ") }
 }
 
@@ -182,11 +177,7 @@ fn conditions(
         sized.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     });
     let sizes = format!("{}; scale {}", one_line(&joined(sizes)), run.info.scale);
-    let counts = || values.iter().map(|value| value.n);
-    let repetitions = match (counts().min(), counts().max()) {
-        (Some(least), Some(most)) if least < most => format!("{least} to {most}, medians"),
-        (least, _) => format!("{}, medians", least.unwrap_or(0)),
-    };
+    let repetitions = format!("{}, medians", span(values.iter().map(|value| value.n)));
     let options = joined(options);
     let foreign_or = |text: String| if foreign.is_some() { unknown() } else { text };
     let all = [

@@ -11,11 +11,12 @@ use crate::{
         Block, Body, Column, Document, Figure, Item, Kind, Layout, Row, Section, Style, Table,
         TableCell, ValueCell,
         html::html,
+        json::of_interval,
         markdown::markdown,
         terminal::{TerminalOptions, terminal},
     },
     published::edition_charts,
-    units::{Scale, Shown, fixed, significant, slug},
+    units::{Scale, distinct, fixed, significant, slug},
     view::metric_label,
 };
 
@@ -157,14 +158,8 @@ impl SideBySide {
 
     /// Metrics and filesystems of the pairs, without duplicates.
     fn groups(&self) -> Vec<(Metric, &str)> {
-        let mut groups: Vec<(Metric, &str)> = Vec::new();
-        for pair in &self.pairs {
-            let group = (pair.second.key.metric, pair.second.key.filesystem.as_str());
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
-        groups
+        let keys = self.pairs.iter().map(|pair| &pair.second.key);
+        distinct(keys.map(|key| (key.metric, key.filesystem.as_str())))
     }
 
     fn of(&self, group: (Metric, &str)) -> impl Iterator<Item = &Pair> + Clone {
@@ -187,11 +182,8 @@ impl SideBySide {
         });
         let row = |pair: &Pair| {
             let label = self.label(pair);
-            let varied = match several {
-                true => [&pair.first.workload, &pair.second.workload],
-                false => [""; 2].map(|_| EMPTY),
-            };
-            let varied = varied.into_iter().find(|text| !text.is_empty());
+            let varied = [&pair.first.workload, &pair.second.workload].into_iter();
+            let varied = varied.filter(|_| several).find(|text| !text.is_empty());
             let title = varied.map_or_else(|| label.to_owned(), |own| format!("{label} ({own})"));
             let divided = pair.ratio.is_ok();
             let of = |value| cell(value, scale, divided);
@@ -236,13 +228,8 @@ impl SideBySide {
 
     /// One chart per metric and block size: both sides in panels by filesystem.
     pub(super) fn charts(&self) -> Vec<Figure> {
-        let mut groups: Vec<(Metric, Option<u64>)> = Vec::new();
-        for pair in &self.pairs {
-            let group = (pair.second.key.metric, pair.second.key.block_size);
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
+        let keys = self.pairs.iter().map(|pair| &pair.second.key);
+        let groups = distinct(keys.map(|key| (key.metric, key.block_size)));
         groups.into_iter().map(|group| self.chart(group)).collect()
     }
 
@@ -253,17 +240,8 @@ impl SideBySide {
                 .iter()
                 .filter(|pair| (pair.second.key.metric, pair.second.key.block_size) == group)
         };
-        let mut tests: Vec<&str> = Vec::new();
-        let mut names: Vec<&str> = Vec::new();
-        for pair in own() {
-            let key = &pair.second.key;
-            if !tests.contains(&self.label(pair)) {
-                tests.push(self.label(pair));
-            }
-            if !names.contains(&key.filesystem.as_str()) {
-                names.push(&key.filesystem);
-            }
-        }
+        let tests = distinct(own().map(|pair| self.label(pair)));
+        let names = distinct(own().map(|pair| pair.second.key.filesystem.as_str()));
         let values = own().flat_map(|pair| [pair.first.value, pair.second.value]);
         let scale = Scale::of(metric.spec().unit, values.collect::<Vec<_>>().into_iter());
         let panel = |(series, name): (usize, &&str)| {
@@ -297,8 +275,9 @@ impl SideBySide {
             rows: tests.iter().map(|test| (*test).to_owned()).collect(),
             panels: names.iter().enumerate().map(panel).collect(),
         };
-        let svg = chart.render().finish(&title, description);
-        Figure { kind: Kind::Settings, wide: true, svg, caption: self.chart_caption(), id, title }
+        let (chart, caption) = (chart.render(), self.chart_caption());
+        let text = (title, description);
+        Figure { wide: true, ..Figure::new(Kind::Settings, id, chart, text, caption) }
     }
 
     fn chart_caption(&self) -> String {
@@ -328,9 +307,6 @@ fn own_names<'a>(mut own: impl Iterator<Item = &'a Pair>, filesystem: &str) -> S
         Some(_) | None => filesystem.to_owned(),
     }
 }
-
-/// Empty label of a workload.
-const EMPTY: &String = &String::new();
 
 impl Side {
     fn line(&self) -> String {
@@ -375,31 +351,20 @@ fn ratio(pair: &Pair) -> TableCell {
     };
     let Interval { low, high, .. } = found.interval;
     let places = if high - low < 0.1 { 3 } else { 2 };
-    TableCell::Value(ValueCell {
-        of: None,
-        shown: Shown {
-            value: fixed(found.ratio.0, places),
-            interval: Some((fixed(low, places), fixed(high, places))),
-            relative: None,
-        },
-        n: pair.first.n.min(pair.second.n),
-        n_stated: false,
-        top: false,
-        codes: Vec::new(),
-        sort: found.ratio.0,
-        interval: Some(found.interval),
-        unit: Unit::Ratio,
-        note: String::new(),
-    })
+    let n = pair.first.n.min(pair.second.n);
+    let shown = fixed(found.ratio.0, places);
+    let mut cell = ValueCell::printed(shown, found.ratio.0, Unit::Ratio, n);
+    cell.shown.interval = Some((fixed(low, places), fixed(high, places)));
+    cell.interval = Some(found.interval);
+    TableCell::Value(cell)
 }
 
 fn pair_json(pair: &Pair) -> Json {
-    let interval = |own: Interval| json!({"low": own.low, "high": own.high, "level": own.level});
     let value = |value: &Value| {
         json!({
             "value": value.value,
             "is": value.center.name(),
-            "interval": value.interval.map(interval),
+            "interval": value.interval.map(of_interval),
             "filesystem": value.named,
             "mean": value.moments.map(|own| own.mean),
             "deviation": value.moments.map(|own| own.deviation),
@@ -422,7 +387,7 @@ fn pair_json(pair: &Pair) -> Json {
     match &pair.ratio {
         Ok(found) => {
             object["ratio_of_means"] =
-                json!({"ratio": found.ratio.0, "interval": interval(found.interval)});
+                json!({"ratio": found.ratio.0, "interval": of_interval(found.interval)});
         }
         Err(why) => object["no_ratio"] = json!(why),
     }

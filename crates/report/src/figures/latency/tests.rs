@@ -1,5 +1,7 @@
 //! Latency charts of the artificial run.
 
+use std::collections::BTreeSet;
+
 use expect_test::expect_file;
 use model::{
     Histogram, RunRecord,

@@ -69,7 +69,7 @@ fn the_bars_match_the_golden_file() {
 #[test]
 fn parts_add_up_to_the_busy_time_of_the_machine() {
     let view = View::new(&with(500));
-    let origins = view.origins[0][0].as_ref().unwrap();
+    let origins = view.details[0][0].origins.as_ref().unwrap();
     // The fixture has 256 operations in each repetition.
     let ext4 = &origins.lines[0];
     let busy = 3_035_000.0 + (900.0 + 300.0 + 50.0 + 700.0) * 1035.0 + 90_000.0 + 380_000.0;

@@ -18,7 +18,7 @@ const LETTERS_MAX: usize = 32_000;
 /// All sheets except the first.
 pub(super) struct Book {
     /// Sheets in their final order.
-    sheets: Vec<Worksheet>,
+    sheets: Vec<Sheet>,
     /// Name and title of each sheet.
     pub(super) listed: Vec<(String, String)>,
     /// Titles of tables without a sheet, because the maximum was reached.
@@ -76,52 +76,36 @@ impl Book {
     }
 
     /// New sheet with title and caption; `None` if the maximum number of sheets is reached.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn sheet(
-        &mut self,
-        short: &str,
-        title: &str,
-        caption: &[String],
-    ) -> Result<Option<Sheet>, XlsxError> {
+    pub(super) fn sheet(&mut self, short: &str, title: &str, caption: &[String]) -> Option<Sheet> {
         if self.sheets.len() >= SHEETS_MAX {
             self.left_out.push(one_line(title));
-            return Ok(None);
+            return None;
         }
-        self.last(short, title, caption).map(Some)
+        Some(self.last(short, title, caption))
     }
 
     /// New sheet with title and caption, regardless of the maximum number of sheets.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn last(
-        &mut self,
-        short: &str,
-        title: &str,
-        caption: &[String],
-    ) -> Result<Sheet, XlsxError> {
+    pub(super) fn last(&mut self, short: &str, title: &str, caption: &[String]) -> Sheet {
         let name = self.names.give(short);
-        let mut sheet = Sheet::new(&name)?;
-        sheet.line(Look::Title, title)?;
+        let mut sheet = Sheet::new(&name);
+        sheet.line(Look::Title, title);
         for line in caption.iter().chain(&self.conditions) {
-            sheet.line(Look::Caption, line)?;
+            sheet.line(Look::Caption, line);
         }
         sheet.row += 1;
         self.listed.push((name, one_line(title)));
-        Ok(sheet)
+        sheet
     }
 
     /// Appends a finished sheet.
     pub(super) fn add(&mut self, sheet: Sheet) {
-        self.sheets.push(sheet.worksheet);
+        self.sheets.push(sheet);
     }
 
     /// Writes the workbook to memory, with `front` as the first sheet.
     ///
     /// # Errors
-    /// As the writer.
+    /// The first error of the writer.
     pub(super) fn finish(self, front: Sheet, record: &RunRecord) -> Result<Vec<u8>, XlsxError> {
         let wrong = |source| XlsxError { sheet: "all of them".into(), source };
         let mut workbook = Workbook::new();
@@ -137,9 +121,11 @@ impl Book {
             .set_author(one_line(&record.info.program))
             .set_creation_datetime(&created);
         workbook.set_properties(&properties);
-        workbook.push_worksheet(front.worksheet);
-        for sheet in self.sheets {
-            workbook.push_worksheet(sheet);
+        for Sheet { worksheet, name, error, .. } in std::iter::once(front).chain(self.sheets) {
+            if let Some(source) = error {
+                return Err(XlsxError { sheet: name, source });
+            }
+            workbook.push_worksheet(worksheet);
         }
         workbook.save_to_buffer().map_err(wrong)
     }
@@ -151,92 +137,62 @@ pub(super) struct Sheet {
     pub(super) name: String,
     /// Next free row.
     pub(super) row: u32,
+    /// First error of the writer.
+    error: Option<Refused>,
 }
 
 impl Sheet {
     /// New empty sheet. `name` must be valid in spreadsheet programs ([`Names`]).
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn new(name: &str) -> Result<Self, XlsxError> {
+    pub(super) fn new(name: &str) -> Self {
         let mut worksheet = Worksheet::new();
         worksheet.set_landscape().set_print_fit_to_pages(1, 0);
-        let named = worksheet.set_name(name).map(|_| ());
-        let sheet = Self { worksheet, name: name.to_owned(), row: 0 };
-        sheet.checked(named)?;
-        Ok(sheet)
+        let mut sheet = Self { worksheet, name: name.to_owned(), row: 0, error: None };
+        sheet.write(|worksheet| worksheet.set_name(name).map(|_| ()));
+        sheet
+    }
+
+    /// Writes to the sheet, and keeps the first error.
+    pub(super) fn write(&mut self, written: impl FnOnce(&mut Worksheet) -> Result<(), Refused>) {
+        let error = written(&mut self.worksheet).err();
+        self.error = self.error.take().or(error);
     }
 
     /// Writes a text into the first column of the next row.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn line(&mut self, look: Look, text: &str) -> Result<(), XlsxError> {
-        self.text(self.row, 0, look, text)?;
+    pub(super) fn line(&mut self, look: Look, text: &str) {
+        self.text(self.row, 0, look, text);
         self.row += 1;
-        Ok(())
     }
 
     /// Writes a text on one line. It is stored as a string; a text that looks like a formula is
     /// also marked as text for later edits.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn text(
-        &mut self,
-        row: u32,
-        column: usize,
-        look: Look,
-        text: &str,
-    ) -> Result<(), XlsxError> {
+    pub(super) fn text(&mut self, row: u32, column: usize, look: Look, text: &str) {
         let text = plain(text);
         let format = match text.starts_with(FORMULA) {
             true => look.format().set_quote_prefix(),
             false => look.format(),
         };
         let column = at(column);
-        let written = self.worksheet.write_string_with_format(row, column, text, &format);
-        let written = written.map(|_| ());
-        self.checked(written)
+        self.write(|sheet| sheet.write_string_with_format(row, column, text, &format).map(|_| ()));
     }
 
     /// Writes a number. The cell of a number that is not finite stays empty.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn number(
-        &mut self,
-        row: u32,
-        column: usize,
-        value: f64,
-        digits: Digits,
-    ) -> Result<(), XlsxError> {
+    pub(super) fn number(&mut self, row: u32, column: usize, value: f64, digits: Digits) {
         if !value.is_finite() {
-            return Ok(());
+            return;
         }
         let column = at(column);
-        let written = match digits {
-            Digits::All => self.worksheet.write_number(row, column, value),
+        self.write(|sheet| match digits {
+            Digits::All => sheet.write_number(row, column, value).map(|_| ()),
             Digits::Places(places, bold) => {
                 let format = Format::new().set_num_format(places_of(places));
                 let format = if bold { format.set_bold() } else { format };
-                self.worksheet.write_number_with_format(row, column, value, &format)
+                sheet.write_number_with_format(row, column, value, &format).map(|_| ())
             }
-        };
-        let written = written.map(|_| ());
-        self.checked(written)
+        });
     }
 
     /// Writes a header over several columns.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn across(
-        &mut self,
-        row: u32,
-        (first, last): (usize, usize),
-        text: &str,
-    ) -> Result<(), XlsxError> {
+    pub(super) fn across(&mut self, row: u32, (first, last): (usize, usize), text: &str) {
         if first == last {
             return self.text(row, first, Look::Header, text);
         }
@@ -244,42 +200,20 @@ impl Sheet {
         let format = Look::Header.format();
         let format = if text.starts_with(FORMULA) { format.set_quote_prefix() } else { format };
         let (first, last) = (at(first), at(last));
-        let merged = self.worksheet.merge_range(row, first, row, last, &text, &format);
-        let merged = merged.map(|_| ());
-        self.checked(merged)
+        self.write(|sheet| sheet.merge_range(row, first, row, last, &text, &format).map(|_| ()));
     }
 
     /// Sets column widths, in characters.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn widths(
-        &mut self,
-        widths: impl IntoIterator<Item = (usize, f64)>,
-    ) -> Result<(), XlsxError> {
+    pub(super) fn widths(&mut self, widths: impl IntoIterator<Item = (usize, f64)>) {
         for (column, width) in widths {
-            let set = self.worksheet.set_column_width(at(column), width).map(|_| ());
-            self.checked(set)?;
+            self.write(|sheet| sheet.set_column_width(at(column), width).map(|_| ()));
         }
-        Ok(())
     }
 
     /// Keeps the rows above `row` and the columns left of `column` visible when the sheet is
     /// scrolled.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn freeze(&mut self, row: u32, column: usize) -> Result<(), XlsxError> {
-        let frozen = self.worksheet.set_freeze_panes(row, at(column)).map(|_| ());
-        self.checked(frozen)
-    }
-
-    /// Adds the name of the sheet to an error of the writer.
-    ///
-    /// # Errors
-    /// As the writer.
-    pub(super) fn checked<T>(&self, result: Result<T, Refused>) -> Result<T, XlsxError> {
-        result.map_err(|source| XlsxError { sheet: self.name.clone(), source })
+    pub(super) fn freeze(&mut self, row: u32, column: usize) {
+        self.write(|sheet| sheet.set_freeze_panes(row, at(column)).map(|_| ()));
     }
 }
 

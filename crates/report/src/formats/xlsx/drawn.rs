@@ -5,10 +5,7 @@ use rust_xlsxwriter::{
     ChartMarker, ChartMarkerType, ChartRange, ChartSolidFill, ChartType, Color,
 };
 
-use super::{
-    XlsxError,
-    book::{Sheet, at, plain},
-};
+use super::book::{Sheet, at, plain};
 
 /// Colors `--s0`, `--s1`, … of the style sheet, by index of the filesystem.
 const COLORS: [u32; 7] =
@@ -65,16 +62,13 @@ pub(super) type Range = (u32, usize, u32, usize);
 
 /// Inserts a chart with its upper left corner in a cell. `most` is the upper end of the vertical
 /// axis, for charts that are compared.
-///
-/// # Errors
-/// As the writer.
 pub(super) fn chart(
     sheet: &mut Sheet,
     (row, column): (u32, usize),
     words: &Words<'_>,
     lines: &[Line],
     most: Option<f64>,
-) -> Result<(), XlsxError> {
+) {
     let name = sheet.name.clone();
     let range = |(row, column, last_row, last_column): Range| {
         ChartRange::new_from_range(&name, row, at(column), last_row, at(last_column))
@@ -114,8 +108,7 @@ pub(super) fn chart(
             series.set_y_error_bars(&bars);
         }
     }
-    let drawn = sheet.worksheet.insert_chart(row, at(column), &chart).map(|_| ());
-    sheet.checked(drawn)
+    sheet.write(|sheet| sheet.insert_chart(row, at(column), &chart).map(|_| ()));
 }
 
 /// Alternative text, truncated at a space, because the writer omits a text of more than 255

@@ -1,7 +1,6 @@
 //! Sheets of sweeps: a table of levels × filesystems, and a chart with a line per filesystem.
 
 use super::{
-    XlsxError,
     book::{Book, Digits, Look, Sheet},
     drawn::{self, Line, Words},
 };
@@ -15,14 +14,11 @@ use crate::{
 const WIDTH: usize = 5;
 
 /// Adds a sheet for each sweep.
-///
-/// # Errors
-/// As the writer.
-pub(super) fn sheets(book: &mut Book, view: &View) -> Result<(), XlsxError> {
-    view.sweeps.iter().try_for_each(|sweep| sheet(book, sweep))
+pub(super) fn sheets(book: &mut Book, view: &View) {
+    view.sweeps.iter().for_each(|sweep| sheet(book, sweep));
 }
 
-fn sheet(book: &mut Book, sweep: &Sweep) -> Result<(), XlsxError> {
+fn sheet(book: &mut Book, sweep: &Sweep) {
     let unit = if sweep.scale.name.is_empty() { "count" } else { sweep.scale.name };
     let better = sweep.metric.spec().better.label();
     let quantity = format!("{}, {unit}, {better}", capital(&metric_label(sweep.metric)));
@@ -43,13 +39,13 @@ fn sheet(book: &mut Book, sweep: &Sweep) -> Result<(), XlsxError> {
     let absent = sweep.absent.iter().map(|(name, reason)| format!("Missing: {name}, {reason}."));
     caption.extend(absent);
     let short = format!("{} by {}", sweep.test, sweep.parameter);
-    let Some(mut sheet) = book.sheet(&short, &title, &caption)? else {
-        return Ok(());
+    let Some(mut sheet) = book.sheet(&short, &title, &caption) else {
+        return;
     };
     let head = sheet.row;
-    levels(&mut sheet, sweep)?;
+    levels(&mut sheet, sweep);
     for (index, series) in sweep.series.iter().enumerate() {
-        columns(&mut sheet, head, 1 + index * WIDTH, series, unit)?;
+        columns(&mut sheet, head, 1 + index * WIDTH, series, unit);
     }
     let last = head + 1 + u32::try_from(sweep.levels.len()).unwrap_or(0);
     let lines: Vec<Line> = (0..sweep.series.len())
@@ -71,43 +67,34 @@ fn sheet(book: &mut Book, sweep: &Sweep) -> Result<(), XlsxError> {
         up: &quantity,
         description: &caption.join(" "),
     };
-    drawn::chart(&mut sheet, (last + 2, 0), &drawn, &lines, None)?;
-    sheet.freeze(head + 2, 1)?;
-    sheet.widths([(0, 16.0)])?;
+    drawn::chart(&mut sheet, (last + 2, 0), &drawn, &lines, None);
+    sheet.freeze(head + 2, 1);
+    sheet.widths([(0, 16.0)]);
     book.add(sheet);
-    Ok(())
 }
 
 /// Levels in the first column.
-fn levels(sheet: &mut Sheet, sweep: &Sweep) -> Result<(), XlsxError> {
+fn levels(sheet: &mut Sheet, sweep: &Sweep) {
     let head = sheet.row;
-    sheet.text(head + 1, 0, Look::Header, &sweep.parameter)?;
+    sheet.text(head + 1, 0, Look::Header, &sweep.parameter);
     for (row, level) in (head + 2..).zip(&sweep.levels) {
-        sheet.text(row, 0, Look::Text, &level.label)?;
+        sheet.text(row, 0, Look::Text, &level.label);
     }
-    Ok(())
 }
 
 /// Columns of a filesystem.
-fn columns(
-    sheet: &mut Sheet,
-    head: u32,
-    first: usize,
-    series: &Series,
-    unit: &str,
-) -> Result<(), XlsxError> {
-    sheet.across(head, (first, first + WIDTH - 1), &series.name)?;
+fn columns(sheet: &mut Sheet, head: u32, first: usize, series: &Series, unit: &str) {
+    sheet.across(head, (first, first + WIDTH - 1), &series.name);
     let titles = ["median", "low", "high", "up to high", "down to low"];
     for (column, title) in (first..).zip(titles) {
-        sheet.text(head + 1, column, Look::Header, &format!("{title}, {unit}"))?;
+        sheet.text(head + 1, column, Look::Header, &format!("{title}, {unit}"));
     }
     for (row, value) in (head + 2..).zip(&series.values) {
         let Some(SweepValue { median, ends }) = value else { continue };
-        sheet.number(row, first, *median, Digits::All)?;
+        sheet.number(row, first, *median, Digits::All);
         let Some((low, high)) = ends else { continue };
         for (column, value) in (first + 1..).zip([*low, *high, high - median, median - low]) {
-            sheet.number(row, column, value, Digits::All)?;
+            sheet.number(row, column, value, Digits::All);
         }
     }
-    Ok(())
 }

@@ -9,7 +9,6 @@ use model::Value;
 use rust_xlsxwriter::{ConditionalFormat2ColorScale, ConditionalFormatType};
 
 use super::{
-    XlsxError,
     book::{Book, Digits, Look, Sheet, at, places},
     drawn::{self, Line, Words},
 };
@@ -30,18 +29,14 @@ struct Plane<'a> {
 }
 
 /// Adds the sheets of all suites.
-///
-/// # Errors
-/// As the writer.
-pub(super) fn sheets(book: &mut Book, view: &View) -> Result<(), XlsxError> {
+pub(super) fn sheets(book: &mut Book, view: &View) {
     for suite in &view.suites {
         for plane in planes(suite) {
             for name in tests(&plane.points) {
-                sheet(book, view, &plane, name)?;
+                sheet(book, view, &plane, name);
             }
         }
     }
-    Ok(())
 }
 
 /// Pairs of swept numeric parameters, for each combination of all other parameters.
@@ -97,8 +92,7 @@ impl Plane<'_> {
             point.parameters.get(self.rows.0) == Some(row)
                 && point.parameters.get(self.columns.0) == Some(column)
         };
-        let point = self.points.iter().find(here)?;
-        point.test(name)?.entry(filesystem)
+        self.points.iter().find(here)?.test(name)?.entry(filesystem)
     }
 
     /// Label of the points without the two parameters.
@@ -115,10 +109,10 @@ impl Plane<'_> {
 }
 
 /// Sheet of a test.
-fn sheet(book: &mut Book, view: &View, plane: &Plane<'_>, name: &str) -> Result<(), XlsxError> {
+fn sheet(book: &mut Book, view: &View, plane: &Plane<'_>, name: &str) {
     let same = plane.points.iter().flat_map(|point| &point.tests).filter(|test| test.name == name);
     let same: Vec<&Test> = same.collect();
-    let Some(first) = same.first() else { return Ok(()) };
+    let Some(first) = same.first() else { return };
     let summaries = same.iter().flat_map(|test| &test.entries);
     let medians = summaries.filter_map(|entry| entry.summary.as_ref()).map(|own| own.median);
     let scale = Scale::of(first.metric.spec().unit, medians.clone());
@@ -128,7 +122,7 @@ fn sheet(book: &mut Book, view: &View, plane: &Plane<'_>, name: &str) -> Result<
             (least.min(median), most.max(median))
         });
     if !least.is_finite() {
-        return Ok(());
+        return;
     }
     let unit = if scale.name.is_empty() { "count" } else { scale.name };
     let better = first.metric.spec().better.label();
@@ -140,16 +134,15 @@ fn sheet(book: &mut Book, view: &View, plane: &Plane<'_>, name: &str) -> Result<
          right the ends of their 95 % confidence intervals if there are enough repetitions, n, and \
          warnings."
     )];
-    let Some(mut sheet) = book.sheet(&format!("{name} matrix"), &title, &caption)? else {
-        return Ok(());
+    let Some(mut sheet) = book.sheet(&format!("{name} matrix"), &title, &caption) else {
+        return;
     };
     let about = About { plane, name, scale, quantity: &quantity, bounds: (least, most) };
     for (index, filesystem) in view.filesystems.iter().enumerate() {
-        block(&mut sheet, &about, (index, &filesystem.name))?;
+        block(&mut sheet, &about, (index, &filesystem.name));
     }
-    sheet.widths([(0, 14.0)])?;
+    sheet.widths([(0, 14.0)]);
     book.add(sheet);
-    Ok(())
 }
 
 struct About<'a> {
@@ -162,24 +155,20 @@ struct About<'a> {
 }
 
 /// Matrices of a filesystem next to each other, and the chart below.
-fn block(
-    sheet: &mut Sheet,
-    about: &About<'_>,
-    (index, filesystem): (usize, &str),
-) -> Result<(), XlsxError> {
+fn block(sheet: &mut Sheet, about: &About<'_>, (index, filesystem): (usize, &str)) {
     let (rows, columns) = (&about.plane.rows.1, &about.plane.columns.1);
     let (top, width) = (sheet.row, columns.len());
     let heads = ["median", "low", "high", "n", "warnings"];
     for (number, head) in heads.iter().enumerate() {
         let first = 1 + number * (width + 1);
-        sheet.across(top, (first, first + width - 1), &format!("{filesystem}: {head}"))?;
+        sheet.across(top, (first, first + width - 1), &format!("{filesystem}: {head}"));
         let corner = format!("{} \\ {}", about.plane.rows.0, about.plane.columns.0);
-        sheet.text(top + 1, first - 1, Look::Header, &corner)?;
+        sheet.text(top + 1, first - 1, Look::Header, &corner);
         for (column, level) in (first..).zip(columns) {
-            sheet.text(top + 1, column, Look::Header, &one_line(&level.to_string()))?;
+            sheet.text(top + 1, column, Look::Header, &one_line(&level.to_string()));
         }
         for (row, level) in (top + 2..).zip(rows) {
-            sheet.text(row, first - 1, Look::Header, &one_line(&level.to_string()))?;
+            sheet.text(row, first - 1, Look::Header, &one_line(&level.to_string()));
         }
     }
     let mut any = false;
@@ -188,16 +177,16 @@ fn block(
             let entry = about.plane.entry(about.name, index, row_level, column_level);
             let Some(entry) = entry else { continue };
             any |= entry.summary.is_some();
-            point(sheet, about.scale, (row, 1 + column, width + 1), entry)?;
+            point(sheet, about.scale, (row, 1 + column, width + 1), entry);
         }
     }
     let count = |number: usize| u32::try_from(number).unwrap_or(0);
     let last = top + 1 + count(rows.len());
     sheet.row = last + 2;
     if !any {
-        return Ok(());
+        return;
     }
-    colored(sheet, (top + 2, 1, last, width), about.bounds)?;
+    colored(sheet, (top + 2, 1, last, width), about.bounds);
     let line = |(series, row): (usize, u32)| Line {
         name: (row, 0),
         levels: (top + 1, 1, top + 1, width),
@@ -212,18 +201,12 @@ fn block(
         up: about.quantity,
         description: &format!("{}, one line per {}", about.quantity, about.plane.rows.0),
     };
-    drawn::chart(sheet, (last + 2, 0), &drawn, &lines, Some(about.bounds.1 * 1.05))?;
+    drawn::chart(sheet, (last + 2, 0), &drawn, &lines, Some(about.bounds.1 * 1.05));
     sheet.row += drawn::ROWS + 1;
-    Ok(())
 }
 
 /// Writes the numbers of a point into the matrices, which are `step` columns apart.
-fn point(
-    sheet: &mut Sheet,
-    scale: Scale,
-    (row, column, step): (u32, usize, usize),
-    entry: &Entry,
-) -> Result<(), XlsxError> {
+fn point(sheet: &mut Sheet, scale: Scale, (row, column, step): (u32, usize, usize), entry: &Entry) {
     let Some(summary) = &entry.summary else {
         let reason = match &entry.status {
             crate::view::Status::Nothing(reason) => reason.as_str(),
@@ -233,14 +216,14 @@ fn point(
     };
     let Summary { n, median, interval, .. } = summary;
     let digits = Digits::Places(places(&scale.shown(summary).value), false);
-    sheet.number(row, column, scale.number(*median), digits)?;
+    sheet.number(row, column, scale.number(*median), digits);
     if let Some(interval) = interval {
-        sheet.number(row, column + step, scale.number(interval.low), digits)?;
-        sheet.number(row, column + 2 * step, scale.number(interval.high), digits)?;
+        sheet.number(row, column + step, scale.number(interval.low), digits);
+        sheet.number(row, column + 2 * step, scale.number(interval.high), digits);
     }
-    sheet.number(row, column + 3 * step, f64::from(*n), Digits::Places(0, false))?;
+    sheet.number(row, column + 3 * step, f64::from(*n), Digits::Places(0, false));
     if entry.codes.is_empty() {
-        return Ok(());
+        return;
     }
     sheet.text(row, column + 4 * step, Look::Text, &entry.codes.join(", "))
 }
@@ -251,14 +234,14 @@ fn colored(
     sheet: &mut Sheet,
     (row, column, last_row, last_column): (u32, usize, u32, usize),
     (least, most): (f64, f64),
-) -> Result<(), XlsxError> {
+) {
     let colors = ConditionalFormat2ColorScale::new()
         .set_minimum(ConditionalFormatType::Number, least)
         .set_maximum(ConditionalFormatType::Number, most)
         .set_minimum_color(rust_xlsxwriter::Color::RGB(0xFF_FFFF))
         .set_maximum_color(rust_xlsxwriter::Color::RGB(0x56_B4E9));
     let (column, last_column) = (at(column), at(last_column));
-    let set = sheet.worksheet.add_conditional_format(row, column, last_row, last_column, &colors);
-    let set = set.map(|_| ());
-    sheet.checked(set)
+    sheet.write(|sheet| {
+        sheet.add_conditional_format(row, column, last_row, last_column, &colors).map(|_| ())
+    });
 }

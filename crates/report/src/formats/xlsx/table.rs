@@ -1,61 +1,50 @@
 //! Sheets of tables of the report: each median with its interval, n, and notes.
 
-use super::{
-    XlsxError,
-    book::{Book, Digits, Look, Sheet, places},
-};
+use super::book::{Book, Digits, Look, Sheet, places};
 use crate::{
     units::Scale,
     view::{Body, Row, Table, TableCell, ValueCell, View},
 };
 
 /// Adds a table on a separate sheet, unless the maximum number of sheets is reached.
-///
-/// # Errors
-/// As the writer.
-pub(super) fn sheet(book: &mut Book, table: &Table) -> Result<(), XlsxError> {
-    let Some(mut sheet) = book.sheet(&table.title, &table.title, &sentences(table))? else {
-        return Ok(());
+pub(super) fn sheet(book: &mut Book, table: &Table) {
+    let Some(mut sheet) = book.sheet(&table.title, &table.title, &sentences(table)) else {
+        return;
     };
     let first = sheet.row;
     let layout = Layout::new(table);
-    write(&mut sheet, table, &layout)?;
-    sheet.freeze(first + 2, 1)?;
-    sheet.widths(layout.widths())?;
+    write(&mut sheet, table, &layout);
+    sheet.freeze(first + 2, 1);
+    sheet.widths(layout.widths());
     book.add(sheet);
-    Ok(())
 }
 
 /// Adds a sheet for each workload point with the tables of system activity of its tests.
-///
-/// # Errors
-/// As the writer.
-pub(super) fn activity(book: &mut Book, view: &View, suite: usize) -> Result<(), XlsxError> {
+pub(super) fn activity(book: &mut Book, view: &View, suite: usize) {
     let own = &view.suites[suite];
     for (index, point) in own.points.iter().enumerate() {
-        let tests = (0..point.tests.len()).map(|test| view.flat(suite, index, test));
+        let tests = 0..point.tests.len();
         let tables: Vec<&Table> =
-            tests.filter_map(|flat| view.activity[suite].get(flat)).flatten().collect();
+            tests.flat_map(|test| &view.details(suite, index, test).activity).collect();
         if tables.is_empty() {
             continue;
         }
         let short = format!("System activity {}", point.label);
         let title = format!("System activity: CPU and devices, {}", point.label);
-        let Some(mut sheet) = book.sheet(&short, &title, &[])? else {
+        let Some(mut sheet) = book.sheet(&short, &title, &[]) else {
             continue;
         };
         for table in tables {
-            sheet.line(Look::Title, &table.title)?;
+            sheet.line(Look::Title, &table.title);
             for sentence in sentences(table) {
-                sheet.line(Look::Caption, &sentence)?;
+                sheet.line(Look::Caption, &sentence);
             }
-            write(&mut sheet, table, &Layout::new(table))?;
+            write(&mut sheet, table, &Layout::new(table));
             sheet.row += 1;
         }
-        sheet.widths([(0, 28.0)])?;
+        sheet.widths([(0, 28.0)]);
         book.add(sheet);
     }
-    Ok(())
 }
 
 /// Caption as sentences.
@@ -141,45 +130,44 @@ fn qualified(value: &ValueCell) -> String {
 }
 
 /// Writes header and rows, starting with the next free row.
-fn write(sheet: &mut Sheet, table: &Table, layout: &Layout) -> Result<(), XlsxError> {
+fn write(sheet: &mut Sheet, table: &Table, layout: &Layout) {
     let head = sheet.row;
-    sheet.text(head + 1, 0, Look::Header, table.corner)?;
+    sheet.text(head + 1, 0, Look::Header, table.corner);
     if let Some(unit) = layout.unit {
-        sheet.text(head + 1, unit, Look::Header, "unit")?;
+        sheet.text(head + 1, unit, Look::Header, "unit");
     }
     for (column, (first, kind)) in table.columns.iter().zip(&layout.columns) {
         let unit =
             if column.unit.is_empty() { String::new() } else { format!(", {}", column.unit) };
         if *kind == Kind::Words {
-            sheet.text(head + 1, *first, Look::Header, &format!("{}{unit}", column.title))?;
+            sheet.text(head + 1, *first, Look::Header, &format!("{}{unit}", column.title));
             continue;
         }
-        sheet.across(head, (*first, first + kind.width() - 1), &column.title)?;
+        sheet.across(head, (*first, first + kind.width() - 1), &column.title);
         let below = [format!("median{unit}"), format!("low{unit}"), format!("high{unit}")];
         let below = below.into_iter().chain(["n".into(), "warnings, notes".into()]);
         for (offset, title) in below.take(kind.width()).enumerate() {
-            sheet.text(head + 1, first + offset, Look::Header, &title)?;
+            sheet.text(head + 1, first + offset, Look::Header, &title);
         }
     }
     if let Some(note) = layout.note {
-        sheet.text(head + 1, note, Look::Header, "note")?;
+        sheet.text(head + 1, note, Look::Header, "note");
     }
     sheet.row = head + 2;
     for row in &table.rows {
-        of_row(sheet, table, row, layout)?;
+        of_row(sheet, table, row, layout);
         sheet.row += 1;
     }
-    Ok(())
 }
 
-fn of_row(sheet: &mut Sheet, table: &Table, row: &Row, layout: &Layout) -> Result<(), XlsxError> {
+fn of_row(sheet: &mut Sheet, table: &Table, row: &Row, layout: &Layout) {
     let at = sheet.row;
-    sheet.text(at, 0, Look::Text, &row.title)?;
+    sheet.text(at, 0, Look::Text, &row.title);
     if let Some(unit) = layout.unit {
-        sheet.text(at, unit, Look::Text, row.unit)?;
+        sheet.text(at, unit, Look::Text, row.unit);
     }
     if let Some(note) = layout.note.filter(|_| !row.note.is_empty()) {
-        sheet.text(at, note, Look::Text, &row.note)?;
+        sheet.text(at, note, Look::Text, &row.note);
     }
     let cells = match &row.body {
         Body::Cells(cells) => cells,
@@ -190,38 +178,32 @@ fn of_row(sheet: &mut Sheet, table: &Table, row: &Row, layout: &Layout) -> Resul
     };
     for ((cell, column), (first, _)) in cells.iter().zip(&table.columns).zip(&layout.columns) {
         match cell {
-            TableCell::Text(text) => sheet.text(at, *first, Look::Text, text)?,
+            TableCell::Text(text) => sheet.text(at, *first, Look::Text, text),
             TableCell::Value(cell) => {
                 let printed = if row.unit.is_empty() { column.unit } else { row.unit };
-                value(sheet, (at, *first), cell, printed)?;
+                value(sheet, (at, *first), cell, printed);
             }
         }
     }
-    Ok(())
 }
 
 /// Writes a number with its interval, n, and notes, in the unit printed for its column or row.
-fn value(
-    sheet: &mut Sheet,
-    (row, column): (u32, usize),
-    value: &ValueCell,
-    printed: &str,
-) -> Result<(), XlsxError> {
+fn value(sheet: &mut Sheet, (row, column): (u32, usize), value: &ValueCell, printed: &str) {
     let scale = Scale::named(value.unit, printed);
     let number = |base: f64| scale.map_or(base, |scale| scale.number(base));
     let places = places(&value.shown.value);
-    sheet.number(row, column, number(value.sort), Digits::Places(places, value.top))?;
+    sheet.number(row, column, number(value.sort), Digits::Places(places, value.top));
     if let Some(interval) = value.interval {
-        sheet.number(row, column + 1, number(interval.low), Digits::Places(places, false))?;
-        sheet.number(row, column + 2, number(interval.high), Digits::Places(places, false))?;
+        sheet.number(row, column + 1, number(interval.low), Digits::Places(places, false));
+        sheet.number(row, column + 2, number(interval.high), Digits::Places(places, false));
     }
-    sheet.number(row, column + 3, f64::from(value.n), Digits::Places(0, false))?;
+    sheet.number(row, column + 3, f64::from(value.n), Digits::Places(0, false));
     let qualified = qualified(value);
     let group = value.top.then_some("top group");
     let words = group.into_iter().chain([qualified.as_str()].into_iter().filter(|w| !w.is_empty()));
     let words: Vec<&str> = words.collect();
     if words.is_empty() {
-        return Ok(());
+        return;
     }
     sheet.text(row, column + 4, Look::Text, &words.join(", "))
 }

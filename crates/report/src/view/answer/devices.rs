@@ -6,31 +6,20 @@ use super::{
     titles,
 };
 use crate::{
-    units::count,
+    units::{count, distinct},
     view::{Contest, findings::list},
 };
 
 /// Names of the measured devices.
 pub(super) fn names(contests: &[Contest]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for device in contests.iter().flat_map(Contest::measured) {
-        if !names.contains(&device) {
-            names.push(device);
-        }
-    }
-    names
+    distinct(contests.iter().flat_map(Contest::measured))
 }
 
 /// Short titles of the contests: the test, its workload if several have the test, and the
 /// filesystem if there are several.
 fn contest_titles(contests: &[Contest]) -> Vec<String> {
-    let mut tests: Vec<(&str, &str)> = Vec::new();
-    for contest in contests {
-        let own = (contest.label.as_str(), contest.name.as_str());
-        if !tests.contains(&own) {
-            tests.push(own);
-        }
-    }
+    let tests = contests.iter().map(|contest| (contest.label.as_str(), contest.name.as_str()));
+    let tests = distinct(tests);
     let short = titles(&tests);
     let first = contests.first().map(|contest| contest.filesystem.as_str());
     let several = contests.iter().any(|contest| Some(contest.filesystem.as_str()) != first);

@@ -10,7 +10,7 @@ use model::{Ratio, metric::Better};
 
 use super::{Answer, PointFindings, TestContext, WithheldFinding, disagreement, list};
 use crate::{
-    units::{fixed, ratio},
+    units::{distinct, fixed, ratio},
     view::{
         points::{Entry, Family, Status},
         tables::metric_label,
@@ -91,13 +91,8 @@ pub(super) fn ranking_obstacle(entry: &Entry) -> Option<(String, String)> {
 
 /// Hints for all filesystems of a test that are not ranked, without duplicates.
 pub(super) fn hints(context: &TestContext) -> String {
-    let mut all: Vec<String> = Vec::new();
-    for (_, hint) in context.entries().into_iter().filter_map(ranking_obstacle) {
-        if !hint.is_empty() && !all.contains(&hint) {
-            all.push(hint);
-        }
-    }
-    all.join("; ")
+    let hints = context.entries().into_iter().filter_map(ranking_obstacle).map(|(_, hint)| hint);
+    distinct(hints.filter(|hint| !hint.is_empty())).join("; ")
 }
 
 /// Number of repetitions missing for a confidence interval; `None` if there are enough.

@@ -12,7 +12,7 @@ use super::{
     ranked::{hints, ranking_obstacle},
 };
 use crate::{
-    units::{percent, percents},
+    units::{percent, percents, span},
     view::points::Entry,
 };
 
@@ -75,10 +75,10 @@ fn durability(context: &TestContext) -> Option<Answer> {
             counts.push(kept.n);
         }
     }
-    let n = match (counts.iter().min()?, counts.iter().max()?) {
-        (least, most) if least < most => format!("{least} to {most}"),
-        (least, _) => least.to_string(),
-    };
+    if counts.is_empty() {
+        return None;
+    }
+    let n = span(counts.into_iter());
     let text = format!(
         "Cost of durability on {} in percent of accepted throughput: {} (paired within \
          repetitions, n = {n}).",

@@ -241,7 +241,7 @@ fn a_run_that_drifted_is_ranked_after_alignment() {
     }
     let view = View::new(&record);
     assert!(families(&view).iter().all(|aligned| *aligned));
-    let caption = view.ranked[0][0].caption.join("; ");
+    let caption = view.details[0][0].ranked.caption.join("; ");
     assert!(caption.contains("aligned by round"), "{caption}");
     // Without drift, the same filesystems have the best medians.
     let still = View::new(&fixture::with_records(&sizes, "own"));

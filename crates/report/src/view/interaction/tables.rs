@@ -8,7 +8,7 @@ use model::metric::Unit;
 
 use super::{Input, findings, level_label};
 use crate::{
-    units::{Scale, Shown, capital, fixed, percent},
+    units::{Scale, Shown, capital, fixed, percent, span},
     view::{
         points::WorkPoint,
         scaling::probability,
@@ -82,7 +82,7 @@ fn shares(input: &Input, factorial: &Factorial) -> Table {
     rows.extend(factorial.block_share.map(|share| other("rounds", share)));
     rows.push(other("residual", factorial.residual_share));
     let (least, most) = factorial.repetitions;
-    let each = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    let each = span([least, most].into_iter());
     let mut caption = vec![
         "Share ω² of the variance of the logarithm, informational; estimates need not add up to \
          100 %, negative ones are shown as 0"

@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Bytes, Cell, Nanos, Value};
 
 use super::CLIENT_LEVELS;
-use crate::{units::one_line, view::sample_index::SampleIndex};
+use crate::{
+    units::{distinct, one_line},
+    view::sample_index::SampleIndex,
+};
 
 /// Level of a condition at points where the plan does not set it.
 pub(crate) const AS_FOUND: &str = "unchanged";
@@ -128,16 +131,10 @@ pub(super) fn clients(
 /// Facts about the loadfile of some cells, without duplicates.
 pub(super) fn load(sample_index: &SampleIndex, cells: &[usize]) -> Vec<String> {
     let trials = || cells.iter().flat_map(|cell| sample_index.measured(*cell));
-    let mut labels: Vec<String> = Vec::new();
-    for (fact, before, after) in LOAD {
-        let answers = trials().filter_map(|trial| trial.environment.get(fact)).map(one_line);
-        for answer in answers.map(|answer| format!("{before}{answer}{after}")) {
-            if !labels.contains(&answer) {
-                labels.push(answer);
-            }
-        }
-    }
-    labels
+    distinct(LOAD.into_iter().flat_map(|(fact, before, after)| {
+        let answers = trials().filter_map(move |trial| trial.environment.get(fact)).map(one_line);
+        answers.map(move |answer| format!("{before}{answer}{after}"))
+    }))
 }
 
 /// Sort key of a size, count, or time. `None` for other values, which keep the order of the plan.

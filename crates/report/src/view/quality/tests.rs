@@ -72,7 +72,7 @@ fn aa_duplicates_that_agree_change_only_the_run_quality() {
     let all = |view: &View| {
         format!(
             "{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-            view.suites, view.ranked, view.lifecycle, view.missing, view.findings
+            view.suites, view.details, view.lifecycle, view.missing, view.findings
         )
     };
     assert_eq!(all(&without), all(&with));
@@ -96,7 +96,7 @@ fn aa_duplicates_that_differ_raise_the_margin_everywhere() {
     let adjusted = text.lines().filter(|line| line.contains("Holm-adjusted"));
     assert!(adjusted.count() > 0 && text.contains("δ′ = 1"));
     // The nominal margin is shown in the header and in the run quality only.
-    let tables = view.ranked.iter().flatten();
+    let tables = view.details.iter().flatten().map(|own| &own.ranked);
     let mut captions = tables.map(|table| table.caption.join("; "));
     assert!(captions.all(|caption| !caption.contains("δ = 5 %")));
 }
@@ -197,7 +197,7 @@ fn invalid(times: u32) -> RunRecord {
 #[test]
 fn invalid_trials_are_listed_and_excluded() {
     let (sound, view) = (View::new(&shuffled()), View::new(&invalid(1)));
-    assert_eq!(format!("{:?}", sound.ranked), format!("{:?}", view.ranked));
+    assert_eq!(format!("{:?}", sound.details), format!("{:?}", view.details));
     let invalid = text(table(&view, "quality-invalid").unwrap());
     let expected = "xfs · iozone block_size=1MiB | 1 of 9 rerun | 1 × the hypervisor stole 3.1 % \
                     of the CPU time\n";

@@ -3,7 +3,6 @@
 //!
 //! There are two tables because of the page width: phases of one large file, and of many files.
 
-use analysis::Summary;
 use model::Metric;
 
 use crate::{
@@ -49,7 +48,7 @@ fn table(
         .iter()
         .map(|test| {
             FURTHER.map(|(metric, _)| {
-                let summaries = test.entries.iter().filter_map(|entry| of(entry, metric));
+                let summaries = test.entries.iter().filter_map(|entry| entry.metric(metric));
                 scale_of(metric.spec().unit, summaries)
             })
         })
@@ -102,11 +101,6 @@ fn table(
     table
 }
 
-fn of(entry: &Entry, metric: Metric) -> Option<&Summary> {
-    let found = entry.metrics.iter().find(|(known, _)| *known == metric);
-    found.map(|(_, summary)| summary)
-}
-
 /// Cells of one phase: rate, CPU %, and longest operation. A missing phase has a single text.
 fn cells(test: &Test, filesystem: usize, scales: &[Scale; 2]) -> Vec<TableCell> {
     let Some(entry) = test.entry(filesystem) else {
@@ -118,7 +112,7 @@ fn cells(test: &Test, filesystem: usize, scales: &[Scale; 2]) -> Vec<TableCell> 
     let rate = value_cell(entry, entry.summary.as_ref(), test.scale, true);
     let further = FURTHER.iter().zip(scales).map(|((metric, _), scale)| {
         // Warning codes are shown at the rate only.
-        match of(entry, *metric) {
+        match entry.metric(*metric) {
             Some(summary) => TableCell::Value(ValueCell::plain(summary, *scale)),
             None => TableCell::Text("-".into()),
         }

@@ -12,7 +12,7 @@ use analysis::{
 use model::{Metric, Ratio, metric::Better};
 
 use crate::{
-    units::{Scale, capital, fixed, grouped, percents, ratio},
+    units::{Scale, capital, fixed, grouped, percents, ratio, span},
     view::{
         equivalence_margin::EquivalenceMargin,
         findings::{Answer, Finding, PointFindings, WithheldFinding, disagreement},
@@ -365,10 +365,9 @@ impl SweepWriter<'_> {
     /// excluded.
     fn repetitions(&self) -> String {
         let counts = self.line.levels.iter().map(|(_, level)| level.repetitions.len());
-        match (counts.clone().min(), counts.max()) {
-            (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
-            (least, _) => format!("{}{}", least.unwrap_or(0), self.line.cut.suffix()),
-        }
+        let counts = span(counts.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
+        let several = counts.contains(' ');
+        if several { counts } else { counts + self.line.cut.suffix() }
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     side_by_side::side_by_side, tasks,
 };
 use crate::{
-    units::{Scale, capital, count, one_line, slug},
+    units::{Scale, capital, count, distinct, grouped, one_line, slug},
     view::{
         facts::{Facts, Filesystem},
         points::{AS_FOUND, Entry, Status, Suite, Test, WorkPoint},
@@ -98,12 +98,8 @@ pub(crate) fn overview(
 
 /// Groups of phases in the order they first appear.
 fn groups(suite: &Suite) -> Vec<String> {
-    let mut groups: Vec<String> = Vec::new();
-    for test in suite.points.iter().flat_map(|point| &point.tests) {
-        if !groups.contains(&test.group) {
-            groups.push(test.group.clone());
-        }
-    }
+    let tests = suite.points.iter().flat_map(|point| &point.tests);
+    let groups = distinct(tests.map(|test| test.group.clone()));
     // If nothing was measured, there are no groups, but the table of reasons needs one.
     if groups.is_empty() { vec!["results".into()] } else { groups }
 }
@@ -303,20 +299,13 @@ fn of_filesystem(
             Some(Status::Measured) | None => None,
         })
         .collect();
-    let mut names: Vec<&Test> = Vec::new();
-    for test in points.iter().flat_map(|point| &point.tests).filter(|test| test.group == group) {
-        if !names.iter().any(|known| known.name == test.name) {
-            names.push(test);
-        }
-    }
+    let tests = points.iter().flat_map(|point| &point.tests).filter(|test| test.group == group);
+    let names = grouped(tests.map(|test| (test.name.as_str(), test)));
+    let names: Vec<&Test> = names.into_iter().map(|(_, same)| same[0]).collect();
     let rows = match reasons.first() {
-        Some(reason) if reasons.len() == points.len() => vec![Row {
-            title: "all tests".into(),
-            unit: "",
-            filesystem: None,
-            note: String::new(),
-            body: Body::Missing((*reason).clone()),
-        }],
+        Some(reason) if reasons.len() == points.len() => {
+            vec![Row::of("all tests", None, Body::Missing((*reason).clone()))]
+        }
         _ => names.iter().map(|test| over_levels(test, index, points)).collect(),
     };
     let mut table = Table {
@@ -366,11 +355,6 @@ fn over_levels(test: &Test, filesystem: usize, points: &[&WorkPoint]) -> Row {
         true => test.name.clone(),
         false => format!("{} ({})", test.name, metric_label(test.metric)),
     };
-    Row {
-        title,
-        unit: scale.name,
-        filesystem: None,
-        note: String::new(),
-        body: Body::Cells(entries.iter().map(cell).collect()),
-    }
+    let cells = Body::Cells(entries.iter().map(cell).collect());
+    Row { unit: scale.name, ..Row::of(title, None, cells) }
 }

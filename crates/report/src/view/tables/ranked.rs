@@ -9,23 +9,13 @@ use crate::{
     view::{
         facts::{Facts, Filesystem},
         findings::inverse_disagreement,
-        points::{Entry, Family, Status, Suite, Test, WorkPoint},
+        points::{Entry, Family, Status, Test, WorkPoint},
     },
 };
 
-/// One table per test, in the order of points and tests.
-pub(crate) fn ranked(suite: &Suite, filesystems: &[Filesystem], facts: &Facts) -> Vec<Table> {
-    let of_point = |point| {
-        let of = move |(index, test)| of_test(point, index, test, filesystems, facts);
-        let WorkPoint { tests, .. } = point;
-        tests.iter().enumerate().map(of)
-    };
-    suite.points.iter().flat_map(of_point).collect()
-}
-
-fn of_test(
+/// Ranking of a test.
+pub(crate) fn ranked(
     point: &WorkPoint,
-    index: usize,
     test: &Test,
     filesystems: &[Filesystem],
     facts: &Facts,
@@ -49,7 +39,7 @@ fn of_test(
         body: body(test, place, entry, facts),
     };
     let mut table = Table {
-        id: format!("{}-{index}-ranked", point.id),
+        id: format!("{}-{}-ranked", point.id, point.index(test)),
         title: format!("{}: {}", capital(&test.name), point.label),
         caption: vec![capital(&directions(std::iter::once(test.metric)))],
         corner: "filesystem",

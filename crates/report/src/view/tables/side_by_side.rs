@@ -78,12 +78,8 @@ pub(super) fn side_by_side(
 
 fn of(quantity: &Quantity, point: &WorkPoint, filesystems: &[Filesystem]) -> Option<Table> {
     let metric = quantity.metric;
-    let summary = |entry: &Entry| {
-        let found = entry.metrics.iter().find(|(known, _)| *known == metric);
-        found.map(|(_, summary)| summary.clone())
-    };
     // Tests without the metric have no column.
-    let has = |test: &&Test| test.entries.iter().any(|entry| summary(entry).is_some());
+    let has = |test: &&Test| test.entries.iter().any(|entry| entry.metric(metric).is_some());
     let tests: Vec<&Test> = point.tests.iter().filter(has).collect();
     if tests.is_empty() {
         return None;
@@ -92,11 +88,12 @@ fn of(quantity: &Quantity, point: &WorkPoint, filesystems: &[Filesystem]) -> Opt
         if metric == Metric::Elapsed {
             return Scale::SECONDS;
         }
-        let summaries: Vec<_> = test.entries.iter().filter_map(summary).collect();
-        scale_of(metric.spec().unit, summaries.iter())
+        let summaries: Vec<_> =
+            test.entries.iter().filter_map(|entry| entry.metric(metric)).collect();
+        scale_of(metric.spec().unit, summaries.into_iter())
     };
-    let value = |test: &Test, entry: &Entry| match summary(entry) {
-        Some(summary) => value_cell(entry, Some(&summary), scale(test), false),
+    let value = |test: &Test, entry: &Entry| match entry.metric(metric) {
+        Some(summary) => value_cell(entry, Some(summary), scale(test), false),
         None if entry.summary.is_some() => TableCell::Text("-".into()),
         None => value_cell(entry, None, scale(test), false),
     };

@@ -5,7 +5,6 @@
 //! including sync and the CPU utilization including attributed kernel threads.
 //! [`crate::view::composite`] adds the totals.
 
-use analysis::Summary;
 use model::{Metric, metric::Unit};
 
 use super::{Body, Column, Row, Table, TableCell, ValueCell, caches, overview::value_cell};
@@ -13,7 +12,7 @@ use crate::{
     units::{Scale, capital, count},
     view::{
         facts::{Facts, Filesystem},
-        points::{Entry, Status, Test, WorkPoint},
+        points::{Status, Test, WorkPoint},
         tables::{directions, scale_of},
     },
 };
@@ -73,7 +72,7 @@ fn grid(
     title: &str,
 ) -> Option<Table> {
     let entries = || point.tests.iter().flat_map(|test| &test.entries);
-    let measured = || entries().filter_map(|entry| of(entry, metric));
+    let measured = || entries().filter_map(|entry| entry.metric(metric));
     if measured().next().is_none() && metric != Metric::Elapsed {
         return None;
     }
@@ -120,17 +119,12 @@ fn grid(
     Some(table)
 }
 
-fn of(entry: &Entry, metric: Metric) -> Option<&Summary> {
-    let found = entry.metrics.iter().find(|(known, _)| *known == metric);
-    found.map(|(_, summary)| summary)
-}
-
 fn cell(test: &Test, filesystem: usize, metric: Metric, scale: Scale) -> TableCell {
     let Some(entry) = test.entry(filesystem) else {
         return TableCell::Text("not in this cell".into());
     };
     let primary = metric == test.metric;
-    match value_cell(entry, of(entry, metric), scale, primary) {
+    match value_cell(entry, entry.metric(metric), scale, primary) {
         // The table of seconds has the warning codes.
         TableCell::Value(value) if metric == Metric::CpuUtilization => {
             TableCell::Value(ValueCell { codes: Vec::new(), ..value })
