@@ -7,10 +7,9 @@
 //! # Independent cases
 //!
 //! The phases of one duplicate ran on the same filesystem instances in the same blocks, so their
-//! errors are correlated. The binomial interval needs independent cases, so it counts duplicates,
-//! not phases. A duplicate differs if any of its phases differs, with Holm's adjustment within the
-//! duplicate. On a steady machine, a duplicate differs in 5 % of runs, regardless of its number of
-//! phases.
+//! errors are correlated. The binomial interval needs independent cases, so a duplicate counts as
+//! one case. It differs if any of its phases differs after Holm's adjustment over its phases. On a
+//! steady machine, a duplicate differs in 5 % of runs, regardless of its number of phases.
 //!
 //! # Raised margin
 //!
@@ -19,16 +18,16 @@
 //! duplicate of 13 phases, 8 repetitions, and 5 % of scatter, N exceeds a margin of 5 % in a third
 //! of undisturbed runs (4000 simulated).
 //!
-//! The intervals of all comparisons already include such scatter. They do not include a real
-//! difference between duplicates. [`shown_margin`] therefore uses N only if the duplicates differ
-//! significantly ([`AaNoise::shown`]): either a phase differs after Holm's adjustment over all
-//! phases of all duplicates, or more duplicates differ than the expected 5 % explains. A noisy
-//! machine thus widens intervals but does not change the margin from run to run.
+//! The confidence intervals of all comparisons already include this scatter. They do not include a
+//! real difference between duplicates. [`shown_margin`] therefore uses N only if the duplicates
+//! differ significantly ([`AaNoise::shown`]): either a phase differs after Holm's adjustment over
+//! all phases of all duplicates, or more duplicates differ than the expected 5 % explains. On a
+//! noisy but steady machine, intervals are thus wide, but all runs have the same margin.
 //! [`effective_margin`] always uses the larger of N and the nominal margin, which is conservative.
 //!
-//! Duplicates share the device, the kernel, and the time with the rest of the run, so their
-//! differences include all noise, modeled or not. They cannot show that a difference between two
-//! other cells is caused by the factor that the cells differ in.
+//! Duplicates are measured on the same device and kernel and at the same time as the rest of the
+//! run, so their differences include all kinds of noise. Duplicates cannot show the cause of a
+//! difference between two other cells.
 
 use model::{Ratio, metric::Better};
 use statrs::distribution::{Beta, ContinuousCDF};

@@ -12,10 +12,9 @@
 //! Architecture Letters 23, 2024).
 //!
 //! Intervals use 4000 resamples of blocks. If all blocks are known, each resample draws the same
-//! blocks for all workloads, which keeps the common effect of a block on several workloads.
-//! Contenders of two runs have no common blocks ([`geometric_across`]): each resample then draws
-//! blocks separately for each run. A workload that one contender lacks is not a pairing; the caller
-//! reports it as omitted.
+//! blocks for all workloads, because a block affects several workloads alike. Contenders of two
+//! runs have no common blocks ([`geometric_across`]): each resample then draws blocks separately
+//! for each run. The caller omits and reports workloads that one contender lacks.
 
 use model::{Ratio, metric::Better};
 use rayon::prelude::*;

@@ -11,8 +11,8 @@
 //!   part, contradicted, or not testable, with the deciding numbers.
 //! - [`measured`] returns [`Decision`]s of the same statements about measured numbers.
 //!
-//! Cells are referred to by their index in the input. The audit corrects and formats nothing. Equal
-//! cells can be due to chance or to copying, which cannot be distinguished with certainty.
+//! Cells are referred to by their index in the input. The audit corrects and formats nothing. Two
+//! cells can be equal by chance or because one was copied. A single pair does not show which.
 //! [`Chance`] is the rate of equal cells among cells that are certainly not copies.
 //!
 //! Cost: n log n in the number of cells. For each statement, the cost is linear in the number of
@@ -181,9 +181,9 @@ pub struct Chance {
     /// regardless of the number of cells.
     pub values: u64,
     /// Expected number of equal pairs among pairs that agree in the set of coordinates. It is the
-    /// larger of two estimates: one from the rate of equal pairs among all other pairs, and one
-    /// from the number of agreeing pairs that are within 1 % of each other, because values of one
-    /// filesystem or test are similar.
+    /// larger of two estimates. One is from the rate of equal pairs among all other pairs. The
+    /// other is from the number of agreeing pairs that are within 1 % of each other: values of one
+    /// filesystem or test are similar, so they are equal by chance more often.
     pub expected: f64,
     /// Probability of at least this many repeated values, given the expected number of equal pairs
     /// (Poisson), Holm-adjusted over all statistics and sets of coordinates. The probability is an
@@ -208,9 +208,10 @@ impl Finding {
     }
 }
 
-/// Checks the numbers. The findings are malformed texts, conflicting values, duplicates, tests for
-/// duplicates, missing cells, and endings, in this order, and each in the order of the cells.
-/// Duplicates that chance may explain (p-value at least [`CHANCE`]) are not findings.
+/// Checks the numbers. The findings are in this order: malformed texts, conflicting values,
+/// duplicates, tests for duplicates, missing cells, and endings. Findings of one kind are in the
+/// order of the cells. Duplicates that chance may explain (p-value at least [`CHANCE`]) are not
+/// findings.
 pub fn tables(cells: &[Cell], layout: &Layout) -> Vec<Finding> {
     let printed = Printed::new(cells, layout);
     let repeats = repeats::find(&printed);

@@ -2,22 +2,25 @@
 //!
 //! Input is the repetitions of all cells of a run; the result is the aligned repetitions of two
 //! cells. A block is a pass over all cells, so a temporarily slower machine affects all cells of a
-//! block. The effect of a block is estimated from the other cells: the median of their distances,
-//! in logarithms, from their own medians. It is subtracted from both compared cells.
+//! block. The effect of a block is estimated from the other cells: it is the median of their
+//! distances, in logarithms, from their own medians. This effect is subtracted from both compared
+//! cells. Example: if the other cells are 0.03 below their medians in block 4, 0.03 is added to the
+//! logarithms of the compared cells in block 4.
 //!
 //! The two compared cells are excluded from the estimate. With an ordinary fit that includes them,
 //! rank tests had 8 to 16 % false positives with three cells per block; without them, at most
-//! 4.4 %. The other cells are centered on the evaluated blocks, so an effect is relative to these
-//! blocks. Aligned cells can therefore be compared only in the same blocks: two cells by [`align`],
-//! a family of cells by [`align_family`].
+//! 4.4 %. The medians of the other cells are those in the evaluated blocks, so an effect is
+//! relative to these blocks. Cells that were aligned in different blocks must therefore not be
+//! compared. [`align`] aligns two cells in the same blocks, [`align_family`] a family of cells.
 //!
 //! Alignment is useful only if the run as a whole drifted (by a test, p < 1 %). The caller decides,
 //! because only the caller has the whole run. Without drift, alignment only adds the noise of the
 //! other cells. With drift, the power of twelve cells of 8 repetitions rose from 87 to 95 %.
 //! Without alignment, random order keeps the test valid and drift makes it conservative.
 //!
-//! A ranking uses raw values ([`crate::ranks::rank_repetitions`]). Otherwise each pair of cells
-//! would be aligned by different other cells, and a cell would not have a single median to sort by.
+//! A ranking uses raw values ([`crate::ranks::rank_repetitions`]). Each pair of cells is aligned by
+//! different other cells. With aligned values, a cell would have a different median in each pair,
+//! so cells could not be sorted by their medians.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,9 +60,9 @@ pub fn align(
 
 /// Repetitions of a family of cells with the block effects divided out, by block, like [`align`]
 /// for two cells. Only blocks that all cells of the family have are kept ([`shared`]), and the same
-/// other cells estimate all effects. If every cell were aligned in its own blocks, drift between
-/// earlier and later blocks would remain as a difference between cells that were closed at
-/// different times.
+/// other cells estimate all effects. If each cell were aligned in all of its blocks, a cell that
+/// was closed early would differ from a cell that was closed late by the drift between early and
+/// late blocks.
 ///
 /// `None` if the family has too few common blocks, if fewer than [`OTHERS_MIN`] other cells have
 /// all of them, or if a repetition has no logarithm.
@@ -97,10 +100,10 @@ fn without(logs: &BTreeMap<u32, f64>, effects: &[(u32, f64)]) -> Option<Vec<Repe
 }
 
 /// Repetitions of the cells in their common blocks, by block. A drift affects the later blocks
-/// more, and a cell that was closed early does not have these blocks. With a drift of 6 % over ten
-/// blocks and a scatter of 4 %, one in six pairs of equal cells differed significantly if their
-/// repetitions ended at different interim analyses. With common blocks only, it was one in twenty
-/// (`docs/method/calibration.md`).
+/// more, and a cell that was closed early does not have these blocks. Pairs of equal cells that
+/// were closed at different interim analyses were simulated with a drift of 6 % over ten blocks and
+/// a scatter of 4 %. One pair in six differed significantly. With common blocks only, it was one
+/// pair in twenty (`docs/method/calibration.md`).
 ///
 /// `None` if there are fewer common blocks than a confidence interval needs, or if a block is
 /// unknown.

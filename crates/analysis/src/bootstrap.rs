@@ -1,10 +1,11 @@
 //! Block bootstrap: estimates how much a statistic would vary if the run were repeated.
 //!
 //! Input is the levels of a [`Sweep`] or lists of repetitions. Each resample is a weight per
-//! repetition: the number of times the repetition is in the resample. Blocks are drawn with
-//! replacement, with all their repetitions, which keeps the common effect of a block on its trials
-//! (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8). Without
-//! blocks, the repetitions of each level are drawn separately.
+//! repetition: the number of times the repetition is in the resample. Example: a resample of the
+//! blocks 1, 2, 3 may be 1, 3, 3; the weights of all repetitions are then 1 in block 1, 0 in block
+//! 2, and 2 in block 3. Whole blocks are drawn, because all trials of a block have its effect in
+//! common (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8).
+//! Without blocks, the repetitions of each level are drawn separately.
 //!
 //! A resample in which a level has no repetition is drawn again. This is rare, because resampling
 //! requires at least as many blocks per level as the confidence interval of a median.
@@ -133,10 +134,11 @@ pub(crate) fn percentile_interval(values: Vec<f64>) -> Interval {
 }
 
 /// Interval between more extreme percentiles, for statistics that depend on every value, such as
-/// slopes. With n blocks, the spread of resamples is too small by sqrt((n - 1) / n), and Student's
-/// distribution applies instead of the normal one. The percentiles are at
-/// Φ(-sqrt(n / (n - 1)) t(n - 1, 97.5 %)) (Hesterberg, "What Teachers Should Know About the
-/// Bootstrap", The American Statistician 69, 2015, "expanded percentile").
+/// slopes. With n blocks, the spread of resamples is too small by a factor of sqrt((n - 1) / n),
+/// and Student's distribution applies instead of the normal one. Both require more extreme
+/// percentiles. The percentiles are at Φ(-sqrt(n / (n - 1)) t(n - 1, 97.5 %)) (Hesterberg, "What
+/// Teachers Should Know About the Bootstrap", The American Statistician 69, 2015, "expanded
+/// percentile").
 pub(crate) fn expanded_interval(values: Vec<f64>, blocks: u32) -> Interval {
     /// Lower percentiles for 6 to 40 blocks; for more blocks, the last value is conservative. From
     /// `scipy.stats`: `norm.cdf(-(n / (n - 1)) ** 0.5 * t.ppf(0.975, n - 1))`.

@@ -13,19 +13,21 @@
 //!
 //! with means over pairs (Matteson and James, "A Nonparametric Approach for Multiple Change Point
 //! Analysis of Multivariate Data", Journal of the American Statistical Association 109, 2014, with
-//! α = 1 and both sides extending to the ends of the segment). The segment with the largest Q is
-//! split first. Splitting stops when Student's t-test between the two sides is not significant at
-//! ten times the level of the search.
+//! α = 1 and both sides extending to the ends of the segment). Example: the points 1, 1, 2, 2 are
+//! split in the middle. All distances between the sides are 1, all distances within a side are 0,
+//! so Q = (4/4) (2/4 · 4 - 0 - 0) = 2. The segment with the largest Q is split first. Splitting
+//! stops when Student's t-test between the two sides is not significant at ten times the level of
+//! the search.
 //!
 //! # Selection
 //!
-//! A window starts at the last candidate of the previous window, or half a window after its start
-//! if that is later. The candidates of all windows are tested again, each between its neighbors.
-//! The least significant candidate is removed until all are below the level; then the candidate
-//! with the smallest change is removed until all have the requested size. The windows, the t-test
-//! instead of random permutations, and this selection are from Fleming, Kołaczkowski, and others,
-//! "Hunter: Using Change Point Detection to Hunt for Performance Regressions", ICPE 2023, as
-//! implemented in Apache Otava. They make the result deterministic.
+//! A window starts at the last candidate of the previous window, but at least half a window after
+//! the start of the previous window. The candidates of all windows are tested again, each between
+//! its neighbors. As long as a p-value is above the level, the least significant candidate is
+//! removed. Then, as long as a change is below the requested size, the smallest change is removed.
+//! The windows, the t-test instead of random permutations, and this selection are from Fleming,
+//! Kołaczkowski, and others, "Hunter: Using Change Point Detection to Hunt for Performance
+//! Regressions", ICPE 2023, as implemented in Apache Otava. They make the result deterministic.
 //!
 //! The test is made at a position that was chosen for its large difference, so the p-value is too
 //! small. The level is therefore 0.001 instead of 0.05. `docs/method/statistics.md` lists the rate
@@ -147,8 +149,9 @@ fn of_window(points: &[f64], side: usize, level: f64) -> Vec<usize> {
 }
 
 /// Position and value of the largest Q of a segment. `None` if the segment is too short or does not
-/// vary. If Q still grows within the minimum side at an end, the change is in that side, and any
-/// other position would be wrong; the change becomes a candidate once the side is long enough.
+/// vary. Both sides of a split have a minimum length. If Q is largest closer to an end than this
+/// length, the segment is not split, because any other position would be wrong. The change becomes
+/// a candidate when there are enough points after it.
 fn best(points: &[f64], side: usize) -> Option<(usize, f64)> {
     let n = points.len();
     // Sums of distances within the left side, within the right side, and overall.

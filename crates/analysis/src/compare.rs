@@ -9,23 +9,25 @@
 //! All computations use logarithms. The ratio is the Hodges–Lehmann estimate, the median of all ln
 //! b(j) - ln a(i). The test is the Brunner–Munzel statistic with its permutation distribution. The
 //! interval inverts the test: it contains all ratios r for which a and b/r do not differ
-//! significantly.
+//! significantly. Example: the interval of a ratio of 1.20 contains 1.15 if the test does not
+//! distinguish a from b / 1.15.
 //!
-//! The statistic is a step function of ln r with steps at the pairwise differences. It is not
-//! always monotonic between an end and the estimate, so bisection could end at the wrong step.
-//! Instead, the gaps between neighboring differences are tested from both ends inwards until the
-//! test does not reject one. The interval therefore extends from the smallest to the largest ratio
-//! that is not rejected, and is never narrower than the test allows.
+//! As a function of ln r, the statistic changes only at the pairwise differences ln b(j) - ln a(i).
+//! It is constant in the gap between two neighboring differences, so one test per gap is
+//! sufficient. The gaps are tested from both ends inwards until the test does not reject one. The
+//! interval therefore extends from the smallest to the largest ratio that is not rejected.
+//! Bisection would be faster, but could end at a wrong gap, because the statistic is not always
+//! monotonic.
 //!
 //! A bound on the statistic (`null::Split`) rules out many gaps without a test, so that 100 against
 //! 100 values take tens of evaluations instead of thousands. The differences are never listed
 //! (`differences`).
 //!
-//! The stopping rule ends a cell when its confidence interval is narrow, which favors intervals
-//! that are too narrow. The interval of the ratio is therefore computed at 96 % to cover 95 %, like
-//! those of cells ([`crate::summary::BUILT`]), and the equivalence interval at 92 % to cover 90 %.
-//! At 95 %, equal cells differed in up to 6.9 % of simulated runs (`docs/method/calibration.md`).
-//! The p-value is that of the test alone.
+//! The stopping rule ends a cell when its confidence interval is narrow. Cells whose interval is
+//! too narrow by chance therefore end early. For this reason, the interval of the ratio is computed
+//! at 96 % to cover 95 %, like those of cells ([`crate::summary::BUILT`]), and the equivalence
+//! interval at 92 % to cover 90 %. At 95 %, equal cells differed in up to 6.9 % of simulated runs
+//! (`docs/method/calibration.md`). The p-value is that of the test alone.
 //!
 //! # Verdict
 //!
@@ -119,8 +121,8 @@ pub struct Comparison {
     pub p: f64,
     /// Ratio of the medians in the same direction, as a cross-check.
     pub ratio_of_medians: Ratio,
-    /// True if both ratios agree within δ. If not, the two distributions have such different shapes
-    /// that no single ratio describes the difference, and more repetitions will not change that.
+    /// True if both ratios agree within δ. If not, the two distributions have different shapes, and
+    /// no single ratio describes the difference. More repetitions will not change this.
     pub ratios_agree: bool,
     /// Number of values of the first cell.
     pub n_first: u32,
@@ -160,8 +162,9 @@ impl Comparison {
 /// 100 against 100 values. Each further comparison takes about 5 µs for 10 against 10 values, and
 /// less than 0.1 ms for 100 against 100 values.
 ///
-/// Tables of larger sizes are drawn with a fixed seed, so results depend neither on the order of
-/// comparisons nor on the `Comparer`: use one per thread. A clone shares the tables filled before.
+/// Tables of larger sizes are drawn with a fixed seed, so all `Comparer`s give the same results, in
+/// any order of comparisons. Use one `Comparer` per thread. A clone shares the tables filled
+/// before.
 #[derive(Clone, Default)]
 pub struct Comparer {
     nulls: BTreeMap<(usize, usize), Arc<Null>>,

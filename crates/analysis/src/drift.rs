@@ -7,7 +7,7 @@
 //!
 //! # Residuals
 //!
-//! A residual is ln y less the median of the cell, signed so that above zero is better. Several
+//! A residual is ln y minus the median of the cell, signed so that above zero is better. Several
 //! cells (phases) measured in one trial are not independent, so each trial has one residual, the
 //! median over its phases.
 //!
@@ -23,10 +23,10 @@
 //! - after each group (filesystem), the sum of ranks of the trials that follow the group, compared
 //!   with the trials that follow any other group, with Holm's adjustment over the groups.
 //!
-//! The reference distribution permutes residuals among the trials of each cell. The tables of H and
-//! ρ would be wrong: the residuals of a cell are correlated, because its median was subtracted.
-//! With three blocks, the χ² table found block differences at 5 % in 12 % of runs without drift. If
-//! each block has only one trial, H has no information (p is 1), and only ρ can detect a drift.
+//! The reference distribution permutes residuals among the trials of each cell. The usual tables of
+//! H and ρ would be wrong: the residuals of a cell are correlated, because its median was
+//! subtracted. With three blocks and without drift, the χ² table gave p < 5 % in 12 % of runs. If
+//! each block has only one trial, p of H is 1, and only ρ can detect a drift.
 //!
 //! # Size
 //!
@@ -110,11 +110,12 @@ impl Drift {
 
 impl Drift {
     /// True if the run may have drifted, so that cells can only be compared in the blocks that all
-    /// of them have. The condition is a p-value below 25 % for blocks or for the order of trials. A
-    /// preliminary test that decides about pooling needs a level far above the usual ones
-    /// (Bancroft, "On biases in estimation due to the use of preliminary tests of significance",
-    /// The Annals of Mathematical Statistics 15, 1944). About four in ten runs without drift are
-    /// suspected; in these runs, longer cells lose the repetitions that shorter cells lack.
+    /// of them have. The condition is a p-value below 25 % for blocks or for the order of trials.
+    /// This level is far above the usual ones, because overlooking a drift would bias the
+    /// comparisons (Bancroft, "On biases in estimation due to the use of preliminary tests of
+    /// significance", The Annals of Mathematical Statistics 15, 1944). About four in ten runs
+    /// without drift are suspected as well; in these runs, cells with more repetitions than others
+    /// lose the additional repetitions.
     pub fn suspected(&self) -> bool {
         self.p < SUSPECTED || self.order.p < SUSPECTED
     }

@@ -3,8 +3,8 @@
 //!
 //! Input is the factors that were varied together and one value per trial. The result is a
 //! [`Factorial`], or a [`Refusal`] that states which data are missing. The analysis does not rank
-//! levels. It shows whether the levels of a factor can be ranked without stating a level of another
-//! factor.
+//! levels. It shows whether an interaction is large: then, for example, a ranking of filesystems is
+//! valid for one I/O scheduler only.
 //!
 //! # The model
 //!
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Interactions of three and more factors are part of the error. Each term has its type II sum of
-//! squares: the variation that it explains in addition to all terms that do not contain it
+//! squares: the variation that the term explains in addition to all terms that do not contain it
 //! (Langsrud, "ANOVA for unbalanced data: Use Type II instead of Type III sums of squares",
 //! Statistics and Computing 13, 2003). Its fraction of the variance is
 //!
@@ -21,9 +21,10 @@
 //! ω² = (SS - df MS) / (SS total + MS)      MS = residual sum of squares / residual df
 //! ```
 //!
-//! (Hays, "Statistics for Psychologists", 1963), which is 0 on average without an effect. With
-//! equal repetitions, the fractions of all terms, of the blocks, and of the residual add up to 1.
-//! The fraction of the residual is N MS / (SS total + MS), with N values.
+//! (Hays, "Statistics for Psychologists", 1963), which is 0 on average without an effect. With N
+//! values, the fraction of the residual is N MS / (SS total + MS). If all combinations have the
+//! same number of repetitions, the fractions of all terms, of the blocks, and of the residual add
+//! up to 1.
 //!
 //! # p and interval
 //!
@@ -33,15 +34,16 @@
 //! recomputed, 20,000 times.
 //!
 //! The interval resamples whole blocks, 4000 times (1000 times above 40 effects). A resample
-//! contains both the randomness of the data and that of resampling, which biases fractions upwards.
-//! The interval is shifted back by the mean excess.
+//! contains both the randomness of the data and that of resampling, so its fractions are too large
+//! on average. The interval is therefore shifted down by the mean excess.
 //!
 //! # Computation
 //!
-//! Levels are coded by columns that sum to zero, and the block means are subtracted. The remaining
-//! problem is small and well conditioned, so the normal equations are solved by Cholesky's
-//! decomposition. The columns of a term are placed directly after those of the terms that do not
-//! contain it. Its sum of squares is then the squared length of its part of the solution.
+//! Levels are coded by columns that sum to zero: three levels have the rows (1, 0), (0, 1), and
+//! (-1, -1). The block means are subtracted. The remaining problem is small and well conditioned,
+//! so the normal equations are solved by Cholesky's decomposition. To compute the sum of squares of
+//! a term, its columns are placed after those of all terms that do not contain it. The sum of
+//! squares is then the squared length of the part of the solution that belongs to the term.
 
 use model::Ratio;
 

@@ -1,12 +1,12 @@
 //! Adjustment of p-values for multiple comparisons.
 //!
 //! The p-values of a family can be in any order; results are in the same order. A family contains
-//! all results that a finding or table covers, including those of no interest.
+//! all results that a finding or table covers, also those that are not significant.
 //!
 //! Holm's adjustment is for findings about single results ("best", "regressed"): the probability
 //! that *any* finding is false stays below the level. Benjamini–Hochberg is for lists: on average,
-//! at most a fraction q of the listed results is false. A p-value that is NaN counts as 1, and a
-//! p-value outside 0 to 1 as the nearer end.
+//! at most a fraction q of the listed results is false. A NaN counts as 1, a p-value below 0 as 0,
+//! and a p-value above 1 as 1.
 
 /// Result of screening a family.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,11 +15,11 @@ pub struct Screening {
     pub found: Vec<bool>,
     /// Smallest q at which each result is found.
     pub adjusted: Vec<f64>,
-    /// Confidence level for the intervals of the found results. At this level, on average at most a
-    /// fraction q of these intervals does not contain the true value: 1 - k q / m, with k of m
-    /// results found (Benjamini and Yekutieli, "False discovery rate-adjusted multiple confidence
-    /// intervals for selected parameters", Journal of the American Statistical Association 100,
-    /// 2005). 1 if no result was found.
+    /// Confidence level for the intervals of the found results: 1 - k q / m, with k of m results
+    /// found. Example: 2 of 20 results at q = 5 % need a level of 99.5 %. On average, at most a
+    /// fraction q of these intervals then does not contain the true value (Benjamini and Yekutieli,
+    /// "False discovery rate-adjusted multiple confidence intervals for selected parameters",
+    /// Journal of the American Statistical Association 100, 2005). 1 if no result was found.
     pub level: f64,
 }
 

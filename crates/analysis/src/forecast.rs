@@ -14,7 +14,8 @@
 //!
 //! This is the usual normal approximation, as in Lehr, "Sixteen S-squared over D-squared",
 //! Statistics in Medicine 11, 1992. A rank test needs 1.05 times as many repetitions as a t-test,
-//! because its relative efficiency is 3/π for normal values.
+//! because its relative efficiency is 3/π for normal values. Example: with s = 0.03 and n = 10, the
+//! logarithms must differ by 0.03 · 2.80 · 0.458 = 0.0385, a difference of 3.9 %.
 //!
 //! The standard deviation of few repetitions is biased low, so it is divided by
 //! c4(n) = sqrt(2 / (n - 1)) Γ(n/2) / Γ((n - 1)/2) (Holtzman, "The Unbiased Estimation of the
@@ -59,8 +60,8 @@ pub fn repetitions_for(spread: f64, difference: Ratio) -> u32 {
 
 /// Number of repetitions at which [`crate::stop::decide`] is expected to close a cell with one
 /// phase: the first interim analysis by which half of all cells with normal logarithms of this
-/// spread are closed. If the target is not expected to be met, or the spread is not a number, the
-/// last interim analysis of the profile.
+/// spread are closed. The last interim analysis of the profile if the target is not expected to be
+/// met, or if the spread is not a number.
 pub fn repetitions_until(spread: f64, profile: Profile) -> u32 {
     let target = profile.half_width_target().0;
     let mut analyses = profile.interim_analyses().iter().zip(half_widths(profile));

@@ -7,7 +7,7 @@
 //! # The split
 //!
 //! The logarithms are divided into two groups with the least sum of squares W about the group
-//! means. In one dimension, the groups are separated by a cut, so all cuts of the sorted values are
+//! means. The two groups are the values below and above a cut, so all cuts of the sorted values are
 //! tried (Fisher, "On Grouping for Maximum Homogeneity", Journal of the American Statistical
 //! Association 53, 1958). A cut must leave at least 3 values on each side and must not be between
 //! equal values.
@@ -24,8 +24,9 @@
 //!
 //! with T the sum of squares about the mean of all values. The criterion of two normals uses the
 //! likelihood of the values *and* of their groups (Celeux and Govaert, "Gaussian parsimonious
-//! clustering models", Pattern Recognition 28, 1995). Without the middle term, any even spread
-//! would be split, because the two halves of a normal distribution have only 36 % of its variance.
+//! clustering models", Pattern Recognition 28, 1995). The middle term is needed: the two halves of
+//! one normal distribution have only 36 % of its variance, so without this term every cell would be
+//! bimodal.
 //!
 //! A cell is bimodal if two normals improve the criterion by more than 10, "very strong" evidence
 //! for Kass and Raftery ("Bayes Factors", Journal of the American Statistical Association 90,

@@ -1,10 +1,10 @@
 //! Confidence intervals of means for which only a standard deviation and a number of runs are
 //! printed.
 //!
-//! The values of the runs are not available. The intervals therefore assume what the author did not
-//! state: the deviation is that of a sample (divisor n - 1), the runs are independent, and their
-//! mean is approximately normal. Reports that show such an interval state these assumptions. If the
-//! values are available, [`crate::summary`] and [`crate::compare`] need fewer assumptions.
+//! The values of the runs are not available. The intervals therefore need assumptions: the
+//! deviation is that of a sample (divisor n - 1), the runs are independent, and their mean is
+//! approximately normal. Reports that show such an interval state these assumptions. If the values
+//! are available, [`crate::summary`] and [`crate::compare`] need fewer assumptions.
 
 use model::Ratio;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -77,9 +77,9 @@ impl Moments {
     ///
     /// # Errors
     /// As [`Moments::interval`]. Also [`NotEstimable::Unsound`] if a mean is not above zero.
-    /// [`NotEstimable::Inconclusive`] if neither side has any scatter, or if a mean does not differ
-    /// significantly from zero, because the ratio is then unbounded or its interval extends below
-    /// zero.
+    /// [`NotEstimable::Inconclusive`] if neither side has any scatter. The same error is returned
+    /// if a mean does not differ significantly from zero: the ratio is then unbounded, or its
+    /// interval extends below zero.
     pub fn over(&self, base: &Self, level: f64) -> Result<MeanRatio, NotEstimable> {
         self.checked()?;
         base.checked()?;

@@ -2,9 +2,11 @@
 //!
 //! # The statistic
 //!
-//! For samples x (n values) and y (m values), P(k) is the number of y below x(k), a tie counting
-//! one half, and Q(l) is the number of x below y(l). These placements are the overall rank minus
-//! the rank within the same sample. With their means and variances (divisor n - 1 and m - 1),
+//! For samples x (n values) and y (m values), the placement P(k) is the number of y below x(k), and
+//! Q(l) is the number of x below y(l). A tie counts one half. Example: for x = 1, 4, 6 and y = 2,
+//! 3, 5, P is 0, 2, 3 and Q is 1, 1, 2. A placement is also the rank among all values minus the
+//! rank within the sample: 6 has rank 6 of all values and rank 3 of x, so P is 3. With the
+//! variances of the placements (divisors n - 1 and m - 1), the statistic is
 //!
 //! ```text
 //! W = n m (mean rank of y - mean rank of x) / ((n + m) sqrt(n var P + m var Q))
@@ -15,15 +17,16 @@
 //!
 //! # Reference distribution
 //!
-//! W is compared with its values for all splits of the pooled values into samples of the same sizes
-//! (Neubert and Brunner, "A studentized permutation test for the non-parametric Behrens–Fisher
-//! problem", Computational Statistics & Data Analysis 51, 2007). Without ties, W depends only on
-//! ranks. One distribution therefore applies to all pairs of samples of the same sizes and to all
-//! shifts of them. It is computed once, which makes it affordable to invert the test.
+//! The n + m values can be split into samples of n and m values in many ways. W is compared with
+//! the W of all these splits (Neubert and Brunner, "A studentized permutation test for the
+//! non-parametric Behrens–Fisher problem", Computational Statistics & Data Analysis 51, 2007).
+//! Without ties, W depends only on ranks. One distribution therefore applies to all pairs of
+//! samples of the same sizes, also if one sample is shifted. It is computed once. A confidence
+//! interval, which tests many shifts, is therefore affordable.
 //!
-//! Ties within one sample do not change W. The reference is then that of randomly broken ties,
-//! which is still exact. Swapping x and y does not change |W|, so one table applies to both orders
-//! of two sizes.
+//! Ties within one sample do not change W. The distribution is the one without ties; the test is
+//! still exact. Swapping x and y does not change |W|, so one table applies to both orders of two
+//! sizes.
 
 use std::cmp::Ordering;
 
@@ -119,8 +122,8 @@ impl Critical {
     }
 }
 
-/// Two samples of n and m values without ties across them, reduced to the terms of W: the number of
-/// pairs in which y is below x, and the variance under the root.
+/// Two samples of n and m values, without ties between the samples. Only the terms of W are kept:
+/// the number of pairs in which y is below x, and the variance under the root.
 ///
 /// # Bounds of W after further pairs
 ///
@@ -174,7 +177,7 @@ impl Split {
     }
 
     /// Number of further pairs that can turn, in any order, while W stays above the critical value.
-    /// 0 unless less than half of the pairs have turned.
+    /// 0 if half of the pairs or more have turned.
     pub(crate) fn ahead(self, critical: Critical) -> usize {
         let (n, m, below) = (self.n as f64, self.m as f64, self.below as f64);
         let growth = n / (n - 1.0) * (2.0 * m - 1.0 - (2.0 * below + 1.0) / n)

@@ -1,19 +1,20 @@
 //! Labels for outliers. Values are never removed.
 //!
-//! Takes the values of one cell in any order and returns a [`Label`] for each. A label colors a
-//! point and suggests to inspect the trial. Estimates do not change: medians and ranks resist a few
+//! Takes the values of one cell in any order and returns a [`Label`] for each. A label marks a
+//! trial that should be inspected. Estimates do not change: medians and ranks are robust to a few
 //! extreme values, and extreme values may be genuine behavior of the filesystem.
 //!
 //! # The score
 //!
-//! The score is computed from logarithms: u = 0.6745 (ln y - median) / MAD. It uses the median
-//! absolute deviation (MAD) instead of a standard deviation, because an outlier inflates a standard
-//! deviation and thereby hides. Iglewicz and Hoaglin ("How to Detect and Handle Outliers", 1993)
-//! label a value above 3.5 as an outlier. Here, a value above 3.5 is a *mild* outlier, and a value
-//! above 10 is a *severe* outlier.
+//! The score is computed from logarithms: u = 0.6745 (ln y - median) / MAD. MAD is the median
+//! absolute deviation. A standard deviation would not be suitable: an outlier makes it so large
+//! that the score of the outlier is small. Iglewicz and Hoaglin ("How to Detect and Handle
+//! Outliers", 1993) label a value above 3.5 as an outlier. Here, a value above 3.5 is a *mild*
+//! outlier, and a value above 10 is a *severe* outlier.
 //!
-//! The MAD is at least 0.001, or the resolution of the clock relative to the measured time if that
-//! is larger. Otherwise, if most values are equal, any small difference would be an outlier.
+//! If most values are equal, the MAD is almost 0, and any small difference would be an outlier. The
+//! MAD therefore counts as at least 0.001. If the resolution of the clock relative to the measured
+//! time is larger, the MAD counts as at least this resolution.
 
 use model::Ratio;
 

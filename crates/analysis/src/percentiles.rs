@@ -1,9 +1,9 @@
 //! Latency percentiles: one per run, summarized over the runs.
 //!
 //! Takes one histogram per run of a cell and returns a [`Summary`] in nanoseconds. Operations of
-//! one run wait for each other and for the same flushes, so each run is one observation with its
-//! own percentile. An interval that treats operations as independent would be too narrow by orders
-//! of magnitude.
+//! one run wait for each other and for the same flushes, so they are not independent. Each run is
+//! therefore one observation. An interval that treats operations as independent would be too narrow
+//! by orders of magnitude.
 
 use model::Histogram;
 

@@ -1,7 +1,7 @@
 //! Bootstrap distribution of the rank of each cell.
 //!
-//! Counts the ranks of cells over 4000 resamples of blocks. Blocks are drawn with replacement and
-//! jointly for all cells, which keeps the common effect of a block (as in `bootstrap`). If a block
+//! Counts the ranks of cells over 4000 resamples of blocks. Blocks are drawn with replacement, the
+//! same ones for all cells, because a block affects all cells alike (as in `bootstrap`). If a block
 //! is unknown, the repetitions of each cell are drawn separately. A cell that was measured in few
 //! blocks may have no repetitions in a resample; the median of all its repetitions is then used.
 //!

@@ -6,7 +6,7 @@
 //! averaged nor summed over workloads.
 //!
 //! Values are not aligned. Alignment by blocks ([`crate::blocks`]) is only for single pairs of
-//! cells in a run that drifts, and only the caller knows whether it does.
+//! cells in a run that drifts, and only the caller knows whether the run drifts.
 //!
 //! Families do not depend on each other nor on the [`Comparer`], so several threads with one
 //! `Comparer` each can rank them with the same result.
@@ -158,8 +158,8 @@ pub fn rank_repetitions(
 /// were still open then.
 ///
 /// Order, P(first), and rank intervals use the blocks common to all cells of the family, or all
-/// values if there are too few such blocks. A pair may have more common blocks than the family, so
-/// it may still differ significantly against the order ([`Pair::is_contradictory`]).
+/// values if there are too few such blocks. A pair may have more common blocks than the family. Its
+/// comparison may therefore contradict the order ([`Pair::is_contradictory`]).
 ///
 /// # Errors
 /// [`Error`] if a list is empty or has a value that is not finite and positive.

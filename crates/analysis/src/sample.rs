@@ -104,7 +104,7 @@ pub(crate) fn sum(values: impl Iterator<Item = f64>) -> f64 {
 
 /// [`sum`] of many lists at once: the iterator yields the first values of all lists, then the
 /// second values, and so on. Uses Knuth's branchless sum ("The Art of Computer Programming", volume
-/// 2, 4.2.2, theorem B) instead of Neumaier's, because it vectorizes and is as accurate.
+/// 2, 4.2.2, theorem B). It is as accurate as Neumaier's sum, and can be vectorized.
 pub(crate) fn sums<const N: usize>(values: impl Iterator<Item = [f64; N]>) -> [f64; N] {
     let (mut sum, mut lost) = ([0.0f64; N], [0.0; N]);
     for values in values {

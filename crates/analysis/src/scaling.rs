@@ -2,16 +2,16 @@
 //!
 //! Takes the values of one filesystem at several numbers of clients as a [`Curve`] and returns a
 //! [`Scaling`]: medians, the saturation level, efficiency, and rise and fall by the comparison of
-//! [`crate::compare`]. In addition, a law is fitted ([`law`]), which may be shown only if it is
-//! admissible. Two filesystems are compared by the difference of their efficiency at the same
-//! number of clients. Coefficients of laws are not compared, because they depend on each other.
+//! [`crate::compare`]. In addition, a law is fitted ([`law`]). Reports show only admissible laws.
+//! Two filesystems are compared by the difference of their efficiency at the same number of
+//! clients. Coefficients of laws are not compared, because they depend on each other.
 //!
 //! # Rise and fall
 //!
 //! The peak is the level with the best median. *Rise* is the peak relative to the first level,
-//! *fall* the last level relative to the peak. Because the peak was chosen as the best of k levels,
-//! a rise or a fall is significant only if its p-value times k - 1 is at most 5 % (Bonferroni), and
-//! if its verdict at the effective margin δ′ is a difference that may exceed δ′.
+//! *fall* the last level relative to the peak. The peak was chosen as the best of k levels. A rise
+//! or a fall is therefore significant only if its p-value times k - 1 is at most 5 % (Bonferroni).
+//! In addition, its verdict at the effective margin δ′ must be a difference that may exceed δ′.
 //!
 //! # Saturation
 //!

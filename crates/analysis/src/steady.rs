@@ -7,8 +7,8 @@
 //! The criterion is from the SNIA Solid State Storage Performance Test Specification (v2.0.1,
 //! 2.1.24): over five consecutive rounds, the values stay within 20 % of their mean, and the line
 //! fitted to them changes by at most 10 % of the mean. In the specification, a round is a separate
-//! run. Here the measured time of one run is divided into five rounds, so the limits apply to the
-//! whole run, and a longer run must not drift further.
+//! run. Here the measured time of one run is divided into five rounds. The limits therefore apply
+//! to the run as a whole, however long it is.
 
 use model::{Profile, Ratio, phase::Series};
 

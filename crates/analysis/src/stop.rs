@@ -1,9 +1,9 @@
 //! Stopping rule: decides whether a cell has enough repetitions.
 //!
 //! Takes the values measured so far, one list per measured phase, and returns a [`Decision`] with
-//! the reason for closing the cell. The rule evaluates only the widths of confidence intervals,
-//! never a comparison with another cell: stopping because two cells already differ would bias their
-//! difference (`docs/method/statistics.md`).
+//! the reason for closing the cell. The rule evaluates only the widths of confidence intervals. It
+//! never compares cells: if a cell were closed because it already differs from another cell, the
+//! difference would be biased (`docs/method/statistics.md`).
 
 use model::{Profile, Warning, units::plural};
 
@@ -35,10 +35,10 @@ pub enum Decision {
 /// lists, or with empty ones, nothing has been measured yet.
 ///
 /// A cell is closed at an interim analysis if the interval of *every* phase is within the target of
-/// the profile at this analysis and, if [`Profile::consecutive_analyses`] is above 1, at the
-/// analyses directly before it. At the last analysis, the cell is closed regardless of the widths.
-/// Between two analyses, the result is the next analysis. With `fixed` repetitions, the cell is
-/// closed as soon as it has this many.
+/// the profile. If [`Profile::consecutive_analyses`] is 2, this must also be true of the analysis
+/// directly before. At the last analysis, the cell is closed regardless of the widths. Between two
+/// analyses, the cell stays open until the next analysis. With `fixed` repetitions, the cell is
+/// closed as soon as it has this number.
 ///
 /// The sequential rule and its analyses are explained in `docs/method/statistics.md`. Its final
 /// coverage is simulated in `docs/method/calibration.md`.
@@ -121,8 +121,8 @@ pub fn warnings(summary: &Summary, profile: Profile) -> Vec<Warning> {
     warnings
 }
 
-/// True if every phase was also within the target at as many previous analyses in a row as the
-/// profile requires in addition to the current one.
+/// True if every phase was also within the target at the previous analyses. Their number is
+/// [`Profile::consecutive_analyses`] minus 1.
 fn confirmed(values_per_primary: &[Vec<f64>], profile: Profile) -> bool {
     let n = count(values_per_primary.iter().map(Vec::len).min().unwrap_or(0));
     let mut before = profile.interim_analyses().iter().rev().filter(|analysis| **analysis < n);

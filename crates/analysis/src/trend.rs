@@ -9,9 +9,10 @@
 //! J counts the pairs of values of two levels in which the higher level has the higher value; a tie
 //! counts one half (Jonckheere, "A distribution-free k-sample test against ordered alternatives",
 //! Biometrika 41, 1954; Terpstra, Indagationes Mathematicae 14, 1952). Its reference distribution
-//! is computed by permuting values within each block, which is valid for any differences between
-//! blocks. Up to 200,000 permutations are enumerated; if there are more, 20,000 are drawn. The
-//! p-value is twice the smaller tail, because J is not symmetric if blocks have unequal sizes.
+//! is computed by permuting values within each block. Differences between blocks therefore do not
+//! affect the p-value. Up to 200,000 permutations are enumerated; if there are more, 20,000 are
+//! drawn. The p-value is twice the smaller tail, because J is not symmetric if blocks have unequal
+//! sizes.
 //!
 //! # Effect size: τ_b and Theil–Sen
 //!
@@ -19,8 +20,8 @@
 //! pairs of different values (Kendall, "The treatment of ties in ranking problems", Biometrika 33,
 //! 1945). The Theil–Sen slope is the median slope of ln y over log2 x among all pairs of values of
 //! different levels (Theil 1950; Sen, "Estimates of the Regression Coefficient Based on Kendall's
-//! Tau", Journal of the American Statistical Association 63, 1968). It is thus a ratio per doubling
-//! of x.
+//! Tau", Journal of the American Statistical Association 63, 1968). The slope is thus a ratio per
+//! doubling of x.
 //!
 //! [`Sensitivity`] is the spread between the levels, [`Form`] the shape of the curve.
 //! [`mann_kendall`] applies to levels with one value each.
@@ -312,9 +313,9 @@ impl Slopes {
     }
 
     /// Interval of the ratio per doubling. In a resample, the weight of a slope is the product of
-    /// the weights of its two values, so slopes are sorted only once. All values of a unit have the
-    /// same weight, so the weight of all slopes before a chunk follows from counts per pair of
-    /// units.
+    /// the weights of its two values. Slopes are therefore sorted only once, for all resamples. All
+    /// values of a unit have the same weight. The total weight of the slopes before a chunk thus
+    /// follows from the number of these slopes per pair of units.
     fn interval(&self, sweep: &Sweep, seed: u64) -> Result<Interval, NotEstimable> {
         let resampler = Resampler::new(&[sweep], seed)?;
         let blocks = resampler.least();

@@ -10,7 +10,8 @@
 //! The method is that of Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013.
 //! Levels are numbered from 1 (windows) upwards, and level i is repeated r(i) times. S²(i) is the
 //! variance of the means of level i about the mean of the node above them, averaged over the tree.
-//! It includes part of the variance of the levels below, which is subtracted:
+//! S²(2), for example, is the variance of the means of runs. A mean over 10 windows still has a
+//! tenth of the variance of a window, so S²(1) / 10 is subtracted:
 //!
 //! ```text
 //! T²(1) = S²(1)
@@ -105,7 +106,8 @@ impl Components {
     }
 
     /// True if instances are so similar that runs can be repeated on one instance instead of on new
-    /// ones: instances add less than 5 % of the variance, and with confidence less than 10 %.
+    /// ones: instances add less than 5 % of the variance, and the upper bound of this fraction is
+    /// below 10 %.
     pub fn instances_alike(&self) -> bool {
         self.shares.last().is_some_and(|top| {
             top.share.0 < ALIKE && top.interval.is_some_and(|share| share.high < ALIKE_BOUND)

@@ -30,8 +30,8 @@ pub(crate) fn apply(workers: Workers, worker: u32) -> Result<(), Fault> {
 /// that it opens after this call. If close_range(2) is not available (before Linux 5.9), the thread
 /// keeps using the shared table.
 ///
-/// Descriptors of a plain copy of the table would stay open until after the thread was joined
-/// (`exit_files` follows `exit_mm`), and the filesystem could not be unmounted until then.
+/// If the table were only copied, the copied descriptors would stay open for a moment after the
+/// thread was joined (`exit_files` follows `exit_mm`). An unmount at this moment would fail.
 pub(crate) fn own_descriptors() {
     const FIRST: libc::c_uint = 3;
     const UNSHARE: libc::c_uint = 1 << 1;

@@ -4,12 +4,12 @@
 //! There are three classes of slots:
 //!
 //! - write slots, filled before the clock starts. Together they have at least [`POOL`] bytes and
-//!   are used in turn, so that consecutive operations write different data. Only one slot per
-//!   operation in flight is needed for marks, which are written into the slot, and for updates,
-//!   which write the data they have read.
+//!   are used in turn, so that consecutive operations write different data. Marks are written into
+//!   the slot, and updates write the data that they have read; for both, one slot per operation in
+//!   flight is sufficient.
 //! - duplicate slots, all with the same content.
-//! - read slots, one per operation in flight. Their content is not used, and a small footprint
-//!   leaves the CPU caches to the kernel.
+//! - read slots, one per operation in flight. Their content is not used. There are few of them, so
+//!   that most of the CPU caches remain for the kernel.
 //!
 //! A slot is lent as `&mut [u8]`: while an operation is in flight, its I/O engine holds the only
 //! reference. Each worker has its own pool, which counts toward the memory limit of the run.
@@ -28,9 +28,10 @@ use crate::{
     mapping::Pages,
 };
 
-/// Minimum size of all write slots together. No compressor of a filesystem detects a repetition,
-/// because its window is not larger (btrfs and erofs at most 128 KiB, squashfs and zfs usually 128
-/// KiB, f2fs 1 MiB). This size also fits in the second-level cache of most CPUs.
+/// Minimum size of all write slots together. The content of a slot is written again after this many
+/// bytes. No compressor of a filesystem detects the repetition, because its window is not larger
+/// (btrfs and erofs at most 128 KiB, squashfs and zfs usually 128 KiB, f2fs 1 MiB). This size also
+/// fits in the second-level cache of most CPUs.
 pub(crate) const POOL: u64 = Bytes::MIB;
 
 /// Length in bytes of a unit that begins with random bytes and ends with zeros. Also the length of

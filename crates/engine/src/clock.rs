@@ -30,8 +30,8 @@ pub fn now() -> Nanos {
 /// otherwise the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockFacts {
-    /// Smallest difference, other than zero, between two consecutive readings. If the clock ticks
-    /// faster than it can be read, this is the duration of the fastest reading.
+    /// Smallest difference above zero between two consecutive readings. If the clock ticks faster
+    /// than it can be read, this is the duration of the fastest reading.
     pub resolution: Nanos,
     /// Median difference between two consecutive readings: the duration of a reading.
     pub cost: Nanos,

@@ -6,14 +6,15 @@
 //! # Borders
 //!
 //! A border is the earliest instant at which an event is due: the end of the ramp time or of the
-//! loop, or the next interval of the series. One comparison with the border detects all of them,
-//! and they are handled out of line.
+//! loop, or the next interval of the series. One comparison with the border detects all of these
+//! events. They are handled outside of the loop.
 //!
 //! # Stonewall
 //!
 //! With a stonewall, the first worker that finishes stops the counting in all workers. After this
-//! stop signal, the operation that has just ended does not count, but the counted time includes it:
-//! a rate may be slightly too low, but not too high. Later writes are reported as uncounted.
+//! stop signal, a worker does not count the operation that has just ended, but counts its time. A
+//! rate may therefore be slightly too low, but not too high. Later writes are reported as
+//! uncounted.
 //!
 //! # Time limit
 //!
@@ -233,7 +234,7 @@ impl<'c> Counter<'c> {
         self.slot.durable.store(self.done, Relaxed);
     }
 
-    /// Saves the control block if it outlives the phase, and returns true if so.
+    /// Saves the control block if it is kept after the phase. Returns true if it was saved.
     pub(crate) fn persist(&self) -> Result<bool, Fault> {
         let kept = self.control.is_kept();
         if kept {

@@ -18,13 +18,14 @@
 //!
 //! # Verification
 //!
-//! Offsets, lengths, and directions follow from the stream, so the same operations are generated
-//! again without executing them. An operation counts as durable if the worker completed a later
-//! fsync(2) or fdatasync(2). For each block, the file must contain the last durable write or a
-//! later write of the phase; the block header identifies the write ([`crate::payload`]).
+//! Offsets, lengths, and directions follow from the stream. The same sequence of operations is
+//! therefore generated again, without executing it. An operation counts as durable if the worker
+//! completed a later fsync(2) or fdatasync(2). For each block, the file must contain the last
+//! durable write or a later write of the phase; the block header identifies the write
+//! ([`crate::payload`]).
 //!
-//! A block is torn if it is neither intact nor zero and may have been overwritten after the last
-//! sync. No filesystem prevents torn blocks of data written in place, so they are counted
+//! A block is torn if it is neither intact nor zero, and a write to it may have begun after the
+//! last sync. If data is written in place, no filesystem prevents torn blocks, so they are counted
 //! separately.
 
 use std::{

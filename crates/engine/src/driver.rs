@@ -5,8 +5,8 @@
 //! its operations. Everything else is the same for all kinds:
 //!
 //! ```text
-//! run   control block, progress, workers       │ barrier │ wait │ results, or the first error
-//! work  CPU, descriptors, perform (prepares)   │ barrier │ start, advance … │ finish, report
+//! coordinator: start the workers │ barrier │ wait             │ results or first error
+//! worker:      Phase::perform    │ barrier │ start, advance … │ finish, report
 //! ```
 //!
 //! The coordinator is the calling thread. It sleeps while the workers run and checks every 50 ms
@@ -49,7 +49,7 @@ pub(crate) trait Phase: Sync {
     /// Bytes that the phase moves unless it is stopped; zero if that is unknown.
     fn total(&self) -> Bytes;
 
-    /// Path that is reported with errors of a worker that concern no other file.
+    /// File of a worker, the default for errors that have no file of their own.
     fn path(&self, worker: u32) -> PathBuf;
 
     /// Control block of the phase.
@@ -74,7 +74,7 @@ pub(crate) fn control<P: Phase + ?Sized>(phase: &P) -> Result<ControlBlock, Engi
 
 /// Error of a worker.
 pub(crate) trait PhaseError: From<Failure> + Into<EngineError> {
-    /// True if the phase was aborted, so that this error is a consequence.
+    /// True if the worker stopped because another worker failed or the phase was interrupted.
     fn is_abort(&self) -> bool;
 }
 
@@ -108,7 +108,7 @@ pub(crate) trait WorkerLoop: Sized {
         Ok(Ended { synced: ended, closed: ended })
     }
 
-    /// Untimed work at the end: adds values to the result that the counter does not contain.
+    /// Completes the result with values from outside the counter. Not timed.
     fn report(self, _result: &mut WorkerResult) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -135,7 +135,7 @@ pub(crate) struct Seat<'a> {
 }
 
 impl Seat<'_> {
-    /// Failure that concerns no file other than the worker's.
+    /// Failure with the file of the worker ([`Phase::path`]).
     pub(crate) fn failure(&self, fault: Fault) -> Failure {
         Failure { fault, path: self.path.clone() }
     }
@@ -164,7 +164,7 @@ impl Seat<'_> {
     }
 }
 
-/// Does the work of one worker in the calling thread, and aborts the others if it fails.
+/// Body of the thread or process of a worker. Aborts the other workers if this one fails.
 pub(crate) fn work<P: Phase>(
     phase: &P,
     worker: u32,
@@ -227,7 +227,7 @@ pub(crate) fn interrupted(interrupt: &AtomicBool) -> Result<(), EngineError> {
 type Outcome = Result<WorkerResult, EngineError>;
 
 /// Runs each piece of work in a thread, opens the gate when all workers are ready, and waits for
-/// all of them. Returns the instant at which the gate opened and the results in order.
+/// all of them. Returns the time of the opening, and the results in order.
 fn run_threads<W>(
     control: &ControlBlock,
     interrupt: &AtomicBool,

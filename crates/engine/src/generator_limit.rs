@@ -1,5 +1,5 @@
-//! Load generator overhead, measured on an engine without system calls; and the memory copy rate,
-//! an upper bound for all I/O through the page cache.
+//! Two limits: the load generator overhead, measured on an engine without system calls, and the
+//! memory copy rate, an upper bound for all I/O through the page cache.
 
 use std::{ffi::OsString, fs, hint::black_box, path::Path, sync::atomic::AtomicBool};
 
@@ -104,10 +104,10 @@ const PIECE: usize = 128 << 10;
 /// Duration of the measurement.
 const COPYING: Nanos = Nanos(30_000_000);
 
-/// Bytes per second that one thread copies from memory. The result is the best pass over a buffer
-/// whose size is four times the last-level cache, at least 64 MiB and at most 256 MiB, but not
-/// above `most`. If the caches hold the whole buffer, the result is the higher rate of the caches.
-/// Takes about 50 ms.
+/// Bytes per second that one thread copies from memory. The result is the fastest pass over a
+/// buffer. Its size is four times the last-level cache, limited to 64 to 256 MiB, and at most
+/// `most`. If the buffer fits in the caches, the result is the rate of the caches. Takes about 50
+/// ms.
 ///
 /// `None` if the memory is not available, or `most` is less than 1 MiB.
 #[expect(clippy::cast_precision_loss, reason = "a rate")]

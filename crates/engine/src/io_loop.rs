@@ -8,12 +8,12 @@
 //!
 //! A synchronous engine needs one clock read per operation: the end of one operation is the start
 //! of the next. A service time therefore includes the work of the load generator between two
-//! operations (header, offset, histogram of the previous one), which [`crate::generator_limit`]
-//! measures.
+//! operations, such as the header and the offset of the next block. [`crate::generator_limit`]
+//! measures this work.
 //!
 //! With a queue, the clock is read twice per batch: when the kernel has accepted the batch, and
 //! when completions are read. The latency of all operations of a batch begins at the start of the
-//! batch. If completions are available as soon as the kernel has accepted the batch, they get the
+//! batch. Completions that are available as soon as the kernel has accepted the batch get the
 //! instant of the acceptance, without another clock read.
 //!
 //! In an open loop ([`crate::pace`]), the latency of an operation begins at its scheduled start.

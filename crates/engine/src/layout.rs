@@ -4,9 +4,9 @@
 //! operation is one entry. An owner is the worker of a later phase that uses the entries. The unit
 //! of work is a directory: a thread takes the next unit from a shared counter, and creates the
 //! directory and all entries in it. If all entries of an owner are in one directory, the unit is an
-//! owner. If all owners share that directory, one thread creates everything: the kernel locks a
-//! directory while an entry is created in it (`inode_lock` around `vfs_create`, fs/namei.c), so a
-//! second thread would only wait.
+//! owner. If all owners share that directory, one thread creates everything. A second thread would
+//! only wait, because the kernel locks a directory while an entry is created in it (`inode_lock`
+//! around `vfs_create`, fs/namei.c).
 //!
 //! Names are relative to the directory of the unit, which stays open, and no state is kept per
 //! entry. The clock is read once per batch of entries. Single entries are not timed; other phases
@@ -80,7 +80,7 @@ impl Phase for Work<'_> {
 struct Work<'a> {
     layout: &'a Layout,
     directory: &'a Path,
-    // Number of owners, and number of directories per owner, or of all owners if they share them.
+    // Number of owners, and number of directories: per owner, or in total if the owners share them.
     owners: u32,
     directories: u64,
     // Number of units of work, and index of the next one.

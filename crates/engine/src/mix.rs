@@ -1,9 +1,9 @@
 //! Mixes: operations drawn by weight on a population of files.
 //!
-//! The input is a [`Mix`], the output a [`PhaseResult`]. The population of a worker is a window
-//! over the numbers of its entries: a new file gets the number after the window, and the oldest
-//! file leaves at the front of the window, so no state is kept per file. Operations and files are
-//! drawn from a generator per worker, which is seeded from the file set.
+//! The input is a [`Mix`], the output a [`PhaseResult`]. The files of a worker have consecutive
+//! numbers, such as 100 to 199. A new file gets the next number, 200, and a removal removes the
+//! lowest number, 100. No state is kept per file. Operations and files are drawn from a generator
+//! per worker, which is seeded from the file set.
 //!
 //! `stat`, `open`, and `read` count as reads, the others as writes. The time of an operation is
 //! from the end of the previous operation to its own end. If a new file needs a new directory, the

@@ -3,19 +3,20 @@
 //!
 //! # Open loop
 //!
-//! Operations are scheduled independently of the completion of earlier operations. If the device
-//! stalls, the following operations are late, and each counts from its scheduled start: a stall of
-//! 500 ms is then part of the latency of all operations that had to wait. A loop that measures from
-//! the actual start sees one slow operation and many fast ones (coordinated omission). The latency
-//! also includes the time that an operation waits for a free slot of the queue.
+//! Operations are scheduled independently of the completion of earlier operations, and the latency
+//! of each begins at its scheduled start. Example: the device stalls for 500 ms while 50 operations
+//! are due. The latencies of all 50 include their wait. A loop that measures from the actual start
+//! records one slow operation and 49 fast ones (coordinated omission). The latency also includes
+//! the time that an operation waits for a free slot of the queue.
 //!
 //! # Exponential intervals without floating point
 //!
-//! The intervals of a Poisson process have density `exp(-x)`, in units of their mean. By the
-//! memoryless property, x = k ln 2 + y, where k counts the leading zeros of a random word
-//! (probability `2^-(k+1)`), and y is exponential from 0 to ln 2. y is one of
+//! The intervals of a Poisson process have density `exp(-x)`, in units of their mean. Half of all
+//! intervals are below ln 2, half of the others below 2 ln 2, and so on. Hence x = k ln 2 + y,
+//! where k counts the leading zeros of a random word (probability `2^-(k+1)`), and y is exponential
+//! from 0 to ln 2. Example: the word `0b001…` has k = 2, so x is from 1.39 to 2.08. y is one of
 //! [`STEPS`] equally likely values. Each of them is the mean of one part of the distribution of y,
-//! so the mean of the intervals is exact. The tail is limited only by the 64 bits of a word.
+//! so the mean of the intervals is exact. The largest k is 64.
 
 use model::{
     Bytes, Nanos,

@@ -2,9 +2,9 @@
 //!
 //! # Header
 //!
-//! With [`model::phase::DataPattern::Random`], a file consists of blocks: of 4 KiB if the block
-//! size is a multiple of that, otherwise of the block size. Each block begins with 32 bytes, four
-//! little-endian words:
+//! With [`model::phase::DataPattern::Random`], a file consists of blocks. They have 4 KiB if the
+//! block size is a multiple of 4 KiB, and otherwise the block size. Each block begins with 32
+//! bytes, four little-endian words:
 //!
 //! ```text
 //!  0  key         file: the seed of the stream, mixed with the index of the file
@@ -15,8 +15,9 @@
 //! ```
 //!
 //! Except for duplicates, no two blocks of a run are therefore equal, which defeats deduplication.
-//! A block shows, without any record of the writes, if it is intact, where it belongs, and which
-//! write produced it. Blocks of less than 64 bytes have no headers and cannot be verified.
+//! The header shows if the block is intact, where the block belongs, and which write produced it.
+//! No record of the writes is needed. Blocks of less than 64 bytes have no headers and cannot be
+//! verified.
 //!
 //! # Cost
 //!
@@ -99,8 +100,8 @@ fn key(stream: &Stream, worker: u32) -> u64 {
 }
 
 /// Generation of a worker before its first write: the time of day in nanoseconds. A write takes
-/// longer than a nanosecond, so later phases have higher generations, even after a reboot, and no
-/// block is written twice with the same header.
+/// longer than a nanosecond, so later phases have higher generations, even after a reboot. No block
+/// is therefore written twice with the same header.
 pub(crate) fn first_generation() -> u64 {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(time.as_nanos()).unwrap_or(0)
@@ -122,8 +123,8 @@ pub(crate) enum PayloadWriter {
 impl PayloadWriter {
     /// Writer for a worker of a stream; `None` if the data is unchanged. Reads every write slot.
     pub(crate) fn new(stream: &Stream, worker: u32, slots: &mut Slots<'_>) -> Option<Self> {
-        // Marks are not written by an update, which changes the data it has read, or with bytewise
-        // I/O, where all blocks have the same content.
+        // Two kinds of I/O write no marks: updates, which change the data that they have read, and
+        // bytewise I/O, in which all blocks have the same content.
         let bytewise = stream.io_engine == IoEngineKind::Bytewise;
         let own = !matches!(stream.direction, Direction::Update(_));
         match stream.data {

@@ -1,9 +1,8 @@
-//! Generated source tree written directly into a directory: content of a filesystem before it is
-//! converted or before a snapshot of it is taken.
+//! Generated source tree written directly into a directory. A plan uses it to fill a filesystem
+//! before a conversion or a snapshot.
 //!
-//! The input is a number of files and a seed. The output is the tree that the archive of the same
-//! number and seed contains ([`crate::task::source`]): the same names, sizes, and contents as after
-//! unpacking it. Nothing is timed or synced.
+//! The input is a number of files and a seed. The output is the same tree as after unpacking the
+//! archive of the same number and seed ([`crate::task::source`]). Nothing is timed or synced.
 
 use std::{
     ffi::OsStr,

@@ -5,10 +5,11 @@
 //! input (the index of the worker and a [`WorkerJob`]), and reads one line from its standard output
 //! ([`WorkerReply`]). All other communication (ready, start, stop, progress) uses the control
 //! block. The child inherits the file of the block under the descriptor number given in the job. A
-//! child runs the same code as a worker thread, so any difference between the two is caused by the
-//! kernel. For a replay, the child also inherits the memory that holds its operations.
+//! child runs the same code as a worker thread, so any difference between the results of threads
+//! and processes is caused by the kernel. For a replay, the child also inherits the memory that
+//! holds its operations.
 //!
-//! A child asks the kernel to kill it when the thread that started it ends. A killed run therefore
+//! The kernel kills a child when the thread that started it ends (prctl(2)). A killed run therefore
 //! leaves no worker processes behind.
 #![expect(unsafe_code, reason = "pre_exec and fcntl(2)")]
 
@@ -107,8 +108,8 @@ impl WorkerJob {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerReply {
-    /// Result, without its histograms, which are not serialized with it. Histograms are sent in
-    /// their stored form, in hexadecimal.
+    /// Result without its histograms. Histograms are sent separately, in their stored form, in
+    /// hexadecimal.
     Done {
         /// Result without histograms.
         result: Box<WorkerResult>,
@@ -252,9 +253,8 @@ impl Drop for Process {
 /// Open descriptors of a process besides two pipes per worker.
 const OTHERS: u64 = 64;
 
-/// Raises the soft limit of open files to what this number of workers needs (two pipes per worker),
-/// as far as the hard limit permits. The usual soft limit of 1024 is for programs that use
-/// select(2).
+/// Raises the soft limit of open files for this number of workers (two pipes per worker), but not
+/// above the hard limit. The usual soft limit of 1024 is for programs that use select(2).
 fn raise_file_limit(workers: u32) {
     let needed = u64::from(workers) * 2 + OTHERS;
     let limit = getrlimit(Resource::Nofile);

@@ -1,8 +1,8 @@
 //! Counted operations by interval, in constant memory.
 //!
 //! The series starts with [`BINS`] intervals of one millisecond. When they are used up, neighbors
-//! are joined and the interval doubles: a minute ends with 64 ms, an hour with 4 s. Between half of
-//! the bins and all of them are used, regardless of the length, without allocation.
+//! are joined and the interval doubles: after a minute it is 64 ms, after an hour 4 s. Nothing is
+//! allocated during the phase. In a long phase, at least half of the bins are used.
 
 use model::{Nanos, phase::Series};
 

@@ -21,10 +21,10 @@
 //!   copies and pieces; 1 for a file written or read. Programs do not report their operations, so
 //!   their entries are counted afterwards, and a tree removed by rm(1) counts as 1;
 //! - bytes: data read from and written to files under test. I/O in the external directory is not
-//!   counted, nor are bytes of programs that do not follow from the command line and the sizes of
-//!   its files;
-//! - CPU time and context switches: of the task only, without the sync, as reported by time(1). If
-//!   programs do the task: of the programs and of starting them.
+//!   counted. For programs, the bytes follow from the command line and the sizes of its files;
+//!   other bytes are not counted;
+//! - CPU time and context switches: of the task only, without the sync, as reported by time(1).
+//!   Starting programs is included.
 //!
 //! Not included: time series and latencies, because a task is one operation to its user; owners,
 //! extended attributes, and hard links of copied and packed trees.

@@ -166,8 +166,8 @@ pub(crate) struct Run {
     /// so that you can reboot.
     #[arg(long, conflicts_with = "no_reboot")]
     pub(crate) reboot: bool,
-    /// Do not reboot, although the plan has isolation = "reboot". The results get the warning
-    /// `not-rebooted`.
+    /// Ignore isolation = "reboot" of the plan: the run neither reboots nor stops. The results get
+    /// the warning `not-rebooted`.
     #[arg(long)]
     pub(crate) no_reboot: bool,
     /// Stop when the first cell fails. A cell is a combination of filesystem, workload, and
@@ -253,8 +253,8 @@ pub(crate) struct Changes {
     /// NAME applies the section `[scales.NAME]` of the plan instead.
     #[arg(long, value_name = "N|N/D|NAME", default_value = "1", allow_hyphen_values = true)]
     pub(crate) scale: String,
-    /// Precision: the difference between filesystems that the run aims to detect [default: set by
-    /// the plan].
+    /// Precision: the smallest difference that is important in practice, and the repetitions
+    /// [default: set by the plan].
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileName>,
     /// Set a plan key or a workload parameter, such as block_size=64KiB.

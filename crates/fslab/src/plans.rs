@@ -235,11 +235,11 @@ fn named_scale(
     let Some(scale) = plan.named_scale(name) else {
         let known: Vec<_> = plan.scales.iter().map(|scale| scale.name.as_str()).collect();
         let hint = match known.as_slice() {
-            [] => "use a number such as 1/64 (the plan has no named scales)".to_owned(),
-            known => format!("use a number such as 1/64, or one of {}", known.join(", ")),
+            [] => "the plan has no named scales".to_owned(),
+            known => format!("named scales of the plan are {}", known.join(", ")),
         };
         return Err(Failure::usage(anyhow::anyhow!(
-            "--scale {name}: not a positive number or a named scale of the plan; {hint}"
+            "--scale {name}: must be a positive number, such as 2 or 1/64; {hint}"
         )));
     };
     let (sizes, settings): (Vec<_>, Vec<_>) =

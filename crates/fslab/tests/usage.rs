@@ -182,7 +182,7 @@ fn misspelled_and_contradictory_arguments() {
             $ fslab run demo --profile fast
             error: --profile fast: unknown value; use quick, standard, rigorous
             $ fslab run demo --scale 0
-            error: --scale 0: not a positive number or a named scale of the plan; use a number such as 1/64 (the plan has no named scales)
+            error: --scale 0: must be a positive number, such as 2 or 1/64; the plan has no named scales
             $ fslab run demo --set filesystem
             error: --set filesystem: no `=` in `filesystem`; use KEY=VALUE, such as block_size=64KiB
             $ fslab run demo --set workload=oltp-8k

@@ -6,7 +6,7 @@
 //! reaps all processes that end. The kernel also starts the binary as `/sbin/modprobe`. The worker
 //! gets a [`GuestChannel`] to receive requests and to send replies.
 //!
-//! Errors before the worker has reported that the guest is up are printed on the console, in a line
+//! Until the worker has reported that the guest is up, errors are printed on the console, in a line
 //! that begins with `fslab: `. Errors that do not end the guest begin with `fslab note: `. If the
 //! worker fails, the init process prints the reason, adds it to the last heartbeat, and switches
 //! the machine off. Unwritten data is lost, because a guest is temporary.
@@ -71,7 +71,7 @@ pub fn run_if_guest(work: fn(GuestChannel) -> ExitCode) -> Option<ExitCode> {
 fn run_worker(work: fn(GuestChannel) -> ExitCode) -> ExitCode {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // The file keeps the last panic, which is that of the main thread, because the main thread
+        // The file keeps the last panic. It is that of the main thread, because the main thread
         // waits for all others.
         let _ = fs::write(PANICKED, panic.to_string());
         default_hook(panic);

@@ -1,7 +1,7 @@
-//! Check that `/dev/kvm` uses hardware virtualization. Some hosts have a `/dev/kvm` that interprets
-//! each instruction.
+//! Check that `/dev/kvm` uses hardware virtualization. On some hosts, `/dev/kvm` interprets each
+//! instruction.
 //!
-//! Every call on an interpreting `/dev/kvm` succeeds, but a guest prints nothing for minutes. The
+//! On such a host, every call on `/dev/kvm` succeeds, but a guest prints nothing for minutes. The
 //! check therefore lets a virtual CPU count down from a million within 100 ms, with three attempts.
 //! The [`Verdict`] is cached in a directory until the next boot of the host.
 
@@ -21,8 +21,8 @@ const LIMIT: Duration = Duration::from_millis(100);
 const TRIES: u32 = 3;
 /// I/O port that the code writes to at its end; the number is arbitrary.
 const PORT: u16 = 0x42;
-/// A loop of a million iterations, then a reload of the page tables, which causes an exit on a CPU
-/// without nested paging, then a write to the port.
+/// Three parts: a loop of a million iterations, a reload of the page tables (an exit on a CPU
+/// without nested paging), and a write to the port.
 ///
 /// ```text
 /// b9 40420f00    mov ecx, 1000000

@@ -3,7 +3,7 @@
 //! The inputs on the host are a [`Kernel`], an initramfs with the programs and modules that
 //! filesystems need, and image files as disks. The result is a running [`Machine`], which answers
 //! requests until it is dropped. In the guest, the binary is the init process ([`in_guest`]) and
-//! passes each request to a worker. The binary defines the contents of requests and replies.
+//! passes each request to a worker. Crate `fslab` defines the contents of requests and replies.
 //!
 //! Guests do not need root and have no network device. A guest ends when the process that booted it
 //! ends for any reason ([`supervisor`]).

@@ -60,18 +60,18 @@ pub struct GuestSpec<'a> {
     pub memory: Bytes,
     /// Number of CPUs; user-mode Linux and icount guests have one.
     pub cpus: u32,
-    /// Disks, in order. The guest has one more disk, the mailbox, through which it exchanges
-    /// messages with the host. Icount guests have no other disk, because the latency of host files
-    /// is not counted: they create their devices in memory.
+    /// Disks, in order. Each guest has one more disk, the mailbox, through which it exchanges
+    /// messages with the host. The list is empty for icount guests. They create their devices in
+    /// memory, because their clock does not advance while the host reads or writes a file.
     pub disks: Vec<Disk>,
     /// Additional words of the kernel command line.
     pub append: Vec<String>,
     /// Directory for the files of the running guest. If it does not exist, it is created for this
     /// user only. The directory is removed at the end unless it contains other files.
     ///
-    /// Disk images in the directory belong to the caller, but are removed if this process is
-    /// killed. If root boots the guest, the guest runs as `nobody`. This user becomes the owner of
-    /// images in the directory and must be able to read and write images in other directories.
+    /// The caller removes disk images in the directory. If this process is killed, the supervisor
+    /// removes them. If root boots the guest, the guest runs as `nobody`. `nobody` becomes the
+    /// owner of images in the directory, and must be able to read and write images elsewhere.
     pub directory: PathBuf,
 }
 
@@ -195,9 +195,9 @@ impl Machine {
     ///
     /// # Errors
     /// - [`GuestError::Ended`] if the guest ends or its kernel panics,
-    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded; a user-mode Linux
-    ///   kernel was then requested to print its task stacks, which may crash it, so drop the
-    ///   machine,
+    /// - [`GuestError::Silent`] and [`GuestError::Stuck`] if a limit is exceeded. The
+    ///   machine cannot be used afterwards, because fslab requests the task stacks of its kernel,
+    ///   and user-mode Linux may crash when it prints them,
     /// - [`GuestError::Interrupted`] if the interrupt flag is set,
     /// - [`GuestError::Damaged`] if the request is too long or the reply is incomplete,
     /// - [`GuestError::Io`] if the mailbox cannot be read or written.
@@ -213,7 +213,8 @@ impl Machine {
         self.poll(limits, on_step, |machine| machine.channel.reply())
     }
 
-    /// Polls until `outcome` returns a value, the guest ends, or a limit is exceeded.
+    /// Polls until `outcome` returns a value, the guest ends, a limit is exceeded, or the interrupt
+    /// flag is set.
     fn poll<T>(
         &mut self,
         limits: Limits,
@@ -249,7 +250,7 @@ impl Machine {
             return None;
         }
         let during = self.heartbeat.text.clone();
-        // Read before the stacks are printed, which would be the last lines of the console.
+        // The console is read first, because the stacks become its last lines.
         let last = self.supervisor.console().error_line();
         let control = self.control.as_ref();
         let stacks = control.map(|at| stacks::fetch(at, &mut self.supervisor)).unwrap_or_default();
@@ -322,7 +323,7 @@ const KERNEL: &str = "kernel";
 /// Name of a user-mode Linux machine and of its directory in [`UML`].
 const UML_NAME: &str = "guest";
 
-/// True if a path is a regular file. Checked for files that other processes open later.
+/// True if a path is a regular file.
 fn is_file(path: &std::path::Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }

@@ -1,8 +1,8 @@
 //! Supervisor process that terminates a guest when fslab exits.
 //!
-//! Killing a virtual machine is not enough: user-mode Linux consists of several processes, and the
-//! processes of its guest continue natively if only the first one is killed. The machine therefore
-//! runs under a supervisor, which is another process of this binary ([`main`], [`COMMAND`]):
+//! User-mode Linux consists of several processes. If only the first one is killed, the others
+//! continue to run on the host. The machine therefore runs under a supervisor, which is another
+//! process of this binary ([`main`], [`COMMAND`]):
 //!
 //! ```text
 //! fslab ──pipe──> watchdog ──> init process of a pid namespace ──> the machine
@@ -14,9 +14,8 @@
 //! prctl(2)). If the kernel refuses namespaces, the watchdog becomes the parent of orphaned
 //! descendants (`PR_SET_CHILD_SUBREAPER`) and kills its children until none are left.
 //!
-//! The machine has no network if the kernel allows a network namespace, in which only the loopback
-//! device exists. If fslab is root, the machine runs as `nobody`, without capabilities
-//! ([`Isolation`]).
+//! If the kernel allows a network namespace, the machine has only a loopback device. If fslab is
+//! root, the machine runs as `nobody`, without capabilities ([`Isolation`]).
 //!
 //! The input is a [`SupervisorSpec`]. The output is the console of the machine
 //! ([`console::Console`]). The files of the machine are created after the watchdog has started,

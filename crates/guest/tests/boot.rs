@@ -1,10 +1,10 @@
 //! Boot tests of guests: a distribution kernel, this program as the init process, and programs of
 //! the host.
 //!
-//! The tests have no harness, because `main` also runs in a guest, where it must not be that of a
-//! harness. Tests are skipped if an emulator, a kernel package, or a program is missing. Packages
-//! are searched in `$FSLAB_KERNELS` (a package or a directory), by default in `target/kernels`,
-//! where `scripts/prepare --kernel` stores them. With `$FSLAB_CACHE`, a cache directory, the newest
+//! The tests have no harness, because `main` also runs in a guest, as its init process. Tests are
+//! skipped if an emulator, a kernel package, or a program is missing. Packages are searched in
+//! `$FSLAB_KERNELS` (a package or a directory), by default in `target/kernels`, where
+//! `scripts/prepare --kernel` stores them. With `$FSLAB_CACHE`, a cache directory, the newest
 //! user-mode Linux built into it is booted instead of the package. No test requires root.
 #![expect(
     clippy::unwrap_used,

@@ -215,8 +215,9 @@ impl Histogram {
         Some(Nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// Value at quantile `q`, 0 to 1: the midpoint of the first counter up to which at least
-    /// `ceil(q * count)` values are counted, clamped to the exact extremes.
+    /// Value at quantile `q`, 0 to 1. Counters are added in ascending order until the sum reaches
+    /// `ceil(q * count)`. The result is the midpoint of the last added counter, clamped to the
+    /// exact minimum and maximum.
     ///
     /// `None` if empty.
     ///

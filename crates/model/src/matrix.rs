@@ -266,8 +266,8 @@ impl Plan {
 }
 
 impl WorkloadEntry {
-    /// Rejects scales at which a size of the plan or preset would be below its minimum: raising
-    /// only this size to its minimum would change the ratios of sizes.
+    /// Rejects scales at which a size of the plan or preset would be below its minimum. If only
+    /// this size were raised to its minimum, the ratios of sizes would change.
     fn check_scale(&self, scale: Scale) -> Result<(), PlanError> {
         let named = |name: &str| self.values.iter().any(|(own, _)| own == name);
         let preset = self.base.parameters.iter().filter(|(name, _)| !named(name));
@@ -361,8 +361,8 @@ struct Named<'a> {
 
 /// Labels: the name of the preset or suite, and the parameters that differ between workloads of the
 /// same name. A differing number is always part of the label. A keyword, a text, or a boolean is
-/// part of the label only if its value differs from the default; this is sufficient and makes
-/// labels shorter. Parameters that differ from a preset are always part of the label.
+/// part of the label only if its value differs from the default, which keeps labels short.
+/// Parameters that differ from a preset are always part of the label.
 fn labels(named: &[Named<'_>]) -> Vec<String> {
     let mut seen: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
     for Named { entry, point, .. } in named {

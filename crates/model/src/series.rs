@@ -1,9 +1,9 @@
 //! Work over time: merging the series of several workers, and the stored form.
 //!
-//! Each worker records a series from its own start. Its intervals double in length when the loop
-//! runs long. [`Series::merged`] converts all series to the longest interval among them, and adds
-//! them after moving each by a whole number of intervals. The work of a worker is therefore at most
-//! half an interval off.
+//! Each worker records a series from its own start. In a long loop, the length of its intervals
+//! doubles repeatedly. [`Series::merged`] converts all series to the longest interval among them.
+//! Before the addition, each series is moved by a whole number of intervals to its start time. Its
+//! position is therefore wrong by at most half an interval.
 //!
 //! # Stored form
 //!

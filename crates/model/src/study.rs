@@ -3,7 +3,7 @@
 //! A plan names a study ([`crate::Plan::study`]). The report of a run starts with the tables and
 //! charts of its study, with their original titles and numbers. Crate `report` defines these tables
 //! and contains the published results. A run under other conditions than those of the study does
-//! not reproduce it.
+//! not reproduce the results of the study.
 
 use serde::{Deserialize, Serialize};
 

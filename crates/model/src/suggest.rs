@@ -1,5 +1,7 @@
 //! Suggestions for unknown names: similar names, and names of other benchmarks.
 
+use std::cmp::Reverse;
+
 /// Names that users know from fio, IOzone, bonnie++, dbench, and mount tables, each with the
 /// corresponding names of fslab. The first of these names that exists in the context is suggested.
 const FAMILIAR: &[(&str, &[&str])] = &[
@@ -62,23 +64,26 @@ const FAMILIAR: &[(&str, &[&str])] = &[
 ];
 
 /// Suggestion for an unknown name among the names `known`: the name of fslab that corresponds to a
-/// name of another program, otherwise a similar name.
+/// name of another program, otherwise a similar name, otherwise a name with a similar beginning
+/// (`randread` suggests `randread-4k`).
 ///
 /// Similarity is the optimal string alignment distance (insert, delete, replace, swap neighboring
 /// letters). At most a third of the letters of the word may differ, but one letter may always
-/// differ.
+/// differ. Of equally similar names, the last in alphabetical order is suggested, so `ext5` suggests
+/// `ext4`. Beginnings are compared only for words of at least three letters.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     if let Some(found) = familiar(word, &known) {
         return Some(found);
     }
-    let limit = (word.chars().count() / 3).max(1);
-    known
-        .into_iter()
-        .map(|candidate| (distance(word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
-        .min()
-        .map(|(_, candidate)| candidate)
+    let letters = word.chars().count();
+    let similar = |beginning: bool| {
+        let limit = (letters / 3).max(1);
+        let rated = known.iter().map(|name| (distance(word, name, beginning), Reverse(*name)));
+        let (_, Reverse(name)) = rated.filter(|(distance, _)| *distance <= limit).min()?;
+        Some(name)
+    };
+    similar(false).or_else(|| if letters >= 3 { similar(true) } else { None })
 }
 
 /// Name among `known` that corresponds to a name of another program.
@@ -87,7 +92,8 @@ pub fn familiar<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     names.iter().find_map(|name| known.iter().find(|known| *known == name).copied())
 }
 
-fn distance(a: &str, b: &str) -> usize {
+/// Distance of `a` from `b`, or from the most similar beginning of `b`.
+fn distance(a: &str, b: &str, beginning: bool) -> usize {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -107,7 +113,8 @@ fn distance(a: &str, b: &str) -> usize {
             rows[i][j] = best;
         }
     }
-    rows[a.len()][b.len()]
+    let last = &rows[a.len()];
+    if beginning { *last.iter().min().unwrap_or(&0) } else { last[b.len()] }
 }
 
 #[cfg(test)]
@@ -121,6 +128,20 @@ mod tests {
         assert_eq!(nearest("wrokload", known), Some("workload"));
         assert_eq!(nearest("colour", known), None);
         assert_eq!(nearest("", known), None);
+    }
+
+    #[test]
+    fn beginnings_of_names_are_suggested() {
+        let known = ["randread-4k", "randwrite-4k", "seqread-1m"];
+        assert_eq!(nearest("randraed", known), Some("randread-4k"));
+        assert_eq!(nearest("seqread", known), Some("seqread-1m"));
+        assert_eq!(nearest("oltp", known), None);
+        assert_eq!(nearest("se", known), None, "too short");
+    }
+
+    #[test]
+    fn of_equally_similar_names_the_last_is_suggested() {
+        assert_eq!(nearest("ext5", ["ext2", "ext3", "ext4", "xfs"]), Some("ext4"));
     }
 
     #[test]

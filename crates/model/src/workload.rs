@@ -333,7 +333,7 @@ impl Kind {
 
     /// Value at a scale. Sizes and amounts of work are scaled; all other values are unchanged. A
     /// size is at least its minimum, and a multiple of 512 bytes if it was one before. An amount is
-    /// at least its minimum and does not become 0, which may have a special meaning.
+    /// at least its minimum. It does not become 0, because 0 may have a special meaning.
     #[must_use]
     pub fn scaled(self, value: Value, scale: Scale) -> Value {
         match (self, value) {

@@ -52,7 +52,8 @@ impl Catalog {
 
     /// Availability of a filesystem level, that is, of an entry of `filesystem` in a plan. In
     /// addition to [`Self::availability`] of its type, this checks the type after a conversion, the
-    /// layers, and the programs of `setup`. The version is that of the tools of the original type.
+    /// layers, and the programs of `setup`. The result contains the version of the tools of the
+    /// original type.
     ///
     /// # Errors
     /// [`CatalogError::Unknown`] for an unknown filesystem type.

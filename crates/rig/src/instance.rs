@@ -269,7 +269,7 @@ impl MountedFilesystem {
     }
 
     /// Syncs the filesystem and returns the space that the files of the workload use; `None` for a
-    /// directory on an existing filesystem. All files are read with stat(2), so their inodes are
+    /// directory on an existing filesystem. stat(2) is called for all files, so their inodes are
     /// cached, and a later unmount has to free them.
     ///
     /// # Errors
@@ -329,9 +329,9 @@ impl MountedFilesystem {
     }
 
     /// Syncs the filesystem and waits until it is idle in three consecutive samples at intervals of
-    /// 20 ms. Idle means that no I/O is in flight, that none was completed since the last sample,
-    /// and that the kernel threads for deferred work used almost no CPU time. Returns a warning if
-    /// this takes longer than `limit`.
+    /// 20 ms. Idle means that no I/O is in flight, and that no I/O was completed since the last
+    /// sample. In addition, the kernel threads for deferred work must have used almost no CPU time.
+    /// Returns a warning if the wait exceeds `limit`.
     ///
     /// # Errors
     /// [`RigError::Caches`] if writeback fails.

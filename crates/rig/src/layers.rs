@@ -50,7 +50,7 @@ pub struct DeviceRequirement {
 ///
 /// # Errors
 /// [`DeviceMismatch`] if the level requires more devices than the storage has, or if a layer or the
-/// filesystem does not support this number of devices.
+/// filesystem does not support the number of its devices.
 pub fn device_requirement(
     level: &FilesystemLevel,
     filesystem: &Filesystem,

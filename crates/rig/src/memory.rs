@@ -4,8 +4,8 @@
 //! is a child of the group of this process. With version 2 (cgroup-v2.rst), a group that contains
 //! processes cannot enable a controller for its children. The new group is therefore below the
 //! nearest ancestor that enables the memory controller; if there is none, the controller is enabled
-//! in the root group. The limits of all ancestors also apply. Swap is disabled for the group if the
-//! kernel accounts swap. Otherwise pages above the limit would be swapped out.
+//! in the root group. The limits of all ancestors also apply. If the kernel accounts swap, swap is
+//! disabled for the group, because pages above the limit would be swapped out.
 
 use std::{io, path::PathBuf};
 

@@ -1,12 +1,12 @@
 //! Options that kernels and tools no longer support. A plan that uses such an option runs without
 //! it or with its replacement, and the report contains a warning.
 //!
-//! The input is a filesystem level, that is, an entry of `filesystem` in the plan. The output
-//! consists of the level with the options in effect, a list of the removed options, and a list of
-//! the options that are passed on with a note on their meaning. `options.toml` lists these options.
-//! An entry with a kernel version applies if the running kernel has this version or a newer one, or
-//! if its version is unknown. Options that are not listed are passed on, and mkfs or the kernel
-//! rejects unknown ones.
+//! The input is a filesystem level, that is, an entry of `filesystem` in the plan. The output has
+//! three parts: the level with the options in effect, the removed options, and the options that are
+//! passed on with a note on their present meaning. `options.toml` lists these options. An entry
+//! with a kernel version applies if the running kernel has this version or a newer one, or if its
+//! version is unknown. Options that are not listed are passed on, and mkfs or the kernel rejects
+//! unknown ones.
 
 use std::path::Path;
 

@@ -235,8 +235,8 @@ impl AppliedSettings {
 /// Disables discard on a loop device that was created for an image, so that neither mkfs nor mount
 /// releases the allocated space of the image. Returns a warning if this failed.
 ///
-/// This change is not journaled, because it cannot be undone: at a limit of 0, the kernel sets the
-/// granularity to 0 and then rejects any other limit (`queue_max_discard_sectors_store` in
+/// This change is not journaled, because it cannot be undone. At a limit of 0, the kernel sets the
+/// granularity to 0, and then rejects any other limit (`queue_max_discard_sectors_store` in
 /// `block/blk-sysfs.c`). Call this only for a loop device that is removed at the end.
 pub(crate) fn disable_discard(
     journaled: &mut JournaledHost,

@@ -6,8 +6,8 @@
 //! filesystem is mounted or unmounted only if the next step requires it. After the last stage, the
 //! filesystem is not mounted.
 //!
-//! A converter requires exclusive access to the device. Therefore the converter is the last program
-//! that runs while the filesystem is unmounted. Mounts before it use the original type and only the
+//! A converter requires exclusive access to the device, so the last program that runs while the
+//! filesystem is unmounted is the converter. Mounts before it use the original type and only the
 //! fixed options of its catalog entry, because the options of the plan are for the new type. Mounts
 //! after it use the new type and the options of the plan. Without `converted_to`, all mounts use
 //! the options of the plan.

@@ -130,8 +130,8 @@ pub(crate) fn device_of(host: &dyn Host, path: &Path) -> Option<String> {
 
 /// Kernel name of the block device of a mount. If the device number of the mount is that of a block
 /// device, the device is found by this number. Filesystems with a generated number, such as btrfs,
-/// report one device as the mount source; this device is returned, except for a btrfs with several
-/// devices.
+/// report one device as the mount source. This device is returned. For a btrfs with several
+/// devices, `None` is returned.
 pub(crate) fn device_name(host: &dyn Host, mount: &MountEntry) -> Option<String> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let number = Path::new("/sys/dev/block").join(&mount.device);

@@ -46,8 +46,9 @@ pub fn read_only(device: impl AsFd) -> io::Result<bool> {
 /// Sequence number of the medium in a disk. `device` is the disk or one of its partitions.
 ///
 /// The kernel assigns a new number to every disk that appears, to every exchanged medium, and to
-/// every file that is attached to a loop device. Two equal numbers of one boot therefore mean the
-/// same medium. `None` on kernels before Linux 5.15, which have no such number.
+/// every file that is attached to a loop device. If two numbers are equal and the host was not
+/// rebooted in between, the medium is the same. `None` on kernels before Linux 5.15, which have no
+/// such number.
 ///
 /// # Errors
 /// Errors of `ioctl(2)` other than `ENOTTY` and `EINVAL`.

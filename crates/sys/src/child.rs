@@ -1,8 +1,8 @@
 //! Child programs: their user, termination with the parent, and resource usage (wait4(2)).
 //!
-//! The wait of the standard library returns only the exit status. The growth of `RUSAGE_CHILDREN`
-//! during the wait would include children that other threads wait for; wait4(2) reports one child
-//! only.
+//! The wait of the standard library returns only the exit status. wait4(2) also reports the
+//! resource usage of this child. `RUSAGE_CHILDREN` is not suitable, because it includes children
+//! for which other threads wait.
 
 use std::{
     io,
@@ -72,7 +72,7 @@ pub struct Identity {
 /// Changes the identity of this process and clears its capability bounding set, so that programs
 /// executed later have no capabilities, even as root. If the user is not root, the kernel also
 /// removes the current capabilities (capabilities(7)). A change of the user or group cancels
-/// [`dies_with_parent`], which must then be requested again.
+/// [`dies_with_parent`], so request it again afterwards.
 ///
 /// # Errors
 /// Errors of the kernel: `EPERM` without the privileges to do this, `EINVAL` if the user namespace
@@ -106,8 +106,8 @@ pub fn starts_as(command: &mut Command, identity: Identity) {
 /// Waits for a child to end. Consumes the child because it cannot be waited for twice.
 ///
 /// # Errors
-/// `ECHILD` if another thread has waited for the child, or if `SIGCHLD` is ignored, so that the
-/// kernel discards exit statuses.
+/// `ECHILD` if another thread has waited for the child, or if `SIGCHLD` is ignored (the kernel then
+/// discards exit statuses).
 pub fn wait(child: Child) -> io::Result<Ended> {
     let pid = child.id().cast_signed();
     let mut status = 0;

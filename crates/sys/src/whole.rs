@@ -1,9 +1,10 @@
 //! Atomic creation of files, and removal of files by identity.
 //!
-//! Content is written to a new file with a random name in the target directory. `O_EXCL` and
-//! `O_NOFOLLOW` prevent that a file or link planted by another user is truncated or followed. The
-//! file is synced and renamed, then the directory is synced. Readers see the old or the new file; a
-//! full disk, a kill, or a power failure leaves one of the two.
+//! Content is written to a new file with a random name in the target directory. It is opened with
+//! `O_EXCL` and `O_NOFOLLOW`, so a file that another user placed there is not truncated, and a link
+//! is not followed. The file is synced and renamed, then the directory is synced. At any time, also
+//! after a full disk, a kill, or a power failure, the path has either the complete old or the
+//! complete new file.
 //!
 //! A kill before the rename leaves the new file under its temporary name, `.NAME.RANDOM.part`. No
 //! command removes files by such a name.

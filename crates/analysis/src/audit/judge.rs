@@ -170,9 +170,8 @@ impl<'a> Judge<'a> {
     }
 
     /// Levels of an axis with their numbers, in numerical order or else in input order. If a level
-    /// lacks cells that other levels have, its number would be a mean over different cells, so the
-    /// level is excluded. A claim cannot be tested if it names such a level, or if it names no
-    /// levels.
+    /// lacks cells that other levels have, its number would be a mean over different cells. Such a
+    /// level is excluded. A claim that names an excluded level, or no level, cannot be tested.
     fn levels(
         &self,
         part: &Part,

@@ -7,9 +7,11 @@
 //!
 //! A statement is checked on [`DRAWS`] sets of numbers drawn from these distributions. It holds if
 //! it is true in all draws except a fraction of 5 % divided by the number of tested statements
-//! (Bonferroni). The probability of a wrong decision about any statement is therefore about 5 %.
-//! Numbers are drawn independently. Common effects of a block make real differences smaller than
-//! the draws suggest, so such statements are undecided instead of wrongly decided.
+//! (Bonferroni). The probability that at least one statement is decided wrongly is therefore about
+//! 5 %. Example: with 10 statements and 2000 draws, a statement holds if it is true in at least
+//! 1990 draws. Numbers are drawn independently. Real numbers of one block vary together, so their
+//! differences vary less than the draws suggest. Statements about such differences are undecided
+//! too often, but not wrongly decided.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

@@ -1,10 +1,9 @@
 //! Syntax of printed numbers, and possible values of malformed ones.
 //!
-//! A well-formed number has an optional sign, digits, and at most one decimal point followed by
-//! digits. The digits have no separators, or commas between groups of three. A number with an
-//! exponent is also well-formed. Texts with a decimal comma, or with points between thousands, are
-//! read accordingly and reported. In addition, numbers are compared with the style of their
-//! neighbors: thousands separators and the number of decimal places.
+//! Well-formed numbers are `-1234.5`, `1,234.50`, and `1.2e6`: an optional sign, digits without
+//! separators or with commas between groups of three, and at most one decimal point. Texts such as
+//! `1234,5` and `1.234.567` are read as numbers and reported. In addition, thousands separators and
+//! the number of decimal places are compared with those of the other numbers.
 
 /// Fraction of the numbers of a column that must agree to determine its style.
 const USUAL: f64 = 0.95;
@@ -237,9 +236,9 @@ fn scientific(text: &str) -> Reading {
     }
 }
 
-/// Possible values of a malformed number, most likely first: all digits in order, with a decimal
-/// comma if possible, and with the usual number of decimal places. If a group has one digit too
-/// many, the values without one of its digits follow, for each digit.
+/// Possible values of a malformed number, most likely first. The first ones contain all digits:
+/// with a decimal comma if possible, and with the usual number of decimal places. If a group has
+/// one digit too many, as in `1,2345`, the values without one of the digits of this group follow.
 fn candidates(groups: &Groups<'_>, style: &Style, comma: bool, faults: &[Fault]) -> Vec<f64> {
     let own = if comma { groups.digits[groups.digits.len() - 1].len() } else { groups.decimals() };
     // The decimal point is moved only if a group has the wrong number of digits.

@@ -136,8 +136,8 @@ impl<'a> Printed<'a> {
 
     /// Combinations of levels that no cell has. If two levels never occur together, for example
     /// because a filesystem was not measured in one edition, the pair is reported once instead of
-    /// all its combinations. Nothing is reported if more than a quarter of the combinations are
-    /// missing, because the table is then not a grid, or if there are more than a million
+    /// all its combinations. If more than a quarter of the combinations are missing, the table is
+    /// not a grid, and nothing is reported. The same applies if there are more than a million
     /// combinations.
     pub(super) fn missing_cells(&self) -> Vec<Location> {
         let mut axes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

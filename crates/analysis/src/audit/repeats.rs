@@ -140,9 +140,9 @@ fn pairs(n: u64) -> u64 {
 }
 
 /// Expected number of equal pairs by chance. `values` are values with their steps. The difference
-/// of two near values is assumed to be uniform between -d and d, with d of 1 % of the value. The
-/// difference is one of 2 d / step + 1 multiples of the step, and the values are equal for one of
-/// these multiples.
+/// of two near values is assumed to be uniform between -d and d, where d is 1 % of the value. It is
+/// one of 2 d / step + 1 multiples of the step; for one of them, 0, the values are equal. Example:
+/// 500.0 has d = 5 and a step of 0.1, so one near pair in 101 is equal by chance.
 fn by_chance(mut values: Vec<(f64, f64)>) -> f64 {
     values.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let (mut above, mut beyond) = (0, 0);

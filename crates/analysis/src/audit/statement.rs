@@ -291,9 +291,9 @@ pub enum Fact {
 pub const NOISE: f64 = 0.05;
 
 impl Judged {
-    /// True if the deciding difference is within noise. For a part that holds, this is the case at
-    /// one location at least; for a part that does not hold everywhere, at every location that
-    /// contradicts it. `None` if unknown.
+    /// True if the deciding difference is within noise. If the part holds, one such location is
+    /// sufficient. If it does not hold everywhere, the differences at all contradicting locations
+    /// must be within noise. `None` if unknown.
     pub fn within_noise(&self) -> Option<bool> {
         let of = |held: bool| {
             let places = self.places.iter().filter(move |place| place.holds == Some(held));

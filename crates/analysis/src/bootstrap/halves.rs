@@ -112,8 +112,8 @@ impl<L: Lanes> Halves<L> {
         }
     }
 
-    /// Passes the first values at once, at a third of the cost. This requires that no resample
-    /// reaches its lower middle value among them. Otherwise returns false and passes no value.
+    /// Passes the first values at once, at a third of the cost. If a resample reaches its lower
+    /// middle value among these values, returns false and passes no value.
     pub(crate) fn skip(&mut self, weights: impl ExactSizeIterator<Item = L>) -> bool {
         let values = [i32::try_from(weights.len()).unwrap_or(i32::MAX); SIDE];
         let passed = weights.fold(self.passed, L::plus);

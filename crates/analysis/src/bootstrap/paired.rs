@@ -1,9 +1,9 @@
 //! Resamples of many lists, several at a time.
 //!
-//! Takes lists of repetitions like [`super::Resampler`], but yields the weights of units instead of
-//! those of repetitions, for [`SIDE`] resamples at a time. A unit is a block, or one repetition of
-//! a list whose blocks are unknown. Lists with common blocks share the weights, and each operation
-//! applies to several resamples at once, which vectorizes.
+//! Takes lists of repetitions like [`super::Resampler`], but yields one weight per unit, for
+//! [`SIDE`] resamples at a time. A unit is a block, or one repetition of a list whose blocks are
+//! unknown. Lists with common blocks share the weights. Each operation applies to several resamples
+//! at once, so the compiler can use vector instructions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,8 +28,8 @@ pub(crate) const SIDE: usize = 16;
 const _: () = assert!((RESAMPLES as usize).is_multiple_of(SIDE), "the last ones would be left out");
 
 /// Number of times a unit is in each of [`SIDE`] resamples. The numbers are signed, because vector
-/// comparisons are signed, and short, so that a vector has more of them. They do not overflow: of n
-/// units, one occurs k times with a probability below 1/k!.
+/// comparisons are signed. They are short, so that a vector contains more of them. They do not
+/// overflow: the probability that a unit occurs k times is below 1/k!.
 pub(crate) type PairedWeights = [i16; SIDE];
 
 /// Lists of repetitions that are drawn by units.

@@ -1,9 +1,9 @@
 //! Other methods of comparing the same two cells, which check the main test.
 //!
-//! The methods do not vote: each has assumptions that the main test does not need. If a method
-//! significantly contradicts the main test, or yields another ratio, no single ratio describes the
-//! difference, and its size is withheld. If its ratio is on the other side of 1, the verdict is
-//! inconclusive.
+//! Each method has assumptions that the main test does not need, so the methods do not replace its
+//! result. If a method significantly contradicts the main test, or yields another ratio, no single
+//! ratio describes the difference, and the size of the difference is withheld. If the ratio of a
+//! method is on the other side of 1, the verdict is inconclusive.
 
 use model::{Ratio, Warning};
 use statrs::function::beta::checked_beta_reg;

@@ -1,13 +1,15 @@
 //! The n m differences between the values of two samples, without a list of them.
 //!
-//! For two ascending samples, computes results of sorting all differences: the k-th difference, the
-//! median, and the number of differences up to a point. The table of differences is ordered in both
-//! directions, so the differences up to a point are counted in n + m steps along a staircase. The
-//! k-th difference is found by narrowing a range between two points (Johnson and Mizoguchi,
-//! "Selecting the Kth element in X + Y and X1 + X2 + … + Xm", SIAM Journal on Computing 7, 1978;
-//! Monahan, "Algorithm 616: Fast computation of the Hodges–Lehmann location estimator", ACM
-//! Transactions on Mathematical Software 10, 1984). Points are tried in a deterministic order.
-//! Rounding preserves the order of differences, so the result is exact to the bit.
+//! For two ascending samples, computes the k-th smallest difference, the median difference, and the
+//! number of differences up to a point. Example: for 1, 4 and 6, 9 the table of differences is 5, 8
+//! (row of 1) and 2, 5 (row of 4). Every row ascends and every column descends, so the border
+//! between the differences up to a point and all others is a staircase. Following the staircase
+//! counts the differences up to the point in n + m steps. The k-th difference is found by narrowing
+//! a range between two points (Johnson and Mizoguchi, "Selecting the Kth element in X + Y and X1 +
+//! X2 + … + Xm", SIAM Journal on Computing 7, 1978; Monahan, "Algorithm 616: Fast computation of
+//! the Hodges–Lehmann location estimator", ACM Transactions on Mathematical Software 10, 1984).
+//! Points are tried in a deterministic order. Rounding preserves the order of differences, so the
+//! result is exact to the bit.
 
 use crate::null::{Critical, Split};
 
@@ -151,8 +153,8 @@ impl<'a> Differences<'a> {
     }
 
     /// Number of leading differences at which W is known to exceed the critical value, and a range
-    /// that includes the difference of that index. Only a few points are evaluated. The choice of
-    /// points affects the cost, but not the result.
+    /// that includes the first difference after them. Only a few points are evaluated. Their choice
+    /// affects the time, but not the result.
     fn approach(&self, critical: Critical, median: f64) -> (usize, Range) {
         /// Maximum number of evaluations. With 1000 against 1000 values, the end is then a few
         /// steps away.

@@ -1,11 +1,11 @@
 //! Assignment of run conditions to aspects (kernel, machine, storage, …).
 //!
 //! If two runs differ in one aspect, differences between their numbers are due to that aspect. If
-//! they differ in several aspects, the numbers cannot be attributed to one of them. Every condition
-//! that can affect the numbers by itself therefore belongs to exactly one [`Aspect`]. Other
-//! conditions belong to no aspect and are only listed. A condition that follows from another
-//! condition belongs to the aspect of the latter: CPU mitigations to the machine if the CPU
-//! differs, and default mount options to the kernel if the kernel differs.
+//! they differ in several aspects, differences cannot be attributed to one of them. Every condition
+//! that can affect the numbers therefore belongs to exactly one [`Aspect`]. Other conditions belong
+//! to no aspect and are only listed. Some conditions follow from others and belong to the aspect of
+//! their cause. For example, if the CPU differs, CPU mitigations belong to the machine; if the
+//! kernel differs, default mount options belong to the kernel.
 
 use super::{SAME_MEMORY, Severity};
 
@@ -27,8 +27,8 @@ pub enum Aspect {
     /// Plan: scale, isolation of trials, and handling of invalid trials. The measured workloads are
     /// not included, because only cells with equal workloads are paired. Settings that affect only
     /// the number of repetitions and the equivalence margin (profile, repetitions, time limit, A/A
-    /// control) do not belong to an aspect. If the plan does not set the handling of invalid
-    /// trials, the profile determines it, and invalid trials that are kept have a warning.
+    /// control) do not belong to an aspect. The handling of invalid trials counts only if the plan
+    /// sets it, not if the profile determines it. Invalid trials that are kept have a warning.
     Plan,
 }
 

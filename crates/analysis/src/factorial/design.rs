@@ -2,8 +2,8 @@
 //!
 //! The columns of the matrix are the same for all trials of one combination of levels, so they are
 //! stored once per combination. Block effects are removed by subtracting the block mean. The
-//! contribution of each block to the normal equations is stored separately, so that a resample of
-//! blocks adds up contributions instead of reading all trials again.
+//! contribution of each block to the normal equations is stored separately. A resample of blocks
+//! then only adds contributions, and does not read the trials again.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -356,8 +356,8 @@ fn trials(cells: &BTreeMap<&[usize], u32>, observations: &[Observation]) -> (Vec
 /// Cholesky decomposition of the products of some columns in a given order.
 ///
 /// The forward solution for the products with values has one entry per column: the component of the
-/// values along the part of the column that is orthogonal to the columns before it. The squared
-/// length of some entries is the sum of squares that their columns explain (Golub and Van Loan,
+/// values along the part of the column that is orthogonal to all columns before it. The sum of the
+/// squares of some entries is the sum of squares that their columns explain (Golub and Van Loan,
 /// "Matrix Computations", section 4.2).
 pub(super) struct Cholesky {
     /// Lower triangle, row by row, with the inverse of each diagonal element.

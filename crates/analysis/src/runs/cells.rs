@@ -66,8 +66,8 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// True if a difference in filesystem options between the runs cannot have affected the pair:
-    /// both cells are identical, and no fact of their filesystem differs.
+    /// True if both cells are identical and no fact of their filesystem differs. Different
+    /// filesystem options in the two runs then cannot have affected the pair.
     pub(super) fn unaffected(&self, first: &RunRecord, conditions: &Conditions) -> bool {
         let level = &first.cells[self.first].cell.filesystem;
         let kinds = [Some(&level.fs_type), level.converted_to.as_ref()];

@@ -1,9 +1,9 @@
 //! Change points of tests over many runs.
 //!
 //! Computes a [`History`] per test from the runs and the comparisons of neighboring runs. A run
-//! contributes no point to a test if its numbers are not comparable. A change point is reported
-//! only if every comparison between the two runs around it may yield findings. Other change points
-//! are kept with the reason.
+//! contributes no point to a test if its numbers are not comparable. A change point between two
+//! runs is reported only if every comparison from the first to the second of these runs may yield
+//! findings. Other change points are kept with the reason.
 
 use std::collections::BTreeMap;
 

@@ -14,11 +14,11 @@
 //!
 //! # The fit
 //!
-//! The fit minimizes squares of ln X over all trials, so that errors are relative. ln λ follows
-//! from σ and κ, which are found by Levenberg–Marquardt steps within their bounds. A coefficient on
-//! a bound stays there as long as the slope points outwards. The fit starts from several points and
-//! keeps the best result. It needs 6 levels with a ratio of at least 8 between the largest and the
-//! smallest. Of the three laws, the one with the smallest AICc is chosen:
+//! The fit minimizes the squared errors of ln X over all trials, so that errors are relative. σ and
+//! κ are found by Levenberg–Marquardt steps within their bounds; ln λ follows from them. A
+//! coefficient on a bound stays there as long as the slope points outwards. The fit starts from
+//! several points and keeps the best result. It needs 6 levels with a ratio of at least 8 between
+//! the largest and the smallest. Of the three laws, the one with the smallest AICc is chosen:
 //!
 //! ```text
 //! AICc = n ln(S / n) + 2 k + 2 k (k + 1) / (n - k - 1)
@@ -123,9 +123,9 @@ pub struct Laws {
     pub sigma: Result<Interval, NotEstimable>,
     /// 95 % interval of κ; from 0 to 0 if the law does not have κ.
     pub kappa: Result<Interval, NotEstimable>,
-    /// Maximum of the universal law. Available if this law is chosen and has no misfit, the
-    /// interval of κ excludes 0, that of N* is finite, and N* is between the first level and twice
-    /// the last level.
+    /// Maximum of the universal law. It is available if this law is chosen and has no misfit, and
+    /// if the interval of κ excludes 0. In addition, the interval of N* must be finite, and N* must
+    /// be between the first level and twice the last level.
     pub peak: Result<Peak, NotEstimable>,
 }
 

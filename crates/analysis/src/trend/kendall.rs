@@ -13,8 +13,9 @@
 //! (n (n - 1) (2n + 5) - Σ t (t - 1) (2t + 5)) / 18,   t equal values each
 //! ```
 //!
-//! and is moved towards zero by 1, the correction for continuity (Kendall, "Rank Correlation
-//! Methods", 4th edition, 1970, sections 4.8 and 4.9, also for ties). The effect size is τ_b.
+//! In this case S is first moved towards zero by 1, the correction for continuity (Kendall, "Rank
+//! Correlation Methods", 4th edition, 1970, sections 4.8 and 4.9, also for ties). The effect size
+//! is τ_b.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 

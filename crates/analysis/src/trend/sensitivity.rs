@@ -3,11 +3,12 @@
 //! Computes a [`Sensitivity`] of a [`Sweep`]. Its index S is the largest median of a level over the
 //! smallest. S is above 1 even if the levels are equal, because one of the medians is the largest
 //! by chance: with eight equal levels, a spread of 3 %, and eight repetitions, S is 1.036 on
-//! average. S is therefore reported with two bounds: its value by chance, from permutations of the
-//! values within their blocks, and its upper confidence bound, from resampling blocks.
+//! average. S is therefore reported with two bounds. The first is the S that chance explains, from
+//! permutations of the values within their blocks. The second is an upper confidence bound, from
+//! resampling blocks.
 //!
-//! The upper bound does not correct the upward bias of S, which makes the verdict "insensitive"
-//! conservative. `docs/method/statistics.md` lists its error rates.
+//! The upper bound does not correct the upward bias of S, so the verdict "insensitive" is given too
+//! rarely rather than too often. `docs/method/statistics.md` lists its error rates.
 
 use model::Ratio;
 

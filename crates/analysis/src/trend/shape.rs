@@ -6,25 +6,27 @@
 //! nondecreasing and by the closest nonincreasing sequence (pool adjacent violators: Ayer, Brunk,
 //! Ewing, Reid, and Silverman, "An Empirical Distribution Function for Sampling with Incomplete
 //! Information", Annals of Mathematical Statistics 26, 1955). T is the weighted sum of squared
-//! residuals of the better one of these two fits. A fit without restriction passes through all
-//! medians, so T is what such a fit gains.
+//! residuals of the better one of these two fits. Example: the medians 1, 3, 2, 4 with equal
+//! weights have the nondecreasing fit 1, 2.5, 2.5, 4, so T = 0.5² + 0.5² = 0.5. A curve that is
+//! exactly monotone has T = 0.
 //!
-//! T is compared with its values for permuted data. The residuals of that fit are permuted within
-//! their blocks, around a flat sequence, and are fitted in the same direction (as Freedman and
-//! Lane, "A Nonstochastic Interpretation of Reported Significance Levels", Journal of Business &
-//! Economic Statistics 1, 1983). Of all monotone sequences, the flat one makes T largest
-//! (Robertson, Wright, and Dykstra, "Order Restricted Statistical Inference", 1988, chapter 2),
-//! which makes the test conservative. `docs/method/statistics.md` describes an exception, few
-//! bimodal repetitions. Residuals of the unrestricted fit are not used, because they found turning
-//! points in more monotone curves.
+//! T is compared with the T of permuted data: the residuals of the better fit are permuted within
+//! their blocks, added to a flat sequence, and fitted in the same direction (as Freedman and Lane,
+//! "A Nonstochastic Interpretation of Reported Significance Levels", Journal of Business & Economic
+//! Statistics 1, 1983). Of all monotone sequences, the flat one makes T largest (Robertson, Wright,
+//! and Dykstra, "Order Restricted Statistical Inference", 1988, chapter 2), which makes the test
+//! conservative. `docs/method/statistics.md` describes an exception, few bimodal repetitions.
+//! Residuals from the medians of the levels are not used: with them, more monotone curves were
+//! reported as not monotone.
 //!
 //! # Peak or valley
 //!
 //! A curve that is not monotone is fitted by the closest sequence that rises and then falls, and by
 //! the closest sequence that falls and then rises. The better fit determines the shape if its
-//! extreme median is not at an end, and if the same test does not reject this fit. Curves with
-//! several turning points are therefore inconclusive. The confidence in the level of the turning
-//! point is the fraction of resamples of blocks with the same turning point.
+//! extreme median is not at an end, and if the same test does not reject this fit. The test rejects
+//! both fits for curves with several turning points, which are therefore inconclusive. The
+//! confidence in the level of the turning point is the fraction of resamples of blocks with the
+//! same turning point.
 
 use model::Ratio;
 
@@ -125,8 +127,8 @@ impl Sweep {
         self.misfit(medians, weights, seed, |own| isotonic(own, weights, sign))
     }
 
-    /// p-value of a fit: its residual for the medians, compared with its residual for permutations
-    /// of the residuals within their blocks.
+    /// p-value of a fit: the residual for the medians, compared with the residuals for permuted
+    /// data.
     fn misfit(
         &self,
         medians: &[f64],

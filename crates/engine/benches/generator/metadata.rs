@@ -123,10 +123,11 @@ fn conditions(programs: &[&str], cpus: u32) -> String {
          **bonnie++** works in one directory. In its sequential phases it uses the order of \
          readdir. It ends creating and deleting with a sync(2) of the whole machine. fslab does \
          the same, and the time of its sync counts.\n\n\
-         **Layouts** are the untimed creation of file sets: by fslab for one owner on {cpus} CPUs, \
-         with {EACH} files per directory; by one thread that opens and closes each file of the \
-         same set, with names from a table; and by fio. fio creates no empty files, so it is \
-         compared with files of one byte, and the time of a run with one file is subtracted.",
+         **Layouts** are the untimed creation of file sets. fslab creates a set for one owner on \
+         {cpus} CPUs, with {EACH} files per directory. It is compared with one thread that opens \
+         and closes each file of the same set, with names from a table, and with fio. fio creates \
+         no empty files, so both create files of one byte in this comparison. The time of a fio \
+         run with one file is subtracted.",
         programs.join(", ")
     )
 }

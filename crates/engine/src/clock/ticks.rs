@@ -13,8 +13,9 @@
 //!
 //! **Error.** A line uses the rate between the last two moments, which are at least half a
 //! millisecond apart, and is valid for a millisecond. A reading up to 125 µs after the end of a
-//! line still uses its rate; a later reading uses the kernel clock. In both cases, the next moment
-//! is taken. The end of an operation longer than 1.125 ms is therefore read from the kernel clock.
+//! line still uses the rate of the line; a later reading uses the kernel clock. In both cases, the
+//! next moment is taken. The end of an operation of more than 1.125 ms is therefore always read
+//! from the kernel clock.
 //!
 //! Each moment has an uncertainty of ±125 ns ([`WIDEST`]), so the error at the end of a line is at
 //! most 625 ns while the kernel clock keeps its rate. NTP may slew the clock by 500 ppm in either
@@ -29,28 +30,30 @@
 //!
 //! **Transition between lines.** A line begins with the instant at which the previous line ended.
 //! The error of that instant is removed evenly over the millisecond of the new line, so no
-//! operation is shortened or lengthened by a jump. The relative error of the time of an operation
-//! is the error of the rate (two moments of ±125 ns, a millisecond apart: 0.025 %) plus that of the
-//! correction (0.025 % from each of the two lines: 0.05 %). With moments half a millisecond apart
-//! and the fastest slewing, the sum is below 0.3 %: less than 3 ns for an operation of 1 µs.
+//! operation is shortened or lengthened by a jump. The time of an operation has two relative
+//! errors. The rate has an error of 0.025 %, from two moments of ±125 ns that are a millisecond
+//! apart. The correction has an error of 0.05 %, 0.025 % from each of the two lines. With moments
+//! half a millisecond apart and the fastest slewing, the sum is below 0.3 %: less than 3 ns for an
+//! operation of 1 µs.
 //!
-//! A jump of up to 2 µs remains if a line does not follow another line: at the first line, after
-//! rates that did not agree, and after two consecutive unusable moments. If the jump is backward,
-//! the length of the operation becomes zero. A jump also remains if an operation ends more than 125
-//! µs after the end of a line, but such an operation is longer than 125 µs.
+//! A line that does not follow another line starts with a jump of up to 2 µs: the first line, a
+//! line after rates that did not agree, and a line after two consecutive unusable moments. If the
+//! jump is backward, the length of the operation becomes zero. A jump also remains if an operation
+//! ends more than 125 µs after the end of a line, but such an operation is longer than 125 µs.
 //!
-//! **Tails.** Drawing a line takes one reading of the kernel clock, two of the counter, and two
-//! divisions: about twice the time of a kernel clock reading (environment fact `clock.cost_ns`).
-//! Once per millisecond, this is part of the time of an operation. If operations take t µs, one in
-//! 1000 / t is affected: 0.01 % for 0.1 µs, 0.1 % for 1 µs, 1 % for 10 µs. The 99.9th percentile of
-//! operations below 1 µs and the 99th percentile of operations below 10 µs are therefore almost
-//! unchanged. Higher percentiles are too high by up to the time of drawing a line.
+//! **Tails.** A new line takes one reading of the kernel clock, two of the counter, and two
+//! divisions. Together they take about twice as long as a reading of the kernel clock (environment
+//! fact `clock.cost_ns`). Once per millisecond, this time is added to an operation. If operations
+//! take t µs, one in 1000 / t is affected: 0.01 % for 0.1 µs, 0.1 % for 1 µs, 1 % for 10 µs. The
+//! 99.9th percentile of operations below 1 µs and the 99th percentile of operations below 10 µs are
+//! therefore almost unchanged. Higher percentiles are too high by up to the time that a new line
+//! takes.
 //!
-//! **Loss of the counter.** If the kernel stops using the counter while a clock is in use, it logs
-//! this and changes the file that [`Clock::new`] reads once. The clock detects the change only by
-//! unusable moments and rates that do not agree. Each line still starts from a reading of the
-//! kernel clock. Until the next line, the bound does not hold if the counter jumps, for example for
-//! a thread that moves to a CPU with a different counter.
+//! **Loss of the counter.** The kernel may stop using the counter while a clock is in use. It then
+//! changes the file that names the clock source, but [`Clock::new`] reads this file only once. The
+//! clock detects the change only by unusable moments and rates that do not agree. If the counter
+//! then jumps, for example because the thread moves to a CPU with another counter, the error
+//! exceeds the bound until the next line starts.
 //!
 //! **Order.** A clock never goes back: it repeats its latest instant instead of returning an
 //! earlier one. Instants that are subtracted from each other must come from the same clock, because
@@ -61,10 +64,10 @@
 //! and SYSRET do not execute, not even speculatively, before all earlier instructions have
 //! completed; IRET serializes (SDM vol. 2, "Instruction ordering" of SYSCALL and SYSRET; vol. 3,
 //! "Serializing Instructions"). On a CPU without this guarantee, a reading may move by some hundred
-//! instructions of the loop. The time that one operation loses is then added to its neighbor. The
-//! same holds for an io_uring loop, which reads the clock for each of several completions of one
-//! call. A loop that copies memory instead (a mapping, a buffer of stdio) has no such boundary and
-//! must use [`super::now`]: with a fence, this clock has about the same overhead.
+//! instructions of the loop: one operation becomes shorter, and its neighbor longer by the same
+//! time. The same is true of an io_uring loop, which reads the clock for each of several
+//! completions of one call. A loop that copies memory instead (a mapping, a buffer of stdio) has no
+//! such boundary and must use [`super::now`]: with a fence, this clock has about the same overhead.
 //!
 //! [`adjtimex(2)`]: https://man7.org/linux/man-pages/man2/adjtimex.2.html
 #![cfg_attr(
@@ -237,10 +240,9 @@ impl Line {
     }
 
     /// Starts the next line at a moment, with the rate since the previous start. The new line is
-    /// valid if this rate agrees with the previous rate, otherwise it is not valid for any count.
-    /// If the moment is soon after the end of a valid line, the new line begins with the instant of
-    /// the old line. Returns true if the moment was usable. Otherwise the start is unchanged and
-    /// the line is not valid.
+    /// valid only if this rate agrees with the previous rate. If the moment is soon after the end
+    /// of a valid line, the new line begins with the instant of the old line. Returns true if the
+    /// moment was usable. If not, the start is unchanged and the line is not valid.
     fn draw(&mut self, moment: &Moment) -> bool {
         let arrived = self.soon_after(moment.ticks);
         self.reach = 0;
@@ -252,8 +254,8 @@ impl Line {
         if rate.abs_diff(self.rate) <= rate >> 10 {
             self.reach = (REACH << SHIFT) / rate;
             self.base = arrived.map_or(moment.nanos, |base| base.0);
-            // Both rates agree to 1/1024, and the moment is at most 9/8 of the reach after the
-            // previous moment, so the correction is less than REACH.
+            // Both rates agree to 1/1024, and the moment is at most 9/8 of REACH after the previous
+            // moment. The correction is therefore less than REACH.
             let left = (moment.nanos + REACH).saturating_sub(self.base);
             self.slope = (left << SHIFT) / self.reach;
         }

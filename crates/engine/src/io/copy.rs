@@ -3,7 +3,7 @@
 //! An operation copies its bytes from the source to the same offset of the worker's file. The
 //! source is the file with the suffix `.source`, which an earlier phase has written. Buffers are
 //! returned unchanged; a later phase that reads the file verifies the data. copy_file_range(2) may
-//! share blocks (reflink) instead of copying them and then moves no data.
+//! share blocks (reflink) instead of copying them; no data is moved in this case.
 //!
 //! sendfile(2) writes at the file position. An operation that does not follow the previous one
 //! therefore begins with an lseek(2), which is part of the operation. The pipe for splice(2) is as

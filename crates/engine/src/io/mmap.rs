@@ -4,14 +4,13 @@
 //! be written is first extended to the length of its blocks if it is shorter (ftruncate(2)),
 //! because a mapping cannot extend its file. The clock starts after the extension, mmap(2), and
 //! madvise(2). The extension is a hole until it is written, and the filesystem allocates blocks in
-//! the page fault or later. [`Advice::Populate`] for writing makes the filesystem allocate every
-//! block and marks every page as dirty, before the clock starts.
+//! the page fault or later. With [`Advice::Populate`] for writing, the filesystem allocates every
+//! block before the clock starts, and every page is dirty.
 //!
 //! An I/O error is delivered as SIGBUS, which [`fault`] catches. The signal does not contain the
-//! cause, so the engine determines it. A file that has become too short is reported as such.
-//! Otherwise the engine repeats the transfer by a system call, which returns the kernel's error. An
-//! end of the file *within* a page is not detected: the rest of the page reads as zeros, and stores
-//! to it are lost (mmap(2)).
+//! cause. If the file has become too short, the engine reports this. Otherwise it repeats the
+//! transfer by a system call, which returns the kernel's error. An end of the file *within* a page
+//! is not detected: the rest of the page reads as zeros, and stores to it are lost (mmap(2)).
 #![expect(unsafe_code, reason = "loads and stores on a mapping, and calls that take addresses")]
 
 mod fault;

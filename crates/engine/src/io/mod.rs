@@ -69,9 +69,10 @@ pub(crate) fn updates(stream: &Stream) -> bool {
 
 /// Direction of a transfer.
 ///
-/// The type is as large as a word, so that structures that contain it have no padding. A copy of a
-/// structure with padding loads bytes that were stored by several instructions, which the CPU
-/// cannot forward from its store buffer. That took 18 ns per queued operation.
+/// The type is as large as a word, so that structures that contain it have no padding. With
+/// padding, the parts of a word are stored by several instructions, and a copy of the structure
+/// loads the word at once. The CPU then has to wait until the stores are complete, which took 18 ns
+/// per queued operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Kind {

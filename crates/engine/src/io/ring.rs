@@ -2,9 +2,9 @@
 //!
 //! `submit` stores an operation in a table, indexed by its slot. `commit` writes the entries of the
 //! submission queue (one per operation, two with a linked sync) and submits all of them by one
-//! io_uring_enter(2). `reap` checks the completion queue. It enters the kernel only to wait or to
-//! have completions delivered. `next` reads one entry of the completion queue, which contains the
-//! slot.
+//! io_uring_enter(2). `reap` checks the completion queue. The kernel is entered only to wait, or if
+//! completions must be delivered by a call. `next` reads one entry of the completion queue, which
+//! contains the slot.
 //!
 //! Buffers and file are registered if the stream requests it. The setup of a ring, and its errors,
 //! are in [`setup`].
@@ -13,8 +13,8 @@
 //! overhead of the ring remains. With a polling thread, the worker enters the kernel only to wake
 //! that thread, or to sleep if no completion arrives for some time.
 //!
-//! Registered resources are released before close(2), as part of the close. Otherwise the ring
-//! would keep the file open until the kernel has destroyed the ring some time later.
+//! Registered resources are released before close(2), as part of the close. Otherwise the file
+//! would stay open until the kernel destroys the ring, some time later.
 #![expect(unsafe_code, reason = "the kernel gets addresses of buffers")]
 
 mod setup;
@@ -56,8 +56,8 @@ const LINKED_WRITE: u64 = 1 << 32;
 const LINKED_SYNC: u64 = 1 << 33;
 
 /// Number of times that a worker with a polling thread checks the completion queue before it
-/// sleeps. A check takes 10 to 50 ns (a pause of the CPU), so all checks together take longer than
-/// an operation of a fast device.
+/// sleeps. A check takes 10 to 50 ns (a pause of the CPU). All checks together take longer than an
+/// operation of a fast device.
 const POLLS: u32 = 4096;
 
 /// Memory of all slots, which are equal parts of it. Used only for registration.
@@ -82,8 +82,9 @@ struct SqeOptions {
     descriptor: i32,
 }
 
-/// Table entry of an operation in flight. It is one cache line, because a queue accesses all
-/// entries in turn between two system calls, which use the CPU caches as well.
+/// Table entry of an operation in flight. It is one cache line: a queue accesses all entries in
+/// turn between two system calls, and the kernel replaces the content of the CPU caches during a
+/// call.
 #[repr(align(64))]
 struct InFlight<'p> {
     op: Option<Op<'p>>,

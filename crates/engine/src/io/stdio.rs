@@ -7,8 +7,8 @@
 //! creates files with mode 0666 minus the umask.
 //!
 //! glibc keeps the rest of a short write in its buffer and reports success. An error is then
-//! reported later: by the next call, with an offset that may be up to one block too high, or by
-//! flush or close, without an offset.
+//! reported later. If the next call reports it, the offset may be up to one block too high. If
+//! flush or close reports it, there is no offset.
 #![expect(unsafe_code, reason = "the C library")]
 
 use std::{
@@ -127,8 +127,8 @@ impl Stdio {
 /// Transfers `len` bytes: `call(done)` makes one call for the bytes after `done`.
 ///
 /// The C library resumes short transfers itself, so a short count is the end of the file or an
-/// error. The error flag must be checked even if some bytes were transferred: a further call would
-/// put the rest into the stream's buffer and succeed.
+/// error. The error flag must be checked even if some bytes were transferred. Otherwise the next
+/// call would put the rest into the stream's buffer and report success.
 #[inline]
 fn whole(
     file: *mut libc::FILE,

@@ -1,8 +1,9 @@
 //! Loop of an engine with a queue: fill it, submit, and process completions.
 //!
-//! An operation on the page cache takes less than a microsecond, and the kernel uses the CPU caches
-//! between two batches. Therefore each operation accesses few bytes, the common work of a batch is
-//! done once, and the slot of a completed operation is reused immediately.
+//! An operation on the page cache takes less than a microsecond, and between two batches the kernel
+//! replaces the data of the loop in the CPU caches. The loop therefore accesses few bytes per
+//! operation, does common work once per batch, and reuses the slot of a completed operation
+//! immediately.
 
 use model::Nanos;
 

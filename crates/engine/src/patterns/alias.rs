@@ -2,9 +2,13 @@
 //! construction of the table (IEEE TSE 17, 1991).
 //!
 //! A table has one cell per item, and all cells are equally likely. A cell selects its own item
-//! below a threshold and another item above it, so that every item has its probability. A choice
-//! takes one random word. The upper half of the product of the word and the number of cells is the
-//! index of the cell. The upper 32 bits of the lower half are compared with the threshold.
+//! below a threshold, and another item above the threshold. Example: items with the weights 3 and 1
+//! have two cells. Cell 0 always selects item 0. Cell 1 selects item 1 below a threshold of one
+//! half, otherwise item 0. Item 1 thus has a probability of 1/4. A choice takes one random 64-bit
+//! word, which is multiplied by the number of cells. The upper half of the product is the index of
+//! the cell. The upper 32 bits of the lower half are compared with the threshold. With the word 0.7
+//! · 2^64 and two cells, the product is 1.4 · 2^64: cell 1, and 0.4 is below its threshold, so the
+//! choice is item 1.
 
 use std::hint::select_unpredictable;
 

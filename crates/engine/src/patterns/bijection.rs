@@ -1,17 +1,18 @@
 //! Permutation of 0..n without a table, for any n: a keyed generalized Feistel network with cycle
 //! walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002).
 //!
-//! A number is a pair: `low`, a digit of `bits` binary places, and `high`, a digit in base `rows`.
-//! A round computes a word from one digit and a key, and adds the word to the other digit, modulo
-//! the base of that digit. This is invertible for any word. A result of n or above is mapped again
-//! until it is below n, which yields a permutation of 0..n. Because there are fewer than
-//! `n + 2^bits` pairs and 2^bits is about the square root of n, about one in `sqrt(n)` results is
-//! mapped again (for n < 64 up to half of them).
+//! A number is a pair of digits: `low`, with `bits` binary places, and `high`, in base `rows`.
+//! Example: for n = 10, `bits` is 2 and `rows` is 3, so 7 = 1 · 4 + 3 has `high` 1 and `low` 3. A
+//! round computes a word from one digit and a key, and adds the word to the other digit, modulo the
+//! base of that digit. Subtracting the same word inverts the round. There are 12 pairs in the
+//! example, so the result may be 10 or 11. Such a result is mapped again until it is below n, which
+//! yields a permutation of 0..n. There are fewer than `n + 2^bits` pairs, and 2^bits is about the
+//! square root of n. About one in `sqrt(n)` results is therefore mapped again (for n < 64 up to
+//! half of them).
 //!
 //! Two rounds make each digit depend on both digits. Four rounds are a compromise between quality
-//! and time in the loop. Neighboring numbers look independent. A remaining defect: for two numbers
-//! with the same `low`, whose distance is a multiple of 2^bits, the images have the same distance
-//! in `high` with probability 2^-bits.
+//! and time in the loop. Neighboring numbers look independent. A defect remains: if two numbers
+//! have the same `low`, the difference between their `high` is kept with a probability of 2^-bits.
 
 use std::hint::select_unpredictable;
 

@@ -1,9 +1,9 @@
 //! IOzone permutation: one fixed permutation per number of blocks.
 //!
 //! MT19937-64 (Matsumoto and Nishimura) is seeded by the key array of its authors' reference
-//! output. Then for i in 0..n, block i and block (next random number mod n) are swapped. That is
-//! not a uniform shuffle (Fisher and Yates draw from the rest only), but published results use it,
-//! and it is the same on every host.
+//! output. Then for i in 0..n, block i and block (next random number mod n) are swapped. This
+//! shuffle is not uniform, because a uniform one (Fisher and Yates) draws from the remaining blocks
+//! only. Published results use it, and it is the same on every host.
 
 use model::phase::AccessPattern;
 use rand_mt::Mt64;

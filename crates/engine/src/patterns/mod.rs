@@ -3,9 +3,9 @@
 //! An [`Order`] is created from a stream before the clock starts, and returns one [`PlannedOp`]
 //! after the other. Everything that takes time or memory is in [`Prepared`], which the threads of a
 //! phase share. In the loop, an order adds, compares, multiplies, or loads: no allocation,
-//! division, or floating-point arithmetic. An order is a value with a branch inside, not a type per
-//! pattern: the branch is predictable and costs about a nanosecond, and the loop is compiled once
-//! per I/O engine instead of some hundred times.
+//! division, or floating-point arithmetic. All patterns have one type, with a branch inside. The
+//! branch is predictable and costs about a nanosecond. With a type per pattern, the loop would be
+//! compiled some hundred times, instead of once per I/O engine.
 //!
 //! # Blocks
 //!
@@ -17,9 +17,9 @@
 //!
 //! # Passes
 //!
-//! A pass has n operations. With [`Bound::Once`] there is one pass. With other bounds the pattern
-//! starts over as needed: with other random draws, or with the same positions if nothing is drawn.
-//! [`AccessPattern::Append`] continues at the end of the previous pass.
+//! A pass has n operations. With [`Bound::Once`] there is one pass. With other bounds, the pattern
+//! starts again after each pass. Random patterns then draw other positions; other patterns repeat
+//! the same positions. [`AccessPattern::Append`] continues at the end of the previous pass.
 //!
 //! # Lengths
 //!

@@ -7,23 +7,23 @@
 //!
 //! - Zipf: rank r has weight `(r + 1)^-theta`. The weight of a range of ranks is the integral of
 //!   `x^-theta` from half a rank before its first to half a rank after its last, counting ranks
-//!   from 1. By the error of the midpoint rule, the integral differs from the sum by a fraction of
-//!   at most `theta (theta + 1) / (24 * 1024^2)`, below 5e-6.
+//!   from 1. The integral approximates the sum of the weights. Its relative error is at most `theta
+//!   (theta + 1) / (24 * 1024^2)`, below 5e-6 (midpoint rule).
 //! - Self-similar (Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD
 //!   1994): ranks below x get the fraction `(x / n)^e` of the accesses, where `e = ln(1 - h) /
-//!   ln(h)`. The first `h * n` ranks therefore get the fraction `1 - h` of all accesses, the first
-//!   `h * h * n` ranks the same fraction of these, and so on. Weights are exact.
+//!   ln(h)`. Example: with h = 0.2, e is 0.139. The first 20 % of the ranks get 80 % of the
+//!   accesses, the first 4 % get 64 %, and so on. Weights are exact.
 //! - Hotspot: two ranges. The hot range has `round(fraction * n)` blocks, at least 1. The cold
 //!   range has the other blocks, at least 1 unless the part is a single block.
 //!
 //! # Error
 //!
 //! The first [`EXACT`] ranks have a range each. The length of a later range is a [`GRAIN`]th of the
-//! rank at which it starts. Within a range, all ranks have the same probability. By the law, their
-//! probabilities differ by a factor of up to `(1 + 1/64)^theta` for Zipf; for the self-similar law
-//! the factor is below that of theta = 1. With theta = 1, every rank's weight is therefore within
-//! 0.8 % of the law. Weights of whole ranges, and therefore the fraction of all ranks up to the end
-//! of a range, do not have this error. A part of 2^52 blocks takes 2900 ranges.
+//! rank at which it starts. Within a range, all ranks have the same probability, although the law
+//! gives the first rank more than the last: by a factor of up to `(1 + 1/64)^theta` for Zipf, and
+//! by a smaller factor than with theta = 1 for the self-similar law. With theta = 1, the factor is
+//! 1.016, so every rank's weight is within 0.8 % of the law. The weight of a whole range does not
+//! have this error. A part of 2^52 blocks takes 2900 ranges.
 //!
 //! # Location of popular blocks
 //!

@@ -1,8 +1,9 @@
 //! IOzone's stride: traverses the file in steps and wraps to neighboring blocks.
 //!
 //! The block after p is p + s. If p + 1 + s >= n - 1, the traversal wraps: first to block 1, then
-//! to 2, and so on; if n <= s, always to block 0. For n >= 21 and the default stride of 17, a pass
-//! accesses n - 2 distinct blocks. The last two blocks are never accessed.
+//! to 2, and so on. Example: with n = 21 and s = 17, it is 0, 17, 1, 18, 2, 3, 4, … If n <= s, it
+//! always wraps to block 0. For n >= 21 and the default stride of 17, a pass accesses n - 2
+//! distinct blocks. The last two blocks are never accessed.
 
 use super::BlockSpan;
 

@@ -33,9 +33,11 @@ impl Tickets {
         Some((BlockSpan { first, count }, ticket.is_multiple_of(WRITTEN_BACK)))
     }
 
-    /// `ticket mod blocks` without a division: the fraction of the product with the inverse, times
-    /// the divisor (Lemire, Kaser, and Kurz, "Faster remainder by direct computation", Software:
-    /// Practice and Experience 49(6), 2019; exact for 32-bit numbers).
+    /// `ticket mod blocks` without a division: the ticket is multiplied by the inverse of the
+    /// divisor, and the fractional part of the product is multiplied by the divisor. Example: 7 ·
+    /// 1/3 = 2.333…, and 0.333… · 3 = 1 = 7 mod 3 (Lemire, Kaser, and Kurz, "Faster remainder by
+    /// direct computation", Software: Practice and Experience 49(6), 2019; exact for 32-bit
+    /// numbers).
     #[inline]
     fn remainder(&self, ticket: u64) -> u64 {
         if self.blocks > ticket {

@@ -2,9 +2,8 @@
 //!
 //! The mapping of operations to calls is that of dbench's file backend, as its traces show. Every
 //! operation on a name begins with a lookup of the name. If the name does not exist, its directory
-//! is read until an entry matches the name except for case, as in a server with case-insensitive
-//! clients. Except for Qpathinfo, the result of the lookup does not affect the operation, only its
-//! cost.
+//! is read until an entry matches the name regardless of case, as in a server with case-insensitive
+//! clients. The lookup affects the time of an operation, but only the result of Qpathinfo.
 
 use std::{
     ffi::{CStr, CString},

@@ -1,15 +1,14 @@
 //! Built-in loadfile: an office at a file server.
 //!
-//! The loadfile is generated from a seed and the published totals of dbench's loadfile only: the
-//! number of operations of each type per iteration, the fraction of lookups of missing names, and
-//! the sizes and bytes of reads and writes. Names, files, and the order of operations are original.
-//! The dbench loadfile can be replayed instead if it is installed.
+//! The loadfile is generated from a seed. Its totals are the published totals of dbench's loadfile
+//! ([`budget`]), such as the number of operations of each type per iteration. Names, files, and the
+//! order of operations are original. The dbench loadfile can be replayed instead if it is
+//! installed.
 //!
-//! The loadfile creates its files first. Each iteration then consists of activities with a separate
-//! plan each (documents edited, tables searched, slides and sheets loaded, prints spooled, scratch
-//! files used, directories browsed), up to four of them interleaved. The plans divide one budget
-//! ([`budget`]), so that every iteration has the same counts for any seed. The seed determines
-//! files, offsets, odd sizes, and order.
+//! The loadfile creates its files first. Each iteration then consists of activities, such as
+//! editing documents, printing, and browsing directories. Up to four activities are interleaved.
+//! They divide the totals of an iteration, so that every iteration has the same counts for any
+//! seed. The seed determines files, offsets, odd sizes, and order.
 //!
 //! Every operation has its expected status if a client replays the loadfile alone in its directory:
 //! opened files exist, and missing names do not.

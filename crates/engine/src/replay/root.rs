@@ -113,8 +113,8 @@ fn status(directory: &Path, root: &OwnedFd) -> Result<Stat, Failure> {
 
 /// Removes the created root with everything in it.
 ///
-/// Entries may be missed while others are removed, and very deep directories are moved up first, so
-/// this is repeated until nothing is left.
+/// While entries are removed, a listing may miss other entries, and very deep directories are first
+/// moved up. The removal is therefore repeated until nothing is left.
 ///
 /// # Errors
 /// Among others [`Fault::Exchanged`] if the path refers to another directory, which is not changed.

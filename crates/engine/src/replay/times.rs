@@ -1,10 +1,10 @@
 //! Times of operations by type, in little memory.
 //!
-//! A histogram has 58 KiB of counters, and only a few of its 58 octaves are used. With histograms,
-//! a client with its 18 types of operations would need 1 MiB, and there are hundreds of clients.
-//! Here, 32-bit counters are in blocks of one octave each, allocated in the order in which they are
-//! first needed; some hundred blocks of 512 bytes are used. Space for all of them is reserved at
-//! the start, which takes no memory until it is used.
+//! A histogram has 58 KiB of counters, and only a few of its 58 octaves are used. A client has 18
+//! types of operations, so its histograms would need 1 MiB, and there are hundreds of clients.
+//! Here, a block of 512 bytes contains the 32-bit counters of one octave, and is allocated when the
+//! octave first occurs. A client uses some hundred blocks. The address space for all blocks is
+//! reserved at the start, but takes no memory until it is used.
 
 use model::{Histogram, phase::ReplayOp};
 

@@ -2,8 +2,8 @@
 //!
 //! In creation order, most names differ from the previous one in the last digit only, so only that
 //! digit is written. The number of a directory is computed by a division only when the directory
-//! changes. In memory, the path of the set's directory precedes the name, so that calls without a
-//! directory argument get the whole path at no cost.
+//! changes. The path of the set's directory is stored directly before the name. A call without a
+//! directory argument gets the address of the path, so the path needs no copy.
 #![expect(unsafe_code, reason = "searching a NUL in each name takes longer than writing it")]
 
 use std::{ffi::CStr, os::unix::ffi::OsStrExt, path::Path};

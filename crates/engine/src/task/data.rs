@@ -1,8 +1,8 @@
 //! Data of single files: cp, dd, split, cat.
 //!
-//! All operations are loops of read(2) and write(2) with one buffer. Current cp(1) lets the
-//! filesystem share or copy the data (FICLONE, copy_file_range(2)), which measures how filesystems
-//! avoid the work. These loops measure how filesystems do the work.
+//! All operations are loops of read(2) and write(2) with one buffer. Current versions of cp(1) use
+//! FICLONE or copy_file_range(2), with which some filesystems share the data instead of copying it.
+//! These loops always copy.
 
 use std::{
     fmt::Write as _,

@@ -9,9 +9,9 @@
 //!
 //! The fault of a chain is the fault of its first failed request. A failed open, close, read, or
 //! write cancels the following requests (`ECANCELED`, io_uring_enter(2)). Since Linux 6.0, other
-//! failed calls do not (io_uring/fs.c, statx.c, sync.c, and xattr.c have no `req_set_fail`), so the
-//! requests after them are still executed. A short transfer or an interrupted call cancels the
-//! following requests, and the chain is resumed there.
+//! failed calls do not cancel the following requests (io_uring/fs.c, statx.c, sync.c, and xattr.c
+//! have no `req_set_fail`). A short transfer or an interrupted call also cancels the following
+//! requests; the chain is then resumed at this call.
 //!
 //! A file is opened as the direct descriptor of its slot, in a sparse table of registered files. A
 //! linked request can name this descriptor before the file is open. The file is closed by the same
@@ -124,9 +124,9 @@ pub(super) fn supported(tree: &Tree, directory: &Path) -> Result<(), EngineError
     Ok(())
 }
 
-/// Creates a ring with this number of entries. A request that fails immediately must not end the
-/// submission of those after it, or the rest of its chain would become a separate chain
-/// (`SUBMIT_ALL`, Linux 5.18; [`supported`] requires a later version).
+/// Creates a ring with this number of entries. With `SUBMIT_ALL` (Linux 5.18; [`supported`]
+/// requires a later version), a request that fails immediately does not end the submission of the
+/// requests after it. Otherwise the rest of its chain would become a separate chain.
 fn build(entries: u32) -> Result<IoUring, Fault> {
     newest_ring(entries, false, |builder| {
         builder.setup_submit_all();

@@ -1,9 +1,10 @@
 //! Order in which a worker processes its entries.
 //!
 //! No state is kept per entry: numbers are counted, or permuted without a table, and names returned
-//! by readdir(3) are processed as they come. The numbers of one directory's entries are stored only
-//! if the steps create names in the directory being listed, because the listing might contain these
-//! names.
+//! by readdir(3) are processed as they come. There is one exception: if the steps create names in
+//! the directory that is being listed, the listing might contain the new names. The directory is
+//! then listed completely before its first entry is processed, and the numbers of its entries are
+//! stored.
 
 use std::mem::MaybeUninit;
 

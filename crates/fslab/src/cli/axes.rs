@@ -19,8 +19,8 @@ pub(crate) struct Axes {
     /// Storage: an existing directory; its filesystem is measured, and nothing is formatted.
     #[arg(long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Number of repetitions of each cell: each combination of filesystem, workload, and settings
-    /// [default: as many as --profile requires].
+    /// Number of repetitions of each cell. A cell is one combination of filesystem, workload, and
+    /// settings [default: as many as --profile requires].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repetitions: Option<u32>,
 }

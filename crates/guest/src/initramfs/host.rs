@@ -129,8 +129,8 @@ impl Host {
     }
 
     /// Adds a library, and links to it in the default directories of loaders. The links are
-    /// required because the guest has no `/etc/ld.so.cache`: the host's file would list libraries
-    /// that the guest lacks.
+    /// required because the guest has no `/etc/ld.so.cache`. The file of the host would list
+    /// libraries that the guest lacks.
     fn put_shared(&mut self, path: &Path) -> Result<(), String> {
         let target = format!("/{}", self.put(path)?);
         let Some(name) = path.file_name().and_then(OsStr::to_str) else { return Ok(()) };

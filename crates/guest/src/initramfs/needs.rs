@@ -7,7 +7,8 @@ pub struct Needs {
     pub modules: &'static [&'static str],
     /// Optional modules, which some kernel versions have built in or no longer use.
     pub optional: &'static [&'static str],
-    /// Programs of the host that mount the filesystem, or that these programs start, if installed.
+    /// Programs of the host that mount the filesystem, and programs that the former start. Programs
+    /// that are not installed are omitted.
     pub programs: &'static [&'static str],
     /// Files of the host that the programs of the filesystem read, if they exist.
     pub files: &'static [&'static str],

@@ -1,7 +1,7 @@
 //! Classification of ELF files: the kernel of a PC, a user-mode Linux program, or neither.
 //!
 //! Only headers, notes, and section names are read, each up to a fixed length. Every value is
-//! checked, even if other values are consistent. Format: elf(5).
+//! checked before it is used. Format: elf(5).
 
 use std::{
     fs::File,

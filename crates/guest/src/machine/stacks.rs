@@ -2,8 +2,8 @@
 //!
 //! The stacks are requested through the control socket of user-mode Linux
 //! (virt/uml/user_mode_linux_howto_v2.rst, “mconsole”) and read from the console. QEMU guests have
-//! no such socket: they run without a monitor. Their init process cannot print the stacks, because
-//! it is the process that does not reply.
+//! no such socket: they run without a monitor. The init process of the guest cannot print the
+//! stacks, because it does not reply.
 
 use std::{
     fs::File,

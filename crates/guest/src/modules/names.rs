@@ -18,7 +18,8 @@ pub(crate) fn normalized(name: &str) -> String {
 }
 
 /// Name of the module in a file: the part before `.ko`, normalized. `None` for other files, and for
-/// names that no build produces, such as names with spaces, which cannot be in a list of names.
+/// names that no build produces. For example, a name with a space could not be part of a list of
+/// names.
 pub(crate) fn of_file(file_name: &str) -> Option<String> {
     let stem = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"]
         .iter()

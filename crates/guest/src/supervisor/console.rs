@@ -128,8 +128,8 @@ impl Console {
         text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
     }
 
-    /// The line that best explains the end of a guest, followed by the panic message if that is
-    /// another line; otherwise the last line.
+    /// The line that best explains the end of a guest, followed by the panic message if the message
+    /// is another line. If no line explains the end, the last line.
     #[must_use]
     pub fn error_line(&self) -> String {
         error_line(&self.text())

@@ -50,8 +50,8 @@ pub(super) fn run(spec: &SupervisorSpec) -> io::Result<ExitCode> {
     }
 }
 
-/// Command that runs the machine. The machine inherits its standard input, a pipe that the watchdog
-/// keeps open: user-mode Linux would treat the end of file as the end of its console.
+/// Command that runs the machine. The machine inherits standard input, a pipe that the watchdog
+/// keeps open. Without it, user-mode Linux would treat the end of file as the end of its console.
 pub(super) fn machine(spec: &SupervisorSpec) -> io::Result<Command> {
     let [program, arguments @ ..] = &*spec.machine else {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -89,8 +89,9 @@ enum ParentState {
 fn machine(spec: &SupervisorSpec) -> io::Result<ParentState> {
     limits()?;
     let namespaces = spec.containment == Containment::Any && {
-        // The machine runs as another user (`identity`) only if fslab runs as root. That user would
-        // not be mapped in a user namespace. Root can create the other namespaces without one.
+        // The machine runs as another user (`identity`) only if fslab runs as root. In this case no
+        // user namespace is created: the other user would not be mapped in it, and root can create
+        // the other namespaces without it.
         match enter(spec.memory.is_some(), spec.identity.is_none()) {
             Err(error) if spec.memory.is_some() => {
                 let what = "cannot create namespaces for the guest memory";
@@ -197,7 +198,8 @@ fn enter(mounts: bool, user: bool) -> io::Result<Network> {
     };
     if !user {
         // Mounts in this namespace must not appear in the namespace of the host. If the host
-        // unmounts a filesystem, it is also unmounted here, because it would otherwise stay in use.
+        // unmounts a filesystem, the filesystem is also unmounted here. Otherwise it would stay in
+        // use.
         if mounts {
             mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         }

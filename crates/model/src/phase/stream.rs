@@ -270,8 +270,8 @@ pub enum AccessPattern {
     Trace,
     /// Random seeks of bonnie++, which it calls tickets: r is uniform from 0 to 2^31 - 1, and the
     /// block is r mod n. With [`Direction::Update`], the block is written back if and only if r is
-    /// a multiple of ten, regardless of the probability. If n is even, only even-numbered blocks
-    /// are therefore written.
+    /// a multiple of ten, regardless of the probability. If n is even, r mod n is even for every
+    /// multiple of ten, so only even-numbered blocks are written.
     Tickets,
 }
 

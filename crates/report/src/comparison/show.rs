@@ -266,7 +266,7 @@ impl Step<'_> {
                 directions(tests.iter().map(|(_, test, _)| test.metric))
             ),
             format!(
-                "change: Hodges–Lehmann estimate from {first} to {second} [{} % confidence interval]",
+                "change: {second} relative to {first}, Hodges–Lehmann estimate [{} % confidence interval]",
                 level(step)
             ),
         ];

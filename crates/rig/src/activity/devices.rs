@@ -1,8 +1,8 @@
 //! Block devices of a filesystem with all devices below them, and their I/O during a period of
 //! recording.
 //!
-//! Input: names of devices, `/sys/class/block`, and the mount table, by which the device below the
-//! backing file of a loop device is found. Output: [`model::activity::DeviceActivity`] from the
+//! Input: names of devices, `/sys/class/block`, and the mount table, which shows the device below
+//! the backing file of a loop device. Output: [`model::activity::DeviceActivity`] from the
 //! differences of two readings. A device whose counters are missing or not reliable is omitted and
 //! listed as unavailable.
 

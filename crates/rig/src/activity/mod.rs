@@ -1,9 +1,9 @@
 //! System activity during a phase or a lifecycle step, as reported by the kernel.
 //!
 //! An [`ActivityMonitor`] reads counters at its start and at its end and computes the differences.
-//! Other values cannot be derived from two readings: the work of kernel workers, the amount of
-//! dirty memory, and the CPU frequency. A sampler thread reads these values ten times per second,
-//! or less often if sampling would otherwise use more than about 0.3 % of a CPU.
+//! The work of kernel workers, the amount of dirty memory, and the CPU frequency cannot be derived
+//! from two readings. A sampler thread reads these values ten times per second. If this would use
+//! more than about 0.3 % of a CPU, it reads them less often.
 //!
 //! Input: the names of the monitored devices. Files of `/proc` and `/sys`, the CPU clocks of
 //! processes, and the kernel log are read through [`Host`]. Output: [`model::SystemActivity`].
@@ -62,8 +62,8 @@ pub struct ActivityMonitor {
     cache: MonitorCache,
 }
 
-/// State that a monitor leaves for the next monitor. A trial has many short periods of recording,
-/// and rebuilding this state for each of them would be most of the monitoring overhead.
+/// State that a monitor leaves for the next monitor. A trial has many short periods of recording.
+/// Rebuilding this state for each period would take longer than all other monitoring.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MonitorCache(Arc<Mutex<CachedState>>);
 

@@ -4,9 +4,10 @@
 //! tick while a CPU is idle records idle time exactly (`get_cpu_idle_time_us` in
 //! kernel/time/tick-sched.c, used by fs/proc/stat.c). User and system time are counted in ticks
 //! (`account_process_tick` in kernel/sched/cputime.c), unless the kernel was built to record them
-//! exactly. In periods of 5 s on two CPUs, busy times from the two methods differed by up to 0.6 %.
-//! If no tasks started or ended, the busy time from idle time agreed with the sum over tasks. A
-//! kernel that never stops its tick also counts idle time in ticks.
+//! exactly. The busy time is therefore computed from the idle time. In periods of 5 s on two CPUs,
+//! the sum of user and system time differed from it by up to 0.6 %. The sum of the run times of all
+//! tasks agreed with it if no tasks started or ended. A kernel that never stops its tick also
+//! counts idle time in ticks.
 
 use std::path::{Path, PathBuf};
 

@@ -1,13 +1,12 @@
 //! CPU time of kernel threads by origin, of other processes by name, and of children of this
 //! process, during a period of recording (the window).
 //!
-//! A task is a process or a kernel thread. The clock of a task is the exact sum of its run time
-//! that the scheduler keeps. A kernel worker serves many workqueues in turn and shows the last one.
-//! A worker is therefore sampled often, and the CPU time that it used since the last sample is
-//! attributed to the queue that it shows now. Two kinds of CPU time are not detected: that of a
-//! task that starts and ends between two samples, and that of a task between its last sample and
-//! its end. A descendant of this process still counts as its child if the process in between has
-//! ended.
+//! A task is a process or a kernel thread. The scheduler keeps the exact run time of each task. A
+//! kernel worker serves many workqueues in turn, and its name contains the last one. A worker is
+//! therefore sampled often: the CPU time since the last sample is attributed to the queue in the
+//! present name. Two kinds of CPU time are not detected: that of a task that starts and ends
+//! between two samples, and that of a task between its last sample and its end. A descendant of
+//! this process still counts as a child if its own parent has ended.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -146,7 +145,7 @@ impl Tasks {
     }
 
     /// Attributes the CPU time of each task since the last sample. `thoroughly` is set for the last
-    /// sample of a window: all tasks are listed, and small times are not left for a later sample.
+    /// sample of a window: all tasks are listed, and even small times are attributed now.
     pub(super) fn sample(&mut self, host: &dyn Host, thoroughly: bool) {
         self.refresh(host, thoroughly);
         let Self { live, newest, kernel, ended, children_before, stack, .. } = self;

@@ -180,8 +180,8 @@ fn fields(stat: &str) -> Option<(&str, Vec<&str>)> {
     Some((name, result.split_whitespace().collect()))
 }
 
-/// True if a thread name contains `kind`, or is the beginning of `kind` that an older kernel shows.
-/// Workers append their current work to their name.
+/// True if a thread name contains `kind`, because workers append their current work to their name.
+/// Older kernels truncate names, so a name that is the beginning of `kind` matches, too.
 fn matches_name(name: &str, kind: &str) -> bool {
     name.contains(kind) || (name.len() == NAME && kind.starts_with(name))
 }

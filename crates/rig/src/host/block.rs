@@ -15,8 +15,8 @@ use super::WipeMethod;
 use crate::medium::{Medium, Roots};
 
 /// Bytes overwritten at each end of a device that cannot be discarded. The two ranges contain the
-/// superblocks that mkfs programs and blkid read at fixed offsets. btrfs has further copies, which
-/// mkfs.btrfs and a mount by device ignore.
+/// superblocks that mkfs programs and blkid read at fixed offsets. btrfs has further copies of its
+/// superblock, but mkfs.btrfs and a mount by device ignore them.
 const WIPE_SIZE: u64 = 2 << 20;
 
 pub(super) fn erase(device: &Path, expected: &Medium) -> io::Result<WipeMethod> {

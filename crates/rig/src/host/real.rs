@@ -66,8 +66,8 @@ impl Host for RealHost {
 
     fn run_with_input(&self, argv: &[String], input: &str) -> io::Result<Output> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        // Output goes to files in memory, not to pipes: a full pipe would block the program, and a
-        // child process left behind would keep the pipe open.
+        // Output goes to files in memory, not to pipes. A full pipe would block the program, and a
+        // remaining child process would keep the pipe open.
         let (mut stdout, mut stderr) = (anonymous("stdout")?, anonymous("stderr")?);
         let mut command = sys::program::command(program)?;
         command.args(arguments).stdin(match input {
@@ -206,9 +206,9 @@ impl Host for RealHost {
     fn create_image(&self, path: &Path) -> io::Result<Identity> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(path)?;
-        // Copy-on-write of the image by its filesystem would double the writes and fragment the
-        // file. btrfs honors this flag if the file is empty; on filesystems without the flag the
-        // call fails, which is not an error.
+        // If the filesystem that stores the image used copy-on-write, it would double the writes
+        // and fragment the file. btrfs honors this flag if the file is empty. On filesystems
+        // without the flag, the call fails; the failure is ignored.
         let flags = rustix::fs::ioctl_getflags(&file);
         if let Ok(flags) = flags {
             let wanted = flags | rustix::fs::IFlags::NOCOW;

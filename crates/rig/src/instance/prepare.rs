@@ -3,7 +3,7 @@
 //! The whole `setup` is one lifecycle step. Its duration is the sum of the durations of the
 //! programs, source trees, and removals. The mounts and unmounts between these stages, and the
 //! final flush of the devices, also write back data. They are part of the system activity of the
-//! step, but not of its duration. The same applies to mkfs.
+//! step, but not of its duration. Lifecycle step mkfs is recorded in the same way.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

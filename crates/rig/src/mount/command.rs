@@ -46,9 +46,9 @@ impl MountCommand {
         }
     }
 
-    /// Finds the mount that the command made, and checks that it is the named filesystem, that it
-    /// is the only mount on the mount point, and that it is not a part of a filesystem that was
-    /// mounted before, as a bind mount is. `None` if nothing is mounted on the mount point.
+    /// Finds the mount that the command made, and checks three conditions: its filesystem type is
+    /// the named one, it is the only mount on the mount point, and its filesystem was not mounted
+    /// before (as that of a bind mount is). `None` if nothing is mounted on the mount point.
     ///
     /// # Errors
     /// The difference from the filesystem that the plan names.

@@ -107,9 +107,9 @@ fn path_to(host: &dyn Host, disk: &Path, facts: &mut Environment, name: &str) {
     }
 }
 
-/// True if a device is a rotating disk (queue/rotational). A device on another one, such as a loop
-/// device, has the value of the lowest disks, because older kernels report 1 for it. `None` if the
-/// value is not available, or differs between the disks.
+/// True if a device is a rotating disk (queue/rotational). For a device on another one, such as a
+/// loop device, this is the value of the lowest disks, because older kernels report 1 for the
+/// device itself. `None` if the value is not available, or differs between the disks.
 pub(crate) fn rotational(host: &dyn Host, name: &str) -> Option<bool> {
     let flag = |disk: &String| {
         let text = host.read(&sysfs::queue(host, disk).join("rotational")).ok()?;

@@ -4,9 +4,10 @@
 //! version 2: `cpu.max` in cgroup-v2.rst). Programs that this process starts are in the same group.
 //! Kernel threads, which write back data and complete I/O, are not limited.
 //!
-//! A quota applies to the whole group. A quota of 50 % of two CPUs would be 100 % of one CPU, so a
-//! single worker would run at full speed. Therefore the quota is multiplied by the current number
-//! of workers, but not by more than the number of online CPUs.
+//! A quota applies to the whole group. Example: to emulate half of the speed on two CPUs, a quota
+//! of 100 % of one CPU seems right, but a single worker would then run at full speed. The quota is
+//! therefore 50 % times the current number of workers, but at most 50 % times the number of online
+//! CPUs.
 //!
 //! A group that has used its quota is stopped until the end of the period, so the workload pauses
 //! for up to one period. The period is 10 ms instead of the 100 ms that the kernel uses by default.

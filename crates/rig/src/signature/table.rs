@@ -1,5 +1,5 @@
 //! Partition types that reserve a partition for a boot loader, the firmware, or other partitions.
-//! Such a partition may have neither a signature nor data, and may still be required.
+//! Such a partition may be required even if it has neither a signature nor data.
 //!
 //! Sources: UEFI specification 2.10, 5.2 and 5.3; the lists of types of util-linux
 //! (`include/pt-gpt-partnames.h`, `include/pt-mbr-partnames.h`).

@@ -39,7 +39,7 @@ impl Rig {
     /// directory is created empty on the first call and removed with the rig. After the first call,
     /// [`Rig::environment`] contains facts about it. If the directory is in memory, its files count
     /// towards the memory limit of the plan, and they cannot be swapped out. A plan with a memory
-    /// limit must allow for these files or set another path.
+    /// limit must reserve memory for these files or set another path.
     ///
     /// # Errors
     /// [`RigError::ExternalDirectory`] if the path of the plan shares a filesystem or a disk with

@@ -86,7 +86,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("weights", Kind::Text { takes: "weighted operations such as \"stat=60,open=15\"", read: weights::read }, WEIGHTS, "Operations of the mix with their weights."),
     parameter("mix_operations", AMOUNT, "50000", "Operations of the mix, per worker."),
     parameter("cache", Kind::Word(&["warm", "cold"]), "warm", "Cache state before each measured phase on existing entries: warm from their creation, or cold."),
-    parameter("sync_after", Kind::Flag, "false", "sync(2) after each modifying operation, included in its time."),
+    parameter("sync_after", Kind::Flag, "false", "One sync(2) at the end of each phase that modifies, included in its time."),
 ];
 
 const SPEC: SuiteSpec = SuiteSpec {

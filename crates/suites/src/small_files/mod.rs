@@ -44,7 +44,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     worker_type_parameter("process", "Kind of worker."),
     parameter("order", Kind::Word(&["readdir", "name", "random"]), "readdir", "Order of files in all operations but write: directory order, creation order, or random."),
     parameter("cache", Kind::Word(&["cold", "warm"]), "cold", "Cache state before each measured phase on existing files; warm: by an untimed pass. Writing always starts cold."),
-    parameter("sync_after", Kind::Flag, "false", "sync(2) after each modifying operation, included in its time."),
+    parameter("sync_after", Kind::Flag, "false", "One sync(2) at the end of each phase that modifies, included in its time."),
     parameter("incompressible_fraction", Kind::Fraction, "1.0", "Fraction of random bytes (rest zero)."),
 ];
 

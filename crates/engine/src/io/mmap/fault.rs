@@ -1,9 +1,10 @@
 //! SIGBUS handler that marks a registered mapping instead of terminating the process.
 //!
-//! The kernel raises SIGBUS in the thread that accesses a page of a mapped file that it cannot
-//! provide: the file ends before the page, the device failed, or no space is left (mmap(2)). The
-//! handler replaces the page by a page of zeros, marks the mapping, and returns, so that the
-//! interrupted instruction continues. The caller of the copy then checks the mark.
+//! If the kernel cannot provide a page of a mapped file, it raises SIGBUS in the thread that
+//! accesses the page. Reasons: the file ends before the page, the device failed, or no space is
+//! left (mmap(2)). The handler replaces the page by a page of zeros, marks the mapping, and
+//! returns, so that the interrupted instruction continues. The caller of the copy then checks the
+//! mark.
 //!
 //! The handler is installed once per process and never removed. It accesses atomics and calls
 //! mmap(2) and sigaction(2) only, which is allowed in a signal handler; errno is preserved. Faults

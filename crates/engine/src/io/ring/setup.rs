@@ -31,8 +31,8 @@ pub(crate) fn fault(operation: Operation, error: &io::Error) -> Fault {
 /// has at most one entry (two with a linked sync) that the kernel has not taken yet. Without a
 /// polling thread, the kernel has taken the entries when io_uring_enter(2) returns. A polling
 /// thread reports that it has taken entries only after a whole batch. Before this report,
-/// completions of the batch may be read and their operations may be replaced, so twice as many
-/// entries are needed.
+/// operations of the batch may complete, and new operations may take their place. Twice as many
+/// entries are therefore needed.
 pub(super) fn entries(ring: model::phase::Ring) -> u32 {
     let each = if ring.linked_fdatasync { 2 } else { 1 };
     let behind = if ring.sqpoll { 2 } else { 1 };

@@ -1,9 +1,9 @@
 //! Parser of loadfiles.
 //!
-//! Each line is one operation, parsed according to `grammar`, or a control line of version 5, which
-//! is executed here: loops are unrolled, and random values are drawn from a fixed seed, so that a
-//! text always yields the same operations. Blank lines, comments, and single words are ignored; all
-//! other lines are rejected.
+//! A line is one operation, parsed according to `grammar`, or a control line of version 5. Control
+//! lines are executed here: loops are unrolled, and random values are drawn from a fixed seed. A
+//! text therefore always yields the same operations. Blank lines, comments, and single words are
+//! ignored; all other lines are rejected.
 
 use std::{collections::HashMap, io::BufRead};
 

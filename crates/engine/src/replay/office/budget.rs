@@ -1,12 +1,17 @@
 //! Operations and bytes of one iteration.
 //!
-//! The totals are the published totals of dbench's loadfile. Per iteration: 962 reads, 613 opens
-//! (163 of missing names, 124 of new ones), 557 lookups of names (a third of which are missing),
-//! 450 closes, 303 writes, 215 searches (52 % not found), 124 removals, 102 queries of the
-//! filesystem, 97 queries of files, 50 changes of file times, 43 flushes, 26 renames, two locks,
-//! and two unlocks; 11.4 MB read and 7.7 MB written. Sizes of reads: 67 % 4096 bytes, 13 % 61440,
-//! 3.7 % 2048, 3.7 % 8192, and 1.6 % 16384. Sizes of writes: 32 % 65536 bytes, 25 % 4096, 19 % one,
-//! 4.2 % 2048, and 2.9 % 8192. The distribution of the operations over activities is original.
+//! The totals are the published totals of dbench's loadfile. The distribution of the operations
+//! over activities is original. Per iteration:
+//!
+//! - on files: 962 reads, 613 opens (163 of missing names, 124 of new ones), 450 closes, 303
+//!   writes, 124 removals, 97 queries of files, 50 changes of file times, 43 flushes, 26 renames,
+//!   two locks, and two unlocks;
+//! - on names and directories: 557 lookups (a third of them of missing names), 215 searches (52 %
+//!   without a result), and 102 queries of the filesystem;
+//! - sizes of reads: 67 % have 4096 bytes, 13 % 61440, 3.7 % 2048, 3.7 % 8192, and 1.6 % 16384; in
+//!   total 11.4 MB;
+//! - sizes of writes: 32 % have 65536 bytes, 25 % 4096, 19 % one, 4.2 % 2048, and 2.9 % 8192; in
+//!   total 7.7 MB.
 
 use fastrand::Rng;
 

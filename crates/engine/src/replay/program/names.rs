@@ -112,8 +112,8 @@ pub(crate) struct Name<'a> {
     /// `client1`.
     pub(crate) template: &'a [u8],
     /// Index of the name of its directory; the root is its own directory. [`NO_NAME`] for a name
-    /// that occurs only as the directory of other names: no operation needs that directory, and
-    /// otherwise a long path would be stored once per part.
+    /// that occurs only as the directory of other names. No operation needs the directory of such a
+    /// name, and each part of a long path would otherwise be stored.
     pub(crate) parent: u32,
 }
 

@@ -23,8 +23,8 @@ pub(in crate::task) const DEPTHS: [(u64, u64); 10] = [
     (56, 231),
 ];
 
-/// Quantiles of the sizes of files in bytes, as (number, size): of 100,000 files, this number has
-/// at most this size.
+/// Quantiles of the sizes of files in bytes, as (number, size). Of 100,000 files, the given number
+/// has at most the given size.
 pub(in crate::task) const SIZES: [(u32, u64); 35] = [
     (0, 0),
     (100, 14),
