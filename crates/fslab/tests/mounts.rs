@@ -107,7 +107,7 @@ fn another_driver_is_measured_on_an_image() {
 #[test]
 fn plans_of_the_guide_are_valid() {
     let bench = Bench::new();
-    assert_eq!(plans().len(), 4);
+    assert_eq!(plans().len(), 5);
     for index in 0..plans().len() {
         bench.ends(0, &["show", &plan(&bench, index)]);
     }

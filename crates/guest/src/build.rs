@@ -9,6 +9,7 @@
 //! removed afterwards. The kernel source and programs built from it are not part of fslab; they are
 //! licensed under GPL-2.0.
 
+mod changes;
 mod config;
 mod make;
 mod source;
@@ -24,7 +25,14 @@ use std::{
 
 use model::Bytes;
 
-use self::{config::RequiredOptions, make::Make, source::Found, tree::Written};
+pub use self::changes::KernelOption;
+use self::{
+    changes::{Changes, Patch},
+    config::RequiredOptions,
+    make::Make,
+    source::Found,
+    tree::{Selection, Written},
+};
 use crate::{
     GuestError,
     kernel::{Architecture, Cache, built::Built, cache::CacheManifest, examine, source::Source},
@@ -49,6 +57,11 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// Version of the build method. Increase it if anything except the configuration changes the
 /// resulting kernel.
 const METHOD: &str = "1";
+/// Hint if the source cannot be configured without changes of the user.
+const OTHER_SOURCE: &str = "it may be too old or too new, use another version";
+/// Hint if the source cannot be configured with changes of the user.
+const OWN_CHANGES: &str = "change --config (the options on which one depends are needed as well), \
+                           or the patches";
 /// File in the cache with the log of a failed build.
 const LOG: &str = "kernel-build.log";
 
@@ -59,6 +72,11 @@ pub struct BuildSpec<'a> {
     /// version of an installed source (`/usr/src/linux-source-VERSION.tar.xz`). Default: the newest
     /// installed source.
     pub source: Option<&'a OsStr>,
+    /// Patches of the source, in the order in which they are applied: unified diffs with paths
+    /// below one directory (`a/`, `b/`), which may be compressed.
+    pub patches: &'a [PathBuf],
+    /// Additional kernel options, which replace those of fslab. The last one of a name counts.
+    pub options: &'a [KernelOption],
     /// Number of parallel compile jobs.
     pub jobs: usize,
     /// Cache in which the kernel is built and stored.
@@ -81,6 +99,8 @@ pub enum Progress {
         /// Total size.
         bytes: Bytes,
     },
+    /// The patch of this file name was applied.
+    Patched(String),
     /// The register buffers cannot be enlarged, because the source does not define their size where
     /// expected.
     RegisterSizeNotFound,
@@ -115,9 +135,10 @@ pub struct BuiltKernel {
 ///
 /// # Errors
 /// [`GuestError::Missing`] if the source, a program, or disk space is missing,
-/// [`GuestError::Malformed`] if the source is not a kernel source, [`GuestError::Configuration`]
-/// and [`GuestError::Build`] if the kernel cannot be built, [`GuestError::Interrupted`] if the
-/// interrupt flag is set. Partial results are removed.
+/// [`GuestError::Malformed`] if the source is not a kernel source or a patch is not a unified diff,
+/// [`GuestError::Patch`] if a patch does not apply, [`GuestError::Configuration`] and
+/// [`GuestError::Build`] if the kernel cannot be built, [`GuestError::Interrupted`] if the interrupt
+/// flag is set. Partial results are removed.
 pub fn build(
     spec: &BuildSpec<'_>,
     report: &mut dyn FnMut(Progress),
@@ -125,21 +146,34 @@ pub fn build(
     let found = source::find(spec.source, Path::new("/"))?;
     report(Progress::Source(found.path().to_owned()));
     let source = Source { path: found.path(), interrupt: spec.interrupt };
+    let read = |path: &PathBuf| Patch::read(Source { path, interrupt: spec.interrupt });
+    let patches = spec.patches.iter().map(read).collect::<Result<_, _>>()?;
+    let changes = Changes { patches, options: spec.options.to_vec() };
     let hash = tree::hash(&found, source)?;
-    let config =
-        sha256(format!("{METHOD}\n{REGISTERS}\n{}", RequiredOptions::new("").text()).as_bytes());
+    let fixed = format!("{METHOD}\n{REGISTERS}\n{}", RequiredOptions::new("", &[]).text());
+    let config = sha256(format!("{fixed}{}", changes.key()).as_bytes());
     let key = sha256(format!("{hash}\n{config}").as_bytes());
     let start = Instant::now();
     let mut duration = None;
     let (directory, manifest) = spec.cache.get_or_create(&key, |directory| {
-        make::check_tools(&sys::program::search_path())?;
+        let others: &[_] = if changes.patches.is_empty() { &[] } else { &[make::PATCH] };
+        make::check_tools(&sys::program::search_path(), others)?;
         check_space(directory)?;
-        let manifest = Builder { spec, found: &found, source, directory, report }.run()?;
+        let changes = &changes;
+        let manifest = Builder { spec, changes, found: &found, source, directory, report }.run()?;
         duration = Some(start.elapsed());
         Ok(CacheManifest { source: hash.clone(), config: config.clone(), ..manifest })
     })?;
     let image = directory.join(manifest.image);
     Ok(BuiltKernel { release: manifest.release, image, duration })
+}
+
+/// Checks that the programs of a build with patches are installed.
+///
+/// # Errors
+/// [`GuestError::Missing`] with the packages of the missing programs.
+pub fn check_programs() -> Result<(), GuestError> {
+    make::check_tools(&sys::program::search_path(), &[make::PATCH])
 }
 
 /// Checks that there is enough disk space.
@@ -164,6 +198,7 @@ fn check_space(directory: &Path) -> Result<(), GuestError> {
 /// State of one build.
 struct Builder<'a, 'b> {
     spec: &'a BuildSpec<'b>,
+    changes: &'a Changes,
     found: &'a Found,
     source: Source<'a>,
     /// Directory of the cache, initially empty.
@@ -202,6 +237,7 @@ impl Builder<'_, '_> {
             image: "linux".to_owned(),
             modules,
             origin: self.found.name(),
+            changes: self.changes.description(),
             ..CacheManifest::default()
         })
     }
@@ -209,12 +245,18 @@ impl Builder<'_, '_> {
     /// Builds a kernel in a source tree and returns its release.
     fn build(&mut self, tree: &Path, log: &Path) -> Result<String, GuestError> {
         (self.report)(Progress::Unpacking);
-        let Written { files, bytes } = tree::unpack(self.found, self.source, tree)?;
+        let patched = self.changes.files();
+        let selection = Selection { patched: &patched };
+        let Written { files, bytes } = tree::unpack(self.found, self.source, selection, tree)?;
         (self.report)(Progress::Unpacked { files, bytes: Bytes(bytes) });
-        let suffix = self.enlarge_buffers(tree)?;
-        (self.report)(Progress::Configuring);
         let make = Make { tree, log, interrupt: self.spec.interrupt };
-        self.configure(make, suffix)?;
+        for patch in &self.changes.patches {
+            patch.apply(make, &self.found.name(), self.directory)?;
+            (self.report)(Progress::Patched(patch.name.clone()));
+        }
+        let suffix = format!("{}{}", self.changes.tag(), self.enlarge_buffers(tree)?);
+        (self.report)(Progress::Configuring);
+        self.configure(make, &suffix)?;
         let jobs = format!("-j{}", self.spec.jobs.max(1));
         let (report, mut last) = (&mut *self.report, None::<Instant>);
         make.run(&[&jobs, "linux"], &mut |files| {
@@ -229,7 +271,7 @@ impl Builder<'_, '_> {
         let file = own.open()?;
         let size = file.metadata().map_err(|error| own.failed(error))?.len();
         let (built, release) = examine(own, &file)?;
-        if built != Architecture::Uml || !release.ends_with(suffix) {
+        if built != Architecture::Uml || !release.ends_with(&suffix) {
             let why =
                 format!("built {} {release} instead of the requested kernel", built.description());
             return Err(self.source.malformed(why));
@@ -258,17 +300,24 @@ impl Builder<'_, '_> {
         let path = make.tree.join(".config");
         let failed =
             || GuestError::io(format!("cannot configure the kernel in {}", path.display()));
-        let required = RequiredOptions::new(suffix);
+        let required = RequiredOptions::new(suffix, &self.changes.options);
         make.run(&["defconfig"], &mut |_| {})?;
         let mut config = fs::read_to_string(&path).map_err(failed())?;
         config.push_str(required.text());
         fs::write(&path, config).map_err(failed())?;
         make.run(&["olddefconfig"], &mut |_| {})?;
         let config = fs::read_to_string(&path).map_err(failed())?;
-        let outcome = required.compare(&config, &config::known(make.tree)?);
+        let defined = config::known(make.tree)?;
+        let outcome = required.compare(&config, &defined);
         if !outcome.rejected.is_empty() {
-            let (what, options) = (self.found.name(), outcome.rejected);
-            return Err(GuestError::Configuration { what, options });
+            let log = fs::read(make.log).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log);
+            let option = |(name, values): (String, String)| {
+                format!("{values}: {})", changes::reason(&name, &config, &log, &defined))
+            };
+            let options = outcome.rejected.into_iter().map(option).collect();
+            let hint = if *self.changes == Changes::default() { OTHER_SOURCE } else { OWN_CHANGES };
+            return Err(GuestError::Configuration { what: self.found.name(), options, hint });
         }
         if !outcome.unknown.is_empty() {
             (self.report)(Progress::UnknownOptions(outcome.unknown));

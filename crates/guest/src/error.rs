@@ -33,15 +33,25 @@ pub enum GuestError {
         hint: String,
     },
     /// Some kernel options cannot be set in this kernel source.
-    #[error(
-        "{what} cannot be configured for a guest: {}; it may be too old or too new, use another \
-         version", options.join(", ")
-    )]
+    #[error("{what} cannot be configured for a guest: {}; {hint}", options.join(", "))]
     Configuration {
         /// Name of the source.
         what: String,
-        /// Options with another value than required, each with the required and the actual value.
+        /// Options with another value than required, each with the required value, the actual
+        /// value, and the reason.
         options: Vec<String>,
+        /// Hint.
+        hint: &'static str,
+    },
+    /// A patch does not apply to a kernel source.
+    #[error("{patch} does not apply to {origin}; nothing was built:\n  {why}")]
+    Patch {
+        /// Name of the patch.
+        patch: String,
+        /// Name of the source.
+        origin: String,
+        /// Messages about the hunks that failed, and the hunks.
+        why: String,
     },
     /// A program that builds a kernel failed.
     #[error("{step} failed ({status}): {last}\n  the complete log is {}", log.display())]

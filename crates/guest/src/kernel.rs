@@ -65,8 +65,8 @@ impl Architecture {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelQuery<'a> {
     /// The default kernel. For a PC: the newest kernel that is installed and readable, or in an
-    /// unpacked package. For user-mode Linux: the newest kernel built by fslab ([`crate::build`]),
-    /// otherwise `linux.uml` on `PATH`.
+    /// unpacked package. For user-mode Linux: the newest kernel built by fslab ([`crate::build`])
+    /// without changes of the user, otherwise `linux.uml` on `PATH`.
     Newest,
     /// One of:
     ///

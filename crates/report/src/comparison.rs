@@ -21,6 +21,7 @@ use model::RunRecord;
 pub use json::json;
 pub(crate) use show::mail;
 pub use show::{html, markdown, terminal};
+pub(crate) use statements::statements_section;
 pub use statements::{StudyAudit, StudyError, study_of};
 
 use crate::{

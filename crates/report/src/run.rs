@@ -94,6 +94,14 @@ fn points(view: &View) -> BTreeMap<String, usize> {
 }
 
 impl View {
+    /// Adds the statements of the study to its section, with their verdicts for this run. Adds
+    /// nothing if the plan names no study.
+    pub fn check_statements(&mut self, record: &RunRecord) {
+        if let Some(study) = &mut self.study {
+            study.statements = comparison::statements_section(record);
+        }
+    }
+
     /// Adds a comparison with the previous run of the same plan: the verdict, one row per test, and
     /// the conditions that differ. Adds nothing if the runs cannot be compared.
     pub fn compare_with(&mut self, previous: &RunRecord, record: &RunRecord) {
@@ -216,7 +224,9 @@ fn study(view: &View, budget: &mut Budget) -> Option<Section> {
             }
         }
     }
-    Some(Section::new("study", &study.title, blocks))
+    let mut section = Section::new("study", &study.title, blocks);
+    section.sections.extend(study.statements.clone());
+    Some(section)
 }
 
 fn tables<'a>(

@@ -133,7 +133,7 @@ pub struct MountedFilesystem {
     /// Mount parameters; `None` for a directory on an existing filesystem.
     mounting: Option<Mounting>,
     mounted: Option<undo::Step>,
-    /// FUSE daemons of the mounted filesystem.
+    /// Daemons that the mount command started.
     daemons: Vec<u32>,
     /// Placement of a filesystem whose storage is a directory or a server; `None` for others.
     placement: Option<Placement>,

@@ -1,8 +1,9 @@
 //! Command line of `fslab guest`.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use guest::build::KernelOption;
 
 /// `fslab guest`
 #[derive(Debug, Args)]
@@ -44,9 +45,10 @@ pub(crate) enum KernelCommand {
     #[command(after_help = "Examples:\n  \
         apt-get download linux-source-6.1      (no root required)\n  \
         fslab guest kernel build --source linux-source-6.1_*.deb\n  \
-        fslab run plan.toml --guest uml --kernel 6.1\n\n\
-        Exit status: 0 built or cached, 2 missing source, program, or disk space, 3 build \
-        failed, 130 interrupted.")]
+        fslab run plan.toml --guest uml --kernel 6.1\n  \
+        fslab guest kernel build --patch reiser4.patch.gz --config REISER4_FS=y\n\n\
+        Exit status: 0 built or cached, 2 missing source, program, or disk space, or a patch or \
+        option that cannot be applied, 3 build failed, 130 interrupted.")]
     Build(Build),
     /// List known kernels: installed, built, or from cached packages.
     #[command(after_help = "Example:\n  fslab guest kernel list")]
@@ -60,6 +62,13 @@ pub(crate) struct Build {
     /// newest].
     #[arg(long, value_name = "FILE|DIRECTORY|VERSION")]
     pub(crate) source: Option<OsString>,
+    /// Patch to apply to the source: a unified diff for patch -p1, or compressed (.gz, .xz, .zst).
+    /// Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patch: Vec<PathBuf>,
+    /// Kernel option to set: y, n, a number, or a string in double quotes. Repeatable.
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = KernelOption::parse)]
+    pub(crate) config: Vec<KernelOption>,
     /// Parallel compile jobs [default: number of CPUs].
     #[arg(long, value_name = "N", value_parser = super::parse::jobs)]
     #[arg(allow_hyphen_values = true)]

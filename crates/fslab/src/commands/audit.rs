@@ -83,7 +83,8 @@ fn published(name: &str, statements: Option<&Path>) -> Result<Audit, Failure> {
         )));
     }
     report::audited(name).ok_or_else(|| {
-        let known: Vec<String> = AUDITED.iter().map(Audited::full_name).collect();
+        let printed = AUDITED.iter().filter(|set| set.is_printed());
+        let known: Vec<String> = printed.map(Audited::full_name).collect();
         Failure::usage(anyhow::anyhow!(
             "there are no published results `{name}` that can be audited; available: {}",
             known.join(", ")

@@ -92,7 +92,7 @@ pub(super) fn unknown(name: &str) -> Failure {
 
 /// Reports whether published results of this name can be audited.
 fn audited(name: &str) -> bool {
-    AUDITED.iter().map(Audited::full_name).any(|known| known == name)
+    AUDITED.iter().filter(|set| set.is_printed()).map(Audited::full_name).any(|known| known == name)
 }
 
 /// Error of a command that requires a run file but got the name of published results; `None` for

@@ -50,6 +50,7 @@ pub(super) fn run(arguments: &Report) -> Result<Exit, Failure> {
 /// View of a run, compared with the previous run of its plan in the same directory.
 pub(super) fn viewed(path: &Path, record: &RunRecord) -> View {
     let mut view = View::new(record);
+    view.check_statements(record);
     if let Some(previous) = previous(path, record) {
         view.compare_with(&previous, record);
     }

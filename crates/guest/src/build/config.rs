@@ -4,11 +4,12 @@
 //! another value, and options that the source does not have, are then reported.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
+use super::changes::KernelOption;
 use crate::GuestError;
 
 /// Required options in the format of a `.config`.
@@ -17,10 +18,15 @@ const FRAGMENT: &str = include_str!("fragment.config");
 /// Options and their values; `None` for an option that must not be set.
 type Options = BTreeMap<String, Option<String>>;
 
+/// Options of a source by name, and the expressions on which their definitions depend.
+pub(super) type Defined = BTreeMap<String, Vec<String>>;
+
 /// Required options of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RequiredOptions {
+pub(super) struct RequiredOptions<'a> {
     text: String,
+    /// Options of the user, which the source must have.
+    requested: &'a [KernelOption],
 }
 
 /// Differences from the required options.
@@ -28,14 +34,16 @@ pub(super) struct RequiredOptions {
 pub(super) struct ConfigCheck {
     /// Options that the source does not have, without `CONFIG_`.
     pub(super) unknown: Vec<String>,
-    /// Options with another value, each with the required and the actual value.
-    pub(super) rejected: Vec<String>,
+    /// Options with another value: the name, and the required and the actual value.
+    pub(super) rejected: Vec<(String, String)>,
 }
 
-impl RequiredOptions {
-    /// Options of a kernel whose release ends in `suffix`.
-    pub(super) fn new(suffix: &str) -> Self {
-        Self { text: format!("{FRAGMENT}CONFIG_LOCALVERSION=\"{suffix}\"\n") }
+impl<'a> RequiredOptions<'a> {
+    /// Options of a kernel whose release ends in `suffix`. Options in `requested` replace those of
+    /// fslab.
+    pub(super) fn new(suffix: &str, requested: &'a [KernelOption]) -> Self {
+        let own: String = requested.iter().map(KernelOption::line).collect();
+        Self { text: format!("{FRAGMENT}{own}CONFIG_LOCALVERSION=\"{suffix}\"\n"), requested }
     }
 
     /// Text to append to a `.config`, in which the last line of an option counts.
@@ -45,7 +53,7 @@ impl RequiredOptions {
 
     /// Compares the required options with a resulting `.config`. `known` contains the options that
     /// the source has.
-    pub(super) fn compare(&self, config: &str, known: &BTreeSet<String>) -> ConfigCheck {
+    pub(super) fn compare(&self, config: &str, known: &Defined) -> ConfigCheck {
         let (required, actual) = (options(&self.text), options(config));
         let mut outcome = ConfigCheck::default();
         for (name, value) in required {
@@ -53,12 +61,14 @@ impl RequiredOptions {
             if result == value {
                 continue;
             }
-            if value.is_some() && !known.contains(&name) {
+            let requested = self.requested.iter().any(|option| option.name() == name);
+            if value.is_some() && !requested && !known.contains_key(&name) {
                 outcome.unknown.push(name);
                 continue;
             }
             let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "n".to_owned());
-            outcome.rejected.push(format!("{name}={} (it is {})", text(&value), text(&result)));
+            let values = format!("{name}={} (it is {}", text(&value), text(&result));
+            outcome.rejected.push((name, values));
         }
         outcome
     }
@@ -82,8 +92,8 @@ fn options(text: &str) -> Options {
 }
 
 /// Options of a source, as defined in its `Kconfig*` files.
-pub(super) fn known(tree: &Path) -> Result<BTreeSet<String>, GuestError> {
-    let mut known = BTreeSet::new();
+pub(super) fn known(tree: &Path) -> Result<Defined, GuestError> {
+    let mut known = Defined::new();
     let mut directories = vec![tree.to_owned()];
     while let Some(directory) = directories.pop() {
         let failed = || GuestError::io(format!("cannot read {}", directory.display()));
@@ -101,15 +111,25 @@ pub(super) fn known(tree: &Path) -> Result<BTreeSet<String>, GuestError> {
     Ok(known)
 }
 
-fn add_defined(file: &PathBuf, known: &mut BTreeSet<String>) -> Result<(), GuestError> {
+/// Adds the options of one file. Dependencies of enclosing blocks (`if`, `menu`) are not included.
+fn add_defined(file: &PathBuf, known: &mut Defined) -> Result<(), GuestError> {
     let context = GuestError::io(format!("cannot read {}", file.display()));
     let bytes = fs::read(file).map_err(context)?;
-    for line in String::from_utf8_lossy(&bytes).lines() {
-        let mut words = line.split_whitespace();
-        if let (Some("config" | "menuconfig"), Some(name), None) =
-            (words.next(), words.next(), words.next())
-        {
-            known.insert(name.to_owned());
+    let text = String::from_utf8_lossy(&bytes).replace("\\\n", " ");
+    let mut entry = None;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["config" | "menuconfig", name] => {
+                entry = Some(known.entry(name.to_owned()).or_default());
+            }
+            ["help" | "---help---" | "choice" | "menu" | "comment" | "if", ..] => entry = None,
+            ["depends", "on", ..] => {
+                if let Some(dependencies) = &mut entry {
+                    dependencies.push(words[2..].join(" "));
+                }
+            }
+            _ => {}
         }
     }
     Ok(())

@@ -51,7 +51,10 @@ const FIXED: [(&str, &str); 6] = [
     ("LOCALVERSION", ""),
 ];
 
-/// Programs that a build runs, and their packages on Debian and Ubuntu.
+/// Program that applies patches, and its package.
+pub(super) const PATCH: (&str, &str) = ("patch", "patch");
+
+/// Programs that every build runs, and their packages on Debian and Ubuntu.
 const TOOLS: [(&str, &str); 8] = [
     ("make", "make"),
     ("gcc", "gcc libc6-dev"),
@@ -63,16 +66,21 @@ const TOOLS: [(&str, &str); 8] = [
     ("awk", "mawk"),
 ];
 
-/// Checks that all programs are installed; `path` has the format of `PATH`.
+/// Checks that all programs are installed, those of every build and `others`; `path` has the format
+/// of `PATH`.
 ///
 /// # Errors
 /// [`GuestError::Missing`] with the packages of the missing programs.
-pub(super) fn check_tools(path: &std::ffi::OsStr) -> Result<(), GuestError> {
+pub(super) fn check_tools(
+    path: &std::ffi::OsStr,
+    others: &[(&'static str, &'static str)],
+) -> Result<(), GuestError> {
     let there = |name: &str| {
         env::split_paths(path)
             .any(|directory| directory.is_absolute() && directory.join(name).is_file())
     };
-    let missing: Vec<_> = TOOLS.into_iter().filter(|(name, _)| !there(name)).collect();
+    let all = TOOLS.iter().chain(others);
+    let missing: Vec<_> = all.filter(|(name, _)| !there(name)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -206,10 +214,14 @@ fn copy_output(reader: io::PipeReader, log: &mut File, compiled: &AtomicU64) -> 
     }
 }
 
+/// Output of the last program in a log.
+pub(super) fn last_run(log: &str) -> impl Iterator<Item = &str> {
+    log.rfind("\n$ ").map_or(log, |at| &log[at + 1..]).lines().skip(1)
+}
+
 /// Relevant lines of the last run in a log: lines with error markers, otherwise the last lines.
 pub(super) fn error_lines(log: &str) -> String {
-    let run = log.rfind("\n$ ").map_or(log, |at| &log[at + 1..]);
-    let lines: Vec<&str> = run.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = last_run(log).filter(|line| !line.trim().is_empty()).collect();
     let is_error = |line: &&str| ERROR_MARKERS.iter().any(|marker| line.contains(marker));
     let error_lines: Vec<&str> = lines.iter().copied().filter(is_error).take(LINES_MAX).collect();
     let chosen = if error_lines.is_empty() {

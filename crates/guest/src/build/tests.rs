@@ -12,6 +12,10 @@ const BEFORE: &str = "#else\n#ifdef FP_XSTATE_MAGIC1\n\tDEFINE_LONGS(HOST_FP_SIZ
 
 /// Stores a kernel in the cache like a build.
 fn store(place: &TestRoot, key: &str, release: &str) -> PathBuf {
+    store_changed(place, key, release, "")
+}
+
+fn store_changed(place: &TestRoot, key: &str, release: &str, changes: &str) -> PathBuf {
     let (directory, _) = place
         .cache
         .get_or_create(key, |directory| {
@@ -28,6 +32,7 @@ fn store(place: &TestRoot, key: &str, release: &str) -> PathBuf {
                 origin: "linux-source-6.1.tar.xz".to_owned(),
                 source: "aa".to_owned(),
                 config: "bb".to_owned(),
+                changes: changes.to_owned(),
             })
         })
         .unwrap();
@@ -42,6 +47,17 @@ fn buffers_are_enlarged_at_the_definition() {
     assert_eq!(with_large_buffers("DEFINE_LONGS(HOST_BX, RBX);"), None);
 }
 
+fn spec<'a>(
+    place: &'a TestRoot,
+    source: Option<&'a Path>,
+    patches: &'a [PathBuf],
+    options: &'a [KernelOption],
+    interrupt: &'a AtomicBool,
+) -> BuildSpec<'a> {
+    let source = source.map(Path::as_os_str);
+    BuildSpec { source, patches, options, jobs: 2, cache: &place.cache, interrupt }
+}
+
 /// Runs a function with a builder on a minimal source, and returns the reported progress.
 fn work<T>(
     place: &TestRoot,
@@ -51,12 +67,14 @@ fn work<T>(
     let tree = place.path("tree");
     fs::create_dir_all(tree.join(OFFSETS).parent().unwrap()).unwrap();
     fs::write(tree.join(OFFSETS), offsets).unwrap();
-    let spec = BuildSpec { source: None, jobs: 1, cache: &place.cache, interrupt: &NEVER };
+    let spec = spec(place, None, &[], &[], &NEVER);
+    let changes = Changes::default();
     let found = Found::Directory(tree.clone());
     let source = Source { path: &tree, interrupt: &NEVER };
     let mut reported = Vec::new();
     let report = &mut |progress| reported.push(progress);
-    let mut work = Builder { spec: &spec, found: &found, source, directory: &tree, report };
+    let mut work =
+        Builder { spec: &spec, changes: &changes, found: &found, source, directory: &tree, report };
     (of(&mut work, &tree), reported)
 }
 
@@ -102,6 +120,19 @@ fn built_kernels_precede_installed_ones() {
 }
 
 #[test]
+fn changed_kernels_must_be_selected() {
+    let place = TestRoot::new();
+    store_changed(&place, "b", "6.12.9-0a1b2c3d-fslab", "toy.patch (SHA-256 0a1b)");
+    assert_eq!(super::newest(place.cache.directory()), None);
+    store(&place, "a", "6.1.192-fslab-amx");
+    assert_eq!(super::newest(place.cache.directory()).unwrap().release, "6.1.192-fslab-amx");
+    let named = place.find(KernelQuery::Text("6.12"), Architecture::Uml).unwrap();
+    assert_eq!(named.release, "6.12.9-0a1b2c3d-fslab");
+    let origin = "built from linux-source-6.1.tar.xz with toy.patch (SHA-256 0a1b)";
+    assert_eq!(named.origin, origin);
+}
+
+#[test]
 fn the_last_build_of_a_release_is_the_newest() {
     let place = TestRoot::new();
     let older = store(&place, "b", "6.1.192-fslab-amx");
@@ -117,18 +148,13 @@ fn the_last_build_of_a_release_is_the_newest() {
 fn a_build_stores_the_kernel_only() {
     let place = TestRoot::new();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    if make::check_tools(&path).is_err() {
+    if make::check_tools(&path, &[make::PATCH]).is_err() {
         crate::support::skipped("a_build_stores_the_kernel_only", "programs that build a kernel");
         return;
     }
     let source = simulated_source(&place, "cp -f program linux");
     let mut reported = Vec::new();
-    let spec = BuildSpec {
-        source: Some(source.as_os_str()),
-        jobs: 2,
-        cache: &place.cache,
-        interrupt: &NEVER,
-    };
+    let spec = spec(&place, Some(&source), &[], &[], &NEVER);
     let report = &mut |progress| reported.push(progress);
     let first = build(&spec, report);
     // `strip` rejects the simulated program, so the build fails there and its log is kept.
@@ -150,7 +176,7 @@ fn a_build_stores_the_kernel_only() {
 #[test]
 fn an_option_with_another_value_is_reported() {
     let place = TestRoot::new();
-    if make::check_tools(&std::env::var_os("PATH").unwrap_or_default()).is_err() {
+    if make::check_tools(&std::env::var_os("PATH").unwrap_or_default(), &[]).is_err() {
         crate::support::skipped(
             "an_option_with_another_value_is_reported",
             "programs that build a kernel",
@@ -163,15 +189,10 @@ fn an_option_with_another_value_is_reported() {
         makefile.replace("olddefconfig:", "olddefconfig:\n\tsed -i /CONFIG_XFS_FS=/d .config");
     fs::write(source.join("Makefile"), broken).unwrap();
     let stop = AtomicBool::new(false);
-    let spec = BuildSpec {
-        source: Some(source.as_os_str()),
-        jobs: 1,
-        cache: &place.cache,
-        interrupt: &stop,
-    };
+    let spec = spec(&place, Some(&source), &[], &[], &stop);
     let error = build(&spec, &mut |_| {}).unwrap_err();
     let GuestError::Configuration { options, .. } = &error else { panic!("{error}") };
-    assert_eq!(options, &["XFS_FS=y (it is n)"]);
+    assert_eq!(options, &["XFS_FS=y (it is n: Kconfig states no reason)"]);
     let interrupted = build(&spec, &mut |progress| {
         stop.store(progress == Progress::Configuring, Relaxed);
     });
@@ -179,9 +200,44 @@ fn an_option_with_another_value_is_reported() {
     assert_eq!(place.list(&place.cache.directory().join("kernels-1")), Vec::<String>::new());
 }
 
+#[test]
+fn a_patch_precedes_the_configuration() {
+    let place = TestRoot::new();
+    if make::check_tools(&std::env::var_os("PATH").unwrap_or_default(), &[make::PATCH]).is_err() {
+        crate::support::skipped(
+            "a_patch_precedes_the_configuration",
+            "programs that build a kernel",
+        );
+        return;
+    }
+    let source = simulated_source(&place, "grep -q '^patched' README && false");
+    place.write("source/README", b"original\n");
+    let text = "--- a/README\n+++ b/README\n@@ -1 +1 @@\n-original\n+patched\n";
+    let patches = [PathBuf::from(place.write("toy.patch", text.as_bytes()))];
+    let options = [KernelOption::parse("NO_SUCH_OPTION=y").unwrap()];
+    let run = |patches: &[PathBuf], options: &[KernelOption]| {
+        let mut reported = Vec::new();
+        let spec = spec(&place, Some(&source), patches, options, &NEVER);
+        let error = build(&spec, &mut |progress| reported.push(progress)).unwrap_err();
+        assert_eq!(place.list(&place.cache.directory().join("kernels-1")), Vec::<String>::new());
+        (error, reported)
+    };
+    let (error, reported) = run(&patches, &[]);
+    assert!(matches!(&error, GuestError::Build { step, .. } if step == "make ARCH=um -j2 linux"));
+    let applied = Progress::Patched("toy.patch".to_owned());
+    assert!(reported.windows(2).any(|it| it == [applied.clone(), Progress::Configuring]));
+    let (error, _) = run(&[], &options);
+    let words = "NO_SUCH_OPTION=y (it is n: the source has no such option); change --config";
+    assert!(error.to_string().contains(words), "{error}");
+    // The same patch again does not apply.
+    let twice = [patches[0].clone(), patches[0].clone()];
+    let (error, _) = run(&twice, &[]);
+    assert!(matches!(error, GuestError::Patch { .. }), "{error}");
+}
+
 /// Source whose make simulates a kernel build.
 fn simulated_source(place: &TestRoot, link: &str) -> PathBuf {
-    let options: String = RequiredOptions::new("")
+    let options: String = RequiredOptions::new("", &[])
         .text()
         .split_whitespace()
         .filter_map(|word| word.strip_prefix("CONFIG_"))
@@ -195,7 +251,7 @@ fn simulated_source(place: &TestRoot, link: &str) -> PathBuf {
     place.write("source/program", &uml(&format!("6.1.192{LARGE_REGISTERS_SUFFIX}")));
     let makefile = format!(
         "defconfig:\n\techo 'CONFIG_MODULES=y' > .config\n\
-         olddefconfig:\n\tsed -i '/BCACHEFS/d' .config\n\
+         olddefconfig:\n\tsed -i -E '/BCACHEFS|NO_SUCH/d' .config\n\
          linux:\n\t@echo '  CC      init/main.o'\n\t{link}\n\ttouch modules.builtin modules.builtin.modinfo\n"
     );
     PathBuf::from(place.write("source/Makefile", makefile.as_bytes())).parent().unwrap().to_owned()

@@ -5,6 +5,7 @@
 //! 33,822 of 78,579 files and 0.44 of 1.3 GB are unpacked.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, OpenOptions},
     io::{Read, Write as _},
     os::unix::{
@@ -63,8 +64,21 @@ pub(super) struct Written {
     pub(super) bytes: u64,
 }
 
+/// Selection of files: those that a build reads, and those that patches change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection<'a> {
+    /// Files that patches change.
+    pub(super) patched: &'a BTreeSet<PathBuf>,
+}
+
+impl Selection<'_> {
+    fn has(self, name: &Path) -> bool {
+        is_required(name) || self.patched.contains(name)
+    }
+}
+
 /// True if a build reads the file of this name.
-pub(super) fn is_required(name: &Path) -> bool {
+fn is_required(name: &Path) -> bool {
     let file = name.file_name().unwrap_or_default().as_bytes();
     if BUILD_FILES.iter().any(|kept| file.starts_with(kept.as_bytes())) {
         return true;
@@ -84,7 +98,8 @@ pub(super) fn is_required(name: &Path) -> bool {
 pub(super) fn hash(found: &Found, source: Source<'_>) -> Result<String, GuestError> {
     let Found::Directory(directory) = found else { return cache::hash(source, &source.open()?) };
     let mut hash = Sha256::new();
-    each(directory, source, &mut |name, path| {
+    let selection = Selection { patched: &BTreeSet::new() };
+    each(directory, source, selection, &mut |name, path| {
         let facts = fs::metadata(path).map_err(read_error(path))?;
         hash.update(name.as_os_str().as_bytes());
         hash.update(format!("\0{} {}.{}\n", facts.len(), facts.mtime(), facts.mtime_nsec()));
@@ -97,11 +112,12 @@ pub(super) fn hash(found: &Found, source: Source<'_>) -> Result<String, GuestErr
 pub(super) fn unpack(
     found: &Found,
     source: Source<'_>,
+    selection: Selection<'_>,
     into: &Path,
 ) -> Result<Written, GuestError> {
-    let mut writer = Writer { into, last: PathBuf::new(), written: Written::default() };
+    let mut writer = Writer { into, selection, last: PathBuf::new(), written: Written::default() };
     match found {
-        Found::Directory(directory) => each(directory, source, &mut |name, path| {
+        Found::Directory(directory) => each(directory, source, selection, &mut |name, path| {
             source.check()?;
             let mut file = fs::File::open(path).map_err(read_error(path))?;
             let mode = file.metadata().map_err(read_error(path))?.permissions().mode();
@@ -143,6 +159,7 @@ pub(super) fn unpack(
 /// Writer of files below a directory.
 struct Writer<'a> {
     into: &'a Path,
+    selection: Selection<'a>,
     /// Directory that was created last.
     last: PathBuf,
     written: Written,
@@ -166,7 +183,7 @@ impl Writer<'_> {
             if kind.is_dir() || kind.is_symlink() || within.as_os_str().is_empty() {
                 return Ok(());
             }
-            if !is_required(&within) {
+            if !self.selection.has(&within) {
                 return Ok(());
             }
             if !kind.is_file() && !kind.is_contiguous() {
@@ -211,6 +228,7 @@ impl Writer<'_> {
 fn each(
     directory: &Path,
     source: Source<'_>,
+    selection: Selection<'_>,
     take: &mut dyn FnMut(&Path, &Path) -> Result<(), GuestError>,
 ) -> Result<(), GuestError> {
     if let Some(dirty) = DIRTY.iter().find(|name| directory.join(name).exists()) {
@@ -219,7 +237,7 @@ fn each(
              original archive"
         )));
     }
-    descend(directory, Path::new(""), 0, source, take)
+    descend(directory, Path::new(""), 0, source, selection, take)
 }
 
 fn descend(
@@ -227,6 +245,7 @@ fn descend(
     below: &Path,
     depth: usize,
     source: Source<'_>,
+    selection: Selection<'_>,
     take: &mut dyn FnMut(&Path, &Path) -> Result<(), GuestError>,
 ) -> Result<(), GuestError> {
     source.check()?;
@@ -239,8 +258,8 @@ fn descend(
         let kind = entry.file_type().map_err(read_error(&directory))?;
         let is_git = name == Path::new(".git");
         if kind.is_dir() && depth < DEPTH_MAX && !is_git {
-            descend(root, &name, depth + 1, source, take)?;
-        } else if kind.is_file() && is_required(&name) {
+            descend(root, &name, depth + 1, source, selection, take)?;
+        } else if kind.is_file() && selection.has(&name) {
             take(&name, &entry.path())?;
         }
     }

@@ -13,8 +13,10 @@ use super::{
 pub(crate) struct Built {
     /// Release (`uname -r`).
     pub(crate) release: String,
-    /// Description of its source.
+    /// Description of its source and changes.
     pub(crate) origin: String,
+    /// True if the user added patches or options.
+    pub(crate) is_changed: bool,
     /// Path of the program.
     pub(crate) image: PathBuf,
     /// Directory with the lists of built-in modules.
@@ -31,8 +33,11 @@ pub(crate) fn all(cache: &Cache) -> Vec<Built> {
         })
         .map(|(directory, manifest)| {
             let made = directory.metadata().and_then(|directory| directory.modified()).ok();
+            let is_changed = !manifest.changes.is_empty();
+            let with = if is_changed { " with " } else { "" };
             let built = Built {
-                origin: format!("built from {}", manifest.origin),
+                origin: format!("built from {}{with}{}", manifest.origin, manifest.changes),
+                is_changed,
                 image: directory.join(&manifest.image),
                 modules: (!manifest.modules.is_empty()).then(|| directory.join(&manifest.modules)),
                 release: manifest.release,
@@ -47,10 +52,13 @@ pub(crate) fn all(cache: &Cache) -> Vec<Built> {
 }
 
 /// Kernel whose release is `wanted`, otherwise the newest kernel that matches `wanted`. Without
-/// `wanted`, the newest of all kernels.
+/// `wanted`, the newest kernel that the user did not change.
 pub(crate) fn newest(cache: &Cache, wanted: Option<&str>) -> Option<Built> {
     let mut matching = all(cache);
-    matching.retain(|built| wanted.is_none_or(|wanted| matches_release(wanted, &built.release)));
+    matching.retain(|built| match wanted {
+        Some(wanted) => matches_release(wanted, &built.release),
+        None => !built.is_changed,
+    });
     let exact =
         matching.iter().position(|built| wanted == Some(&built.release)).unwrap_or_default();
     (exact < matching.len()).then(|| matching.swap_remove(exact))

@@ -32,8 +32,8 @@ const UNFINISHED: &str = ".unfinished-";
 const MARKER: &str = ".made";
 /// File with the manifest of a directory.
 const MANIFEST: &str = "manifest";
-/// Maximum size of a manifest.
-const MANIFEST_MAX: u64 = 4096;
+/// Maximum size of a manifest, which names each patch of a built kernel.
+const MANIFEST_MAX: u64 = 1 << 20;
 
 /// Cache of unpacked and built kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ fn default_directory(caches: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf 
 }
 
 /// Manifest of a cache directory: lines `key=value` in the order of the fields. The keys `origin`,
-/// `source`, and `config` are present only if they have a value.
+/// `source`, `config`, and `changes` are present only if they have a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheManifest {
     /// Release of the kernel, or of the modules if there is no kernel.
@@ -123,8 +123,10 @@ pub(crate) struct CacheManifest {
     pub(crate) origin: String,
     /// SHA-256 of the source of a kernel built by fslab, in hexadecimal.
     pub(crate) source: String,
-    /// SHA-256 of the build configuration of a kernel built by fslab.
+    /// SHA-256 of the build configuration of a kernel built by fslab, including its changes.
     pub(crate) config: String,
+    /// Patches and options that the user added to a kernel built by fslab, for messages.
+    pub(crate) changes: String,
 }
 
 impl CacheManifest {
@@ -141,11 +143,12 @@ impl CacheManifest {
     }
 
     fn to_text(&self) -> String {
-        let Self { release, architecture, image, modules, origin, source, config } = self;
+        let Self { release, architecture, image, modules, origin, source, config, changes } = self;
         let mut text = format!(
             "release={release}\narchitecture={architecture}\nimage={image}\nmodules={modules}\n"
         );
-        for (key, value) in [("origin", origin), ("source", source), ("config", config)] {
+        let optional = [("origin", origin), ("source", source), ("config", config)];
+        for (key, value) in optional.into_iter().chain([("changes", changes)]) {
             if !value.is_empty() {
                 // File names may contain line feeds.
                 let plain = value.replace(char::is_control, "?");
@@ -170,6 +173,7 @@ impl CacheManifest {
             origin: value("origin").unwrap_or_default(),
             source: value("source").unwrap_or_default(),
             config: value("config").unwrap_or_default(),
+            changes: value("changes").unwrap_or_default(),
         };
         lines.next().is_none().then_some(manifest)
     }

@@ -190,7 +190,16 @@ mod tests {
             let architecture = Architecture::Uml.name().to_owned();
             let [origin, source, config] = ["x.deb", "aa", "bb"].map(str::to_owned);
             let modules = String::new();
-            Ok(CacheManifest { release, architecture, image, modules, origin, source, config })
+            Ok(CacheManifest {
+                release,
+                architecture,
+                image,
+                modules,
+                origin,
+                source,
+                config,
+                changes: String::new(),
+            })
         });
         built.unwrap();
         let known = place.known();

@@ -185,10 +185,19 @@ impl Plan {
                 false => "set directory=PATH to measure a directory, or filesystem=NAME",
             }));
         }
-        let mounted = |level: &&FilesystemLevel| parse::is_mounted(level, &self.mounted_types);
+        // In a guest, a command may mount a filesystem that is created on a device of the guest.
+        let mounted = |level: &&FilesystemLevel| {
+            let by_type = self.mounted_types.iter().any(|known| known.name == level.fs_type);
+            by_type || (directory && parse::is_mounted(level, &self.mounted_types))
+        };
         if let Some(level) = self.filesystems.iter().find(mounted).filter(|_| self.guest.is_some())
         {
-            let message = format!("filesystem `{}` is mounted by a command", level.name);
+            let message = match directory {
+                true => {
+                    format!("filesystem `{}` is mounted by a command on a directory", level.name)
+                }
+                false => format!("filesystems of type `{}` are mounted by commands", level.fs_type),
+            };
             return Err(ValueError::new(format!("{message}, which guests do not run"))
                 .hint("remove `guest` to measure it on this machine"));
         }

@@ -149,6 +149,9 @@ pub(crate) struct Value {
     pub(crate) named: String,
     /// Label of the workload; empty for published numbers.
     pub(crate) workload: String,
+    /// Parameters and settings that distinguish the results of a study without printed numbers, by
+    /// name; empty for other studies.
+    pub(crate) at: Vec<(&'static str, String)>,
     pub(crate) center: Center,
     pub(crate) value: f64,
     /// 95 % confidence interval of the center.

@@ -17,13 +17,16 @@ use crate::{
         terminal::{TerminalOptions, terminal},
     },
     published::{
-        PUBLISHED, SUFFIX,
+        SUFFIX,
         audit::{AUDITED, Audited},
     },
 };
 
 /// Version of the JSON format. It changes if a field is removed or changes its meaning.
 const SCHEMA: u32 = 1;
+
+/// Title of the statements in a report.
+const STATEMENTS: &str = "Statements of the study";
 
 /// Locations listed per statement without `detail`.
 const LOCATIONS: usize = 1;
@@ -95,7 +98,7 @@ impl StudyAudit {
             StudyError::Unknown { name: study.into(), known: known.join(", ") }
         })?;
         let (printed, statements) = set.parts();
-        let suite = suite(set);
+        let suite = set.suite;
         let side = of_run(run, suite);
         let numbers = numbers(&side, run, &printed);
         if numbers.is_empty() {
@@ -124,7 +127,11 @@ impl StudyAudit {
             value: Some(own.moments.mean),
         };
         let cells = numbers.iter().map(cell).collect();
-        let table = Table { columns: printed.columns.clone(), ignored: Vec::new(), cells };
+        let columns = match (printed.columns.as_slice(), numbers.first()) {
+            ([], Some(own)) => own.at.keys().cloned().collect(),
+            (columns, _) => columns.to_vec(),
+        };
+        let table = Table { columns, ignored: Vec::new(), cells };
         let judgments = decisions.iter().map(|one| one.judgment.clone()).collect();
         Self {
             run: side.name.clone(),
@@ -198,6 +205,25 @@ impl StudyAudit {
         }
     }
 
+    /// Section of a report: each statement with its verdict, in the order of the study.
+    pub(crate) fn section(&self) -> Section {
+        let item = |(statement, decision): (&Statement, &Decision)| {
+            let title = VERDICTS.iter().find(|(own, ..)| *own == decision.verdict);
+            let verdict = title.map_or_else(String::new, |(_, title, _)| title.to_lowercase());
+            let mut item = self.item(statement, decision, LOCATIONS);
+            item.text = format!("{verdict}: {}", statement.text);
+            item
+        };
+        let lead = format!(
+            "{}. The verdicts are about this run and do not correct the article; \
+             `fslab audit RUN --detail` shows all numbers.",
+            self.headline()
+        );
+        let list = Block::list(Style::Bullets, self.all().map(item));
+        let blocks = std::iter::once(Block::Paragraph(lead)).chain(list).collect();
+        Section::new("statements", STATEMENTS, blocks)
+    }
+
     fn item(&self, statement: &Statement, decision: &Decision, locations: usize) -> Item {
         let mut lines = self.audit.judgment_lines(&decision.judgment, locations);
         lines.extend(share(decision));
@@ -243,11 +269,6 @@ fn share(decision: &Decision) -> Option<String> {
     Some(format!("holds in {:.0} % of the draws from the uncertainty of the means", share * 100.0))
 }
 
-/// Suite of a study.
-fn suite(set: &Audited) -> &'static str {
-    PUBLISHED.iter().find(|own| own.name == set.name).map_or("", |own| own.suite)
-}
-
 /// Results of the run with the coordinates of the printed numbers. If several workloads have the
 /// same coordinates, such as two methods of the tasks, the first one is used.
 fn numbers(side: &Side, run: &RunRecord, printed: &Table) -> Vec<Measured> {
@@ -280,12 +301,13 @@ fn metrics(suite: &str, metric: Metric) -> Option<(&'static str, f64)> {
         ("bonnie", Metric::Throughput) => Some(("rate", KIB)),
         ("bonnie", Metric::OpsRate) => Some(("rate", 1.0)),
         ("bonnie", Metric::LatencyMax) => Some(("latency_us", 1e-3)),
+        ("dbench", Metric::Throughput) | ("small-files", Metric::OpsRate) => Some(("rate", 1.0)),
         ("tasks" | "bonnie", Metric::CpuUtilization) => Some(("cpu_percent", 100.0)),
         _ => None,
     }
 }
 
-/// Coordinates of a result; `None` if the study has no such number.
+/// Coordinates of a result; `None` if the study printed numbers, but not this one.
 fn levels(
     suite: &str,
     value: &Value,
@@ -313,12 +335,29 @@ fn levels(
             let edition = ("edition", "2006".to_owned());
             vec![("filesystem", filesystem), ("test_id", test), edition, metric]
         }
-        _ => {
+        "bonnie" => {
             let name = alias(suite, &filesystem).to_owned();
             vec![("configuration", name), ("phase", test), metric]
         }
+        // The study printed no numbers.
+        _ => {
+            let name = alias(suite, &filesystem).to_owned();
+            let mut levels = vec![("filesystem", name), ("test", test), metric];
+            levels.extend(value.at.iter().cloned());
+            return Some(levels);
+        }
     };
     levels.iter().all(|(axis, level)| known(axis, level)).then_some(levels)
+}
+
+/// Section of a report with the statements of the study of a run, or with the reason why they
+/// cannot be checked. `None` if the study has no statements.
+pub(crate) fn statements_section(run: &RunRecord) -> Option<Section> {
+    let reason = |error: StudyError| {
+        Section::new("statements", STATEMENTS, vec![Block::Paragraph(format!("{error}."))])
+    };
+    let audit = StudyAudit::new(run, study_of(run)?);
+    Some(audit.map_or_else(reason, |audit| audit.section()))
 }
 
 /// Study of a run, if it has statements.

@@ -269,6 +269,7 @@ fn the_view_of_small_files_cuts_its_bars_and_writes_their_values() {
             table Seconds per file set: small-files cache=warm: 4 × 5, missing [reiserfs]
             table Small files: small-files cache=cold: 4 × 5, missing [reiserfs]
             table Small files: small-files cache=warm: 4 × 5, missing [reiserfs]
+            absent Scaling with processes: the run has fewer than three numbers of processes
         "#]],
     );
     let study = view.study.unwrap();

@@ -21,6 +21,7 @@ use super::{
     tables::{Overview, Table},
     totals::Totals,
 };
+use crate::document::Section;
 
 /// Section of a study.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct StudyView {
     /// Notes on the origin of the numbers.
     pub(crate) notes: Vec<String>,
     pub(crate) parts: Vec<Part>,
+    /// Statements of the article with their verdicts ([`View::check_statements`]).
+    pub(crate) statements: Option<Section>,
 }
 
 /// Part of a study section.
@@ -158,6 +161,7 @@ pub(super) fn study(sources: &Sources<'_>) -> Option<StudyView> {
         title: spec.title.into(),
         notes: notes(spec, sources),
         parts,
+        statements: None,
     })
 }
 
@@ -278,10 +282,8 @@ impl Of<'_> {
                 }),
             }
         }
-        let scaling = sources.scaling.iter().filter(|scaled| scaled.suite == self.suite.name);
-        parts.push(links(
+        parts.push(self.scaling(
             "Scaling with clients and saturation",
-            scaling.map(|scaled| (scaled.id.clone(), scaled.title.clone())).collect(),
             "the run has fewer than three numbers of clients",
         ));
         parts
@@ -296,7 +298,17 @@ impl Of<'_> {
         let others = self.all.by_point.iter().filter(|table| !seconds(table));
         let tables = first.chain(others);
         parts.extend(tables.map(|table| Part::Table(table.clone())));
+        parts.push(self.scaling(
+            "Scaling with processes",
+            "the run has fewer than three numbers of processes",
+        ));
         parts
+    }
+
+    /// Links to the charts of the scaling with workers or clients.
+    fn scaling(&self, title: &str, otherwise: &str) -> Part {
+        let own = self.sources.scaling.iter().filter(|scaled| scaled.suite == self.suite.name);
+        links(title, own.map(|it| (it.id.clone(), it.title.clone())).collect(), otherwise)
     }
 
     /// Links to the charts of every test.

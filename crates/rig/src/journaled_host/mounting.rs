@@ -1,6 +1,13 @@
 //! Mounts and unmounts by commands.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+};
 
 use model::Nanos;
 
@@ -16,6 +23,9 @@ use crate::{
 /// has exited.
 const MOUNT_TRIES: u32 = 20;
 
+/// Interval at which daemons that ended are removed from the process table.
+const REAP_INTERVAL: Nanos = Nanos(5_000_000);
+
 /// Mount that a command made.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandMount {
@@ -23,8 +33,8 @@ pub(crate) struct CommandMount {
     pub(crate) step: Step,
     /// Duration and CPU time of the command.
     pub(crate) output: Output,
-    /// FUSE daemons that the command started. They write their data when they exit, which is after
-    /// the unmount.
+    /// Daemons that the command started: FUSE daemons, which write their data when they exit, which
+    /// is after the unmount, and programs that accompany a mount, such as the cleaner of NILFS2.
     pub(crate) daemons: Vec<u32>,
 }
 
@@ -112,7 +122,7 @@ impl JournaledHost {
     }
 
     /// Runs an unmount command, with retries while the mount point is busy, and waits until the
-    /// FUSE daemons have exited. Returns the duration of the last call and its CPU time.
+    /// daemons have exited. Returns the duration of the last call and its CPU time.
     pub(crate) fn unmount_by(
         &mut self,
         step: Step,
@@ -122,7 +132,7 @@ impl JournaledHost {
     ) -> Result<(Nanos, Option<ProgramTime>), RigError> {
         let mut tries = 0;
         let output = loop {
-            let output = self.run(argv)?;
+            let output = self.run_and_reap(argv, daemons)?;
             if output.success() {
                 break output;
             }
@@ -142,6 +152,27 @@ impl JournaledHost {
         Ok((output.elapsed + waited, output.cpu))
     }
 
+    /// Runs a program, and meanwhile removes daemons that end from the process table. They are
+    /// children of this process, and umount.nilfs2(8) waits until the cleaner no longer exists.
+    fn run_and_reap(&mut self, argv: &[String], daemons: &[u32]) -> Result<Output, RigError> {
+        if daemons.is_empty() {
+            return self.run(argv);
+        }
+        let (host, done) = (Arc::clone(&self.host), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let reap = || {
+                while !done.load(Relaxed) {
+                    daemons.iter().for_each(|process| host.reap(*process));
+                    host.sleep(REAP_INTERVAL);
+                }
+            };
+            scope.spawn(reap);
+            let output = self.run(argv);
+            done.store(true, Relaxed);
+            output
+        })
+    }
+
     /// Waits until processes have exited, at most 5 s. Returns the time.
     pub(crate) fn wait_for_exit(&mut self, processes: &[u32]) -> Nanos {
         let (start, poll) = (self.host.now(), Nanos(PAUSE.0 / 100));
@@ -152,7 +183,7 @@ impl JournaledHost {
         processes.iter().for_each(|process| self.host.reap(*process));
         let waited = self.host.now() - start;
         if !processes.is_empty() {
-            self.note("wait for the FUSE daemon to exit", waited);
+            self.note("wait for the daemon to exit", waited);
         }
         waited
     }
@@ -163,20 +194,29 @@ impl JournaledHost {
     }
 }
 
-/// Processes that have `/dev/fuse` open, in ascending order. Processes of other users are not
-/// visible without root.
+/// Processes that have `/dev/fuse` open, and children of this process, in ascending order. Processes
+/// of other users are not visible without root.
 fn daemons(host: &dyn Host) -> Vec<u32> {
     let names = host.list(Path::new("/proc")).unwrap_or_default();
     let mut processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
     processes.retain(|process| {
-        let files = Path::new("/proc").join(process.to_string()).join("fd");
+        let directory = Path::new("/proc").join(process.to_string());
+        let files = directory.join("fd");
         let names = host.list(&files).unwrap_or_default();
-        names
-            .iter()
-            .any(|name| host.follow(&files.join(name)).is_ok_and(|path| path.ends_with("dev/fuse")))
+        parent(host, &directory) == Some(host.pid())
+            || names.iter().any(|name| {
+                host.follow(&files.join(name)).is_ok_and(|path| path.ends_with("dev/fuse"))
+            })
     });
     processes.sort_unstable();
     processes
+}
+
+/// Parent of a process, from its directory in `/proc` (proc_pid_stat(5)).
+fn parent(host: &dyn Host, directory: &Path) -> Option<u32> {
+    let text = host.read(&directory.join("stat")).ok()?;
+    // State and parent follow the name, which is in parentheses.
+    text.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
 /// True if the process exists and is not a zombie, whose files are closed.

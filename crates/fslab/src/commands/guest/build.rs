@@ -24,8 +24,14 @@ pub(super) fn run(wanted: &BuildKernel) -> Result<Exit, Failure> {
     let cache = Cache::new(Cache::default_directory());
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = wanted.jobs.map_or_else(processors, usize::from);
-    let order =
-        BuildSpec { source: wanted.source.as_deref(), jobs, cache: &cache, interrupt: &interrupt };
+    let order = BuildSpec {
+        source: wanted.source.as_deref(),
+        patches: &wanted.patch,
+        options: &wanted.config,
+        jobs,
+        cache: &cache,
+        interrupt: &interrupt,
+    };
     let mut compiled = 0;
     let outcome = match build(&order, &mut |progress| report(progress, &mut compiled)) {
         Ok(outcome) => outcome,
@@ -44,9 +50,12 @@ pub(super) fn run(wanted: &BuildKernel) -> Result<Exit, Failure> {
         || "is already built".to_owned(),
         |took| format!("built in {}", duration(took)),
     );
+    let select = match wanted.patch.is_empty() && wanted.config.is_empty() {
+        true => format!("use it with `--guest uml`, or select it with --kernel {release}"),
+        false => format!("select it with --kernel {release}"),
+    };
     output::result(&format!(
-        "kernel {release} {how}: {}, {}\nuse it with `--guest uml`, or select it with --kernel \
-         {release}",
+        "kernel {release} {how}: {}, {}\n{select}",
         image.display(),
         Bytes(length).rough()
     ))?;
@@ -60,6 +69,7 @@ fn report(progress: Progress, compiled: &mut u64) {
         Progress::Unpacked { files, bytes } => {
             format!("unpacked {files} files, {}", bytes.rough())
         }
+        Progress::Patched(name) => format!("applied {name}"),
         Progress::RegisterSizeNotFound => {
             "the source does not define the size of the CPU registers at the expected place; the \
              kernel may not run on CPUs with AMX"

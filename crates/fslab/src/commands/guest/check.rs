@@ -98,7 +98,8 @@ pub(super) fn support() -> Vec<(&'static str, Result<(), String>)> {
     Engine::ALL.into_iter().map(|engine| (engine.name(), support(engine))).collect()
 }
 
-/// Lines of `fslab doctor`: supported kinds of guests, then unsupported kinds, grouped by reason.
+/// Lines of `fslab doctor`: supported kinds of guests, then unsupported kinds, grouped by reason,
+/// and the missing programs of a kernel build.
 pub(super) fn summary() -> Vec<String> {
     let (mut usable, mut missing) = (Vec::new(), Vec::<(String, Vec<&str>)>::new());
     for (name, support) in support() {
@@ -115,6 +116,9 @@ pub(super) fn summary() -> Vec<String> {
     lines.extend(
         missing.into_iter().map(|(why, names)| format!("no {} guests: {why}", names.join(", "))),
     );
+    if let Err(error) = guest::build::check_programs() {
+        lines.push(format!("no `fslab guest kernel build`: {}", chain(&error)));
+    }
     lines
 }
 

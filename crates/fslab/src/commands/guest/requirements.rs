@@ -51,6 +51,14 @@ impl GuestRequirements {
         for filesystem in names.into_iter().flatten().filter_map(|name| catalog.get(name).ok()) {
             self.filesystem(filesystem);
         }
+        let commands = &level.commands;
+        let programs = [&commands.mount, &commands.umount].into_iter().filter_map(|it| it.first());
+        self.programs.extend(programs.cloned());
+        // The type of a FUSE filesystem is `fuse.NAME`.
+        match commands.mounted_type.split('.').next() {
+            Some("") | None => {}
+            Some(fstype) => self.named(fstype),
+        }
         for layer in &level.layers {
             let (target, program) = match layer {
                 Layer::Md { .. } => ("md", "mdadm"),

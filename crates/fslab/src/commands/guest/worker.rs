@@ -92,6 +92,8 @@ fn serve(channel: &RefCell<GuestChannel>) -> anyhow::Result<()> {
         worker_command: ["/proc/self/exe", "worker"].map(Into::into).into(),
     };
     let record = begin.record(known);
+    // A guest has no directories under test.
+    let catalog = catalog.clone().with_levels(&chosen.plan.filesystems, false);
     let mut trials = LocalTrials::new(rig, &record, &catalog, conditions, observer);
     while let Some(request) = next(channel)? {
         let Request::Trial { cell, index, repetition } = request else {

@@ -75,11 +75,13 @@ fn missing_programs_are_reported_with_their_packages() {
     for (name, _) in TOOLS {
         fs::write(place.path().join(name), "").unwrap();
     }
-    check_tools(place.path().as_os_str()).unwrap();
+    check_tools(place.path().as_os_str(), &[]).unwrap();
+    let error = check_tools(place.path().as_os_str(), &[PATCH]).unwrap_err().to_string();
+    assert!(error.contains("not on PATH: patch; install them (apt-get install patch;"), "{error}");
     for name in ["flex", "ld", "strip"] {
         fs::remove_file(place.path().join(name)).unwrap();
     }
-    let error = check_tools(place.path().as_os_str()).unwrap_err().to_string();
+    let error = check_tools(place.path().as_os_str(), &[]).unwrap_err().to_string();
     assert_eq!(
         error,
         "programs required to build a kernel are not on PATH: flex, ld, strip; install them \

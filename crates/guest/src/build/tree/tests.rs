@@ -27,11 +27,18 @@ const KEPT: [&str; 7] = [
 ];
 
 fn unpacked(place: &TestRoot, found: &Found) -> Result<Vec<String>, String> {
+    unpacked_with(place, found, &[])
+}
+
+fn unpacked_with(place: &TestRoot, found: &Found, patched: &[&str]) -> Result<Vec<String>, String> {
     let into = place.path("into");
     let _old = fs::remove_dir_all(&into);
     fs::create_dir(&into).unwrap();
     let source = Source { path: found.path(), interrupt: &NEVER };
-    let written = unpack(found, source, &into).map_err(|error| place.describe(&error))?;
+    let patched = patched.iter().map(PathBuf::from).collect();
+    let selection = Selection { patched: &patched };
+    let written =
+        unpack(found, source, selection, &into).map_err(|error| place.describe(&error))?;
     let list = place.list(&into);
     assert_eq!(written.files, list.len());
     Ok(list)
@@ -147,6 +154,12 @@ fn unpacking_can_be_interrupted() {
     let source = Source { path: Path::new(&path), interrupt: &stop };
     let into = place.path("into");
     fs::create_dir(&into).unwrap();
-    let error = unpack(&Found::Archive(path.clone().into()), source, &into).unwrap_err();
+    let error = unpack(
+        &Found::Archive(path.clone().into()),
+        source,
+        Selection { patched: &BTreeSet::new() },
+        &into,
+    )
+    .unwrap_err();
     assert!(matches!(error, GuestError::Interrupted), "{error}");
 }

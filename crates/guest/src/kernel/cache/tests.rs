@@ -173,9 +173,11 @@ proptest! {
         origin in "[a-z0-9=_. -]{0,20}",
         source in "[0-9a-f]{0,4}",
         config in "[0-9a-f]{0,4}",
+        changes in "[a-zA-Z0-9=(), ]{0,20}",
     ) {
-        let manifest =
-            CacheManifest { release, image, origin, source, config, ..CacheManifest::default() };
+        let manifest = CacheManifest {
+            release, image, origin, source, config, changes, ..CacheManifest::default()
+        };
         prop_assert_eq!(CacheManifest::of_text(&manifest.to_text()), Some(manifest));
     }
 

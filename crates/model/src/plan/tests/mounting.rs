@@ -118,8 +118,12 @@ fn the_storage_must_fit_the_type() {
         let mut plan = Plan::parse(&text, *VOCABULARY).unwrap();
         assert_eq!(plan.consistent(), Ok(()), "{text}");
         plan.set("guest", "kvm", *VOCABULARY).unwrap();
+        if text == on_image(own) {
+            assert_eq!(plan.consistent(), Ok(()));
+            continue;
+        }
         let error = plan.consistent().unwrap_err();
-        assert!(error.message.ends_with("by a command, which guests do not run"), "{error:?}");
+        assert!(error.message.ends_with(", which guests do not run"), "{error:?}");
     }
     let mut plan = Plan::parse(&in_directory("\"overlayfs\""), *VOCABULARY).unwrap();
     plan.set("image_size", "1GiB", *VOCABULARY).unwrap();

@@ -52,6 +52,7 @@ fn iozone() -> Vec<Value> {
             },
             named: number.filesystem.clone(),
             workload: String::new(),
+            at: Vec::new(),
             center: Center::Mean,
             value: number.mean * KIB,
             interval: moments.and_then(|own| own.interval(0.95).ok()),
@@ -83,6 +84,7 @@ fn of_tasks(set: &Published) -> Vec<Value> {
                     metric,
                 },
                 workload: String::new(),
+                at: Vec::new(),
                 center: Center::Mean,
                 value: printed * factor,
                 interval: None,
@@ -124,6 +126,7 @@ fn of_bonnie(set: &Published) -> Vec<Value> {
                         metric,
                     },
                     workload: String::new(),
+                    at: Vec::new(),
                     center: Center::Single,
                     value: value?,
                     interval: None,
@@ -147,6 +150,8 @@ pub(crate) fn alias<'a>(suite: &str, name: &'a str) -> &'a str {
         ("bonnie", "btrfs with a snapshot of removed files") => {
             "btrfs after deleting, snapshot kept"
         }
+        // The plan names the RAID level, the study has this btrfs only.
+        ("dbench", "btrfs raid0") => "btrfs",
         (_, name) => name,
     }
 }

@@ -2,9 +2,10 @@
 
 use analysis::{Summary, moments::Moments};
 use model::{
-    Metric, RunRecord, Value as Parameter,
+    Cell, Metric, RunRecord, Value as Parameter,
     phase::Role,
     record::{CellRecord, Outcome, PhaseInfo},
+    setting::SystemSetting,
 };
 
 use super::{Center, Key, NOT_RECORDED, Side, Value};
@@ -46,6 +47,8 @@ fn metrics(suite: &str) -> &'static [Metric] {
     match suite {
         "iozone" => &[Metric::Throughput],
         "tasks" => &[Metric::Elapsed, Metric::CpuUtilization],
+        "dbench" => &[Metric::Throughput],
+        "small-files" => &[Metric::OpsRate],
         _ => &[Metric::Throughput, Metric::OpsRate, Metric::CpuUtilization, Metric::LatencyMax],
     }
 }
@@ -76,6 +79,7 @@ fn value(run: &RunRecord, index: usize, phase: &PhaseInfo, metric: Metric) -> Op
         },
         named: one_line(&cell.cell.filesystem.name),
         workload: one_line(&cell.label),
+        at: coordinates(&cell.cell),
         center: Center::Median,
         value: summary.median,
         interval: summary.interval,
@@ -84,6 +88,28 @@ fn value(run: &RunRecord, index: usize, phase: &PhaseInfo, metric: Metric) -> Op
         fits: fits(run, cell),
         marks: Vec::new(),
     })
+}
+
+/// Coordinates of a result of a study without printed numbers. A setting that the workload does not
+/// change is `default`.
+fn coordinates(cell: &Cell) -> Vec<(&'static str, String)> {
+    let parameter = |name: &'static str| {
+        let value = cell.workload.parameters.get(name);
+        (name, value.map_or_else(String::new, Parameter::to_string))
+    };
+    let set = |value: Option<String>| value.unwrap_or_else(|| "default".to_owned());
+    match cell.workload.suite.as_str() {
+        "dbench" => vec![
+            parameter("clients"),
+            ("scheduler", set(cell.scheduler.clone())),
+            (
+                "cpu_speed",
+                set(cell.settings.get(&SystemSetting::CpuSpeed).map(Parameter::to_string)),
+            ),
+        ],
+        "small-files" => vec![parameter("cache"), parameter("workers")],
+        _ => Vec::new(),
+    }
 }
 
 /// True if the single file of a cell is smaller than memory or the memory limit; `None` if unknown
@@ -184,6 +210,8 @@ fn timing(cells: &[&CellRecord]) -> &'static str {
             "accepted throughput, without final sync; the report has the durable throughput"
         }
         Some("tasks") => "until the task returned; the report has the time including sync",
+        Some("dbench") => "of the replay, with the flushes of the loadfile",
+        Some("small-files") => "until the last operation returned, without sync",
         Some(_) | None => "including fsync and close",
     }
 }

@@ -77,6 +77,59 @@ fn fuse_filesystems_are_measured() {
     life("fuse-overlayfs");
 }
 
+/// Level whose mount command starts a daemon that uses the filesystem. Its number is in `pid`. The
+/// unmount command ends the daemon and, as umount.nilfs2(8) does, waits until it no longer exists.
+fn with_daemon(pid: &Path) -> FilesystemLevel {
+    const MOUNT: &str = "mount \"$1\" \"$2\" && cd \"$2\" || exit 1
+        setsid sleep 100000 </dev/null >/dev/null 2>&1 &
+        echo $! > \"$3\"";
+    const UMOUNT: &str = "read process < \"$2\" && kill $process
+        for n in 1 2 3 4 5 6 7 8 9 10; do
+            kill -0 $process 2>/dev/null || exec umount \"$1\"
+            sleep 0.1
+        done
+        exit 1";
+    let pid = pid.display().to_string();
+    let mut level = level("ext4", &["sh", "-c", MOUNT, "sh", "{device}", "{mount}", &pid]);
+    level.commands.umount = words(&["sh", "-c", UMOUNT, "sh", "{mount}", &pid]);
+    level
+}
+
+fn is_running(pid: &Path) -> bool {
+    let number = fs::read_to_string(pid).unwrap();
+    Path::new("/proc").join(number.trim()).exists()
+}
+
+#[test]
+fn a_daemon_of_the_mount_ends_before_the_unmount() {
+    let temp = place();
+    let pid = temp.path().join("pid");
+    let Some(rig) = open(temp.path(), "command-daemon", &image(Bytes::mib(64), 1)) else { return };
+    let (catalog, level) = (Catalog::embedded(), with_daemon(&pid));
+    let filesystem = catalog.get("ext4").unwrap();
+    let mut mounted = rig.instance(&InstanceSpec::plain(filesystem, &level)).unwrap();
+    assert!(is_running(&pid));
+    let first = fs::read_to_string(&pid).unwrap();
+    assert_eq!(mounted.drop_caches().unwrap(), None);
+    assert_ne!(fs::read_to_string(&pid).unwrap(), first, "a daemon was started for the new mount");
+    assert!(is_running(&pid));
+    mounted.finish(true).unwrap();
+    assert!(!is_running(&pid));
+    // After a kill, undo ends it.
+    let mounted = rig.instance(&InstanceSpec::plain(filesystem, &level)).unwrap();
+    assert!(is_running(&pid));
+    rig.base.shared.journaled().forget();
+    drop((mounted, rig));
+    let report = clean(&RealHost, &temp.path().join("state")).unwrap();
+    assert_eq!((report.live, report.failed), (vec![], vec![]));
+    // Its parent is this process, which does not wait for it, so that it remains a zombie.
+    let stat =
+        fs::read_to_string(format!("/proc/{}/stat", fs::read_to_string(&pid).unwrap().trim()));
+    assert!(stat.map_or(true, |text| text.contains(") Z ")));
+    fs::remove_file(&pid).unwrap();
+    assert_nothing_left(temp.path());
+}
+
 /// The driver differs from the type: mkfs and fsck are those of ext4.
 #[test]
 fn another_driver_of_a_type_is_measured_on_an_image() {
