@@ -69,7 +69,7 @@ const FAMILIAR: &[(&str, &[&str])] = &[
 ///
 /// Similarity is the optimal string alignment distance (insert, delete, replace, swap neighboring
 /// letters). At most a third of the letters of the word may differ, but one letter may always
-/// differ. Of equally similar names, the last in alphabetical order is suggested: `ext4` for `ext5`.
+/// differ. Of equally similar names, the last in the alphabet is suggested: `ext4` for `ext5`.
 /// Beginnings are compared only for words of at least three letters.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
