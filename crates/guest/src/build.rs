@@ -137,8 +137,8 @@ pub struct BuiltKernel {
 /// [`GuestError::Missing`] if the source, a program, or disk space is missing,
 /// [`GuestError::Malformed`] if the source is not a kernel source or a patch is not a unified diff,
 /// [`GuestError::Patch`] if a patch does not apply, [`GuestError::Configuration`] and
-/// [`GuestError::Build`] if the kernel cannot be built, [`GuestError::Interrupted`] if the interrupt
-/// flag is set. Partial results are removed.
+/// [`GuestError::Build`] if the kernel cannot be built, [`GuestError::Interrupted`] if the
+/// interrupt flag is set. Partial results are removed.
 pub fn build(
     spec: &BuildSpec<'_>,
     report: &mut dyn FnMut(Progress),

@@ -233,7 +233,8 @@ pub(super) fn reason(
     };
     let warnings = output.lines().filter_map(|line| line.split_once("warning: "));
     // `override:` only says that the option replaces one of fslab.
-    let about = |text: &&str| !text.starts_with("override:") && words(text).any(|it| it == option);
+    let about =
+        |text: &&str| !text.starts_with("override:") && names_in(text).any(|it| it == option);
     let mut reasons: Vec<String> =
         warnings.map(|(_, text)| text).filter(about).map(str::to_owned).collect();
     let set = |name: &str| {
@@ -245,7 +246,7 @@ pub(super) fn reason(
     for expression in dependencies {
         let known = |name: &&str| defined.contains_key(*name);
         let unset: BTreeSet<&str> =
-            words(expression).filter(known).filter(|name| !set(name)).collect();
+            names_in(expression).filter(known).filter(|name| !set(name)).collect();
         if !unset.is_empty() {
             let unset = Vec::from_iter(unset).join(", ");
             reasons.push(format!("it depends on {expression}; not set: {unset}"));
@@ -260,7 +261,7 @@ pub(super) fn reason(
 }
 
 /// Names in a Kconfig expression or message.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
     text.split(|one: char| !(one.is_ascii_alphanumeric() || one == '_'))
         .filter(|word| !word.is_empty())
 }

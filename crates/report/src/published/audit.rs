@@ -76,8 +76,8 @@ impl Audited {
         self.table.is_some()
     }
 
-    /// Table, which is empty for a study without numbers, and statements. Both files are built in and covered by tests, so that reading them
-    /// cannot fail.
+    /// Table, which is empty for a study without numbers, and statements. Both files are built in
+    /// and covered by tests, so that reading them cannot fail.
     pub(crate) fn parts(&self) -> (Table, Statements) {
         let read = Statements::read(self.statements);
         let statements = read.unwrap_or_else(|error| unreachable!("{}: {error}", self.name));

@@ -152,7 +152,7 @@ impl JournaledHost {
         Ok((output.elapsed + waited, output.cpu))
     }
 
-    /// Runs a program, and meanwhile removes daemons that end from the process table. They are
+    /// Runs a program. While it runs, daemons that end are removed from the process table: they are
     /// children of this process, and umount.nilfs2(8) waits until the cleaner no longer exists.
     fn run_and_reap(&mut self, argv: &[String], daemons: &[u32]) -> Result<Output, RigError> {
         if daemons.is_empty() {
@@ -194,8 +194,8 @@ impl JournaledHost {
     }
 }
 
-/// Processes that have `/dev/fuse` open, and children of this process, in ascending order. Processes
-/// of other users are not visible without root.
+/// Processes that have `/dev/fuse` open, and children of this process, in ascending order.
+/// Processes of other users are not visible without root.
 fn daemons(host: &dyn Host) -> Vec<u32> {
     let names = host.list(Path::new("/proc")).unwrap_or_default();
     let mut processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();

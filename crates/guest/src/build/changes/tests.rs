@@ -4,7 +4,7 @@ use super::*;
 use crate::kernel::testing::{NEVER, TestRoot};
 
 const PATCH: &str = "\
-From: somebody
+From: a user
 --- a/fs/new/file.c\t2026-01-01 00:00:00
 +++ b/fs/new/file.c
 @@ -1,2 +1,2 @@
