@@ -49,7 +49,7 @@ pub(crate) trait Phase: Sync {
     /// Bytes that the phase moves unless it is stopped; zero if that is unknown.
     fn total(&self) -> Bytes;
 
-    /// File of a worker, the default for errors that have no file of their own.
+    /// File of a worker, the default for errors without a file.
     fn path(&self, worker: u32) -> PathBuf;
 
     /// Control block of the phase.

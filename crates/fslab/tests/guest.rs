@@ -198,7 +198,9 @@ fn bad_blocks_fail_their_reads() {
     let record = store::read(&bench.path("run.fslab")).unwrap();
     let [trial] = trials(&record, "dust")[..] else { panic!("{:?}", record.trials) };
     let Outcome::Failed { reason } = &trial.outcome else { panic!("{trial:?}") };
-    assert!(READ_FAILED.iter().all(|text| reason.contains(text)), "{reason}");
+    // On a slow machine, the thread that prefetches block bitmaps may find a bad block first.
+    let prefetch = reason.contains("Cannot read block bitmap");
+    assert!(prefetch || READ_FAILED.iter().all(|text| reason.contains(text)), "{reason}");
     // The first 32 MiB of the 256 MiB are intact, the other blocks of 16 MiB are bad.
     assert!(
         trial

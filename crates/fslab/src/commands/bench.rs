@@ -450,7 +450,7 @@ mod tests {
     #[test]
     fn misspelled_and_partial_names_are_recognized() {
         assert_eq!(near("iozon"), ["`iozone`"]);
-        assert_eq!(near("oltp"), ["`oltp-log`", "`oltp-8k`"]);
+        assert_eq!(near("oltp"), ["`oltp-8k`", "`oltp-log`"]);
         assert_eq!(near(""), Vec::<String>::new());
     }
 }
