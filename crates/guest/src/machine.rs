@@ -71,7 +71,7 @@ pub struct GuestSpec<'a> {
     ///
     /// The caller removes disk images in the directory. If this process is killed, the supervisor
     /// removes them. If root boots the guest, the guest runs as `nobody`. `nobody` becomes the
-    /// owner of images in the directory, and must be able to read and write images in other directories.
+    /// owner of images in the directory, and must be able to read and write all other images.
     pub directory: PathBuf,
 }
 
