@@ -52,7 +52,7 @@ fn an_unknown_word_of_a_listing_gets_a_suggestion() {
     refused(
         &["list", "workloads", "maildr"],
         expect![[r#"
-        error: no entry of `fslab list workloads` contains `maildr`; did you mean `maildir`? `fslab list workloads` lists all
+        error: no entry of `fslab list workloads` contains `maildr`; did you mean `maildir-delivery`? `fslab list workloads` lists all
     "#]],
     );
     refused(
