@@ -45,7 +45,7 @@ docs:                    ## regenerate the reference pages
 book:                    ## build the documentation as a website in target/book, and check its links
 	scripts/book
 
-dist:                    ## build static binary, packages, SBOM, and checksums in target/release-files
+dist:                    ## build static binaries, packages, SBOM, and checksums in target/release-files
 	scripts/prepare musl-gcc:musl-tools rpmbuild:rpm
 	scripts/dist
 

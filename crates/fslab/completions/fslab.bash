@@ -1,7 +1,7 @@
 # bash completion of fslab. `fslab complete` prints one candidate per line: value, tab, description.
 _fslab() {
     # bash splits words at = and :, and replaces only the part after them, which is $2.
-    local i value words=()
+    local i value files words=()
     for ((i = 0; i <= COMP_CWORD; i++)); do
         if ((i > 0)) && [[ ${COMP_WORDS[i]} == [=:]* || ${COMP_WORDS[i - 1]} == *[=:] ]]; then
             words[-1]+=${COMP_WORDS[i]}
@@ -14,10 +14,13 @@ _fslab() {
     words[-1]=$kept$2
     COMPREPLY=()
     while IFS=$'\t' read -r value _; do
+        [[ ! -e $value ]] || files=yes
         COMPREPLY+=("${value#"$kept"}")
     done < <(command fslab complete -- "${words[@]}" 2>/dev/null)
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=/] ]]; then
         compopt -o nospace
     fi
+    # readline quotes special characters of file names, and the = of settings.
+    [[ -z $files ]] || compopt -o filenames
 }
-complete -o filenames -o nosort -F _fslab fslab
+complete -o nosort -F _fslab fslab

@@ -70,8 +70,9 @@ fn with_values(command: Command) -> Command {
 /// Argument with its completer. `plan_keys`: true if `--set` changes a plan.
 fn with_value(argument: Arg, plan_keys: bool) -> Arg {
     let completer = match argument.get_id().as_str() {
-        "plan" => with_files(plans, "toml"),
+        "plan" => with_files(|| [plans(), workloads()].concat(), "toml"),
         "workload" => one_of(workloads),
+        "filesystem" => one_of(filesystems),
         "resume" => with_files(Vec::new, "fslab"),
         "run" | "runs" | "table" => with_files(published, "fslab"),
         "catalog" | "statements" => with_files(Vec::new, "toml"),

@@ -74,6 +74,7 @@ impl Engine {
                 hint: "remove it from the variable, or use another kind of guest".into(),
             });
         }
+        check_architecture(self, std::env::consts::ARCH)?;
         check_memory(memory)?;
         match self {
             Self::Uml => uml::preflight(memory, cache_directory),
@@ -100,6 +101,19 @@ impl Ready {
             Memory::Disk => spec.temporary = Some("memory".into()),
         }
     }
+}
+
+/// Checks that fslab is a program of the guest's architecture, because it is also the first process
+/// of the guest. All guests are x86-64.
+pub(super) fn check_architecture(engine: Engine, architecture: &str) -> Result<(), GuestError> {
+    if architecture == "x86_64" {
+        return Ok(());
+    }
+    Err(GuestError::Unusable {
+        engine: engine.name(),
+        why: format!("guests are x86-64, and this fslab is a program for {architecture}"),
+        hint: "measure in guests on an x86-64 machine".into(),
+    })
 }
 
 /// Path of a directory that does not exist yet.

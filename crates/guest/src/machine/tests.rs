@@ -15,7 +15,7 @@ use super::{
     files::isolation_for,
     launch::{Launch, has_safe_multithreaded_tcg},
     preflight::{
-        available,
+        available, check_architecture,
         uml::{checked, fits, is_suitable},
     },
     stacks::request,
@@ -250,6 +250,14 @@ fn checks_of_user_mode_linux_are_parsed() {
     let why = "it reports: /x must be not mounted noexec";
     assert_eq!(checked(&failed, true), Some(Err(why.into())));
     assert_eq!(checked("", true), Some(Err("it reports: nothing".into())));
+}
+
+#[test]
+fn guests_require_an_x86_64_program() {
+    check_architecture(Engine::Tcg, "x86_64").unwrap();
+    let error = check_architecture(Engine::Tcg, "aarch64").unwrap_err();
+    let text = "guests are x86-64, and this fslab is a program for aarch64";
+    assert!(error.to_string().contains(text), "{error}");
 }
 
 #[test]
