@@ -103,8 +103,8 @@ impl Ready {
     }
 }
 
-/// Checks that fslab is a program of the guest's architecture, because it is also the first process
-/// of the guest. All guests are x86-64.
+/// Checks that fslab is a program of the guest's architecture, because it is also the guest's init
+/// process. All guests are x86-64.
 pub(super) fn check_architecture(engine: Engine, architecture: &str) -> Result<(), GuestError> {
     if architecture == "x86_64" {
         return Ok(());
