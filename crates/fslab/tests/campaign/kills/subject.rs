@@ -10,7 +10,10 @@ use super::{
     blow::{Blow, Part},
     ground::Range,
 };
-use crate::support::{Bench, Disk, root};
+use crate::{
+    guest::package,
+    support::{Bench, Disk},
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -111,7 +114,7 @@ impl Subject {
     /// Requirement that this machine does not meet.
     pub(super) fn missing(self) -> Option<&'static str> {
         let here = |path: &str| Path::new(path).exists();
-        let qemu = || here("/usr/bin/qemu-system-x86_64") && kernel().is_some();
+        let qemu = || here("/usr/bin/qemu-system-x86_64") && package().is_some();
         let drivers = fs::read_to_string("/proc/misc").unwrap_or_default();
         if self == Self::Layers && !drivers.contains("device-mapper") {
             return Some("a kernel with device mapper");
@@ -150,16 +153,6 @@ const IMAGE_FILESYSTEMS: &str = r#"["ext2", { name = "ext4", setup = [
 const RECORD: &str = "1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,3515,99,104817,4,\
     306.1,1,512,,,,,35092,55,520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,\
     8997us,50112us,323ms,1232ms,541us,14112ms,1189ms,41us,11701ms\n";
-
-/// Path of a kernel for QEMU.
-fn kernel() -> Option<PathBuf> {
-    let files = fs::read_dir(root().join("target/kernels")).ok()?.flatten();
-    let mut files = files.map(|entry| entry.path());
-    files.find(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("linux-image-6.1.") && name.ends_with(".deb")
-    })
-}
 
 /// Environment of one try.
 pub(super) struct Ground<'a> {
@@ -285,7 +278,7 @@ impl<'a> Ground<'a> {
         let mut words = vec!["run".to_owned(), self.path("plan.toml").display().to_string()];
         words.extend(["-o".into(), self.run_file().display().to_string()]);
         if matches!(self.subject, Subject::Tcg | Subject::Icount) {
-            let kernel = kernel().map(|kernel| kernel.display().to_string());
+            let kernel = package().map(|kernel| kernel.display().to_string());
             words.extend(kernel.into_iter().flat_map(|kernel| ["--kernel".to_owned(), kernel]));
         }
         words
