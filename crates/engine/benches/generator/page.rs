@@ -137,7 +137,7 @@ Written by `make bench`; do not edit. A load generator that is slower than the m
 measures itself. This page shows how much time fslab itself needs per operation. fslab is compared
 with a *bare loop*, the minimal code that makes the same calls, and with fio with its usual options.
 Each of them uses one thread. They were measured on the same machine in turn (A B C, A B C …), so
-that disturbances affect all of them. Absolute times depend on the machine, the ratios much less.
+that disturbances affect all of them. Times and ratios depend on the CPU.
 
 Conditions:
 

@@ -214,7 +214,7 @@ fn plan_keys() -> String {
          parameter is swept. The maximum is 256 KiB and 10,000 cells.\n",
     );
     for (table, title) in [
-        ("", "Top"),
+        ("", "Top level"),
         ("storage", "[storage]"),
         ("axes", "[axes]"),
         ("device", "Tables in axes.device"),
