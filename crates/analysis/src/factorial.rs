@@ -12,7 +12,10 @@
 //! ln y = mean + factors + interactions of two + block + error
 //! ```
 //!
-//! Interactions of three and more factors are part of the error. Each term has its type II sum of
+//! Interactions of three and more factors are part of the error. In a fraction of all combinations,
+//! interactions of two may be aliased: their columns are equal up to the sign. They are one term
+//! ([`Term::aliases`]). If the columns of interactions depend on others in another way, the model
+//! has main effects only. Each term has its type II sum of
 //! squares: the variation that the term explains in addition to all terms that do not contain it
 //! (Langsrud, "ANOVA for unbalanced data: Use Type II instead of Type III sums of squares",
 //! Statistics and Computing 13, 2003). Its fraction of the variance is
@@ -55,11 +58,14 @@ use crate::{
     trend::{DRAWS, positive},
 };
 
+mod columns;
 mod design;
+mod effect;
 use design::{Cholesky, Design, Sums};
+pub use effect::Effect;
 
 /// Allowed number of factors.
-const FACTORS: std::ops::RangeInclusive<usize> = 2..=6;
+const FACTORS: std::ops::RangeInclusive<usize> = 2..=16;
 /// Allowed number of levels of one factor.
 const LEVELS: std::ops::RangeInclusive<usize> = 2..=20;
 /// Maximum number of effects of all terms, which limits an analysis to seconds.
@@ -99,8 +105,8 @@ pub enum Refusal {
     /// A value is invalid.
     #[error(transparent)]
     Values(#[from] Error),
-    /// The number of factors is not 2 to 6.
-    #[error("{0} factors; use 2 to 6")]
+    /// The number of factors is not 2 to 16.
+    #[error("{0} factors; use 2 to 16")]
     Factors(usize),
     /// The number of levels of a factor is not 2 to 20.
     #[error("factor {factor} has {levels} levels; use 2 to 20")]
@@ -160,6 +166,10 @@ pub enum Source {
 pub struct Term {
     /// Source of variance.
     pub source: Source,
+    /// Interactions that the measured combinations do not distinguish from this one.
+    pub aliases: Vec<(usize, usize)>,
+    /// Sizes of the effect, by level.
+    pub effects: Vec<Effect>,
     /// Degrees of freedom.
     pub freedom: u32,
     /// Type II sum of squares of ln y.
@@ -198,6 +208,8 @@ pub struct Factorial {
     pub blocks: u32,
     /// Smallest and largest number of values of the measured combinations.
     pub repetitions: (u32, u32),
+    /// Smallest number of values at a level of a factor, over all combinations with this level.
+    pub per_level: u32,
     /// Number of combinations of levels that were not measured.
     pub missing: u32,
 }
@@ -224,7 +236,18 @@ pub fn analyze(
     seed: u64,
 ) -> Result<Factorial, Refusal> {
     check(factors, observations)?;
-    let design = Design::new(factors, observations);
+    let design = Design::new(factors, observations, true);
+    match fit(factors, &design, seed) {
+        Err(Refusal::Confounded(_) | Refusal::TooFew { .. } | Refusal::TooMany { .. })
+            if design.missing() > 0 && design.interactions().is_ok() =>
+        {
+            fit(factors, &Design::new(factors, observations, false), seed)
+        }
+        answer => answer,
+    }
+}
+
+fn fit(factors: &[Factor], design: &Design, seed: u64) -> Result<Factorial, Refusal> {
     if design.effects() > EFFECTS_MAX {
         return Err(Refusal::TooMany { effects: design.effects(), max: EFFECTS_MAX });
     }
@@ -234,21 +257,23 @@ pub fn analyze(
     let Some(freedom) = values.checked_sub(effects).filter(|freedom| *freedom > 0) else {
         return Err(Refusal::TooFew { values, effects });
     };
-    let squares = squares(&design, &sums).map_err(|at| {
+    let squares = squares(design, &sums).map_err(|at| {
         let (Source::Main(one) | Source::Interaction(one, _)) = design.sources()[at];
         Refusal::Confounded(factors[one].name.clone())
     })?;
-    let intervals = intervals(&design, &squares, seed);
+    let intervals = intervals(design, &squares, seed);
     let mut rng = fastrand::Rng::with_seed(seed);
     let terms = design.sources().iter().enumerate().map(|(at, source)| {
         let df = design.columns(at).len();
         let mean = squares.terms[at] / df as f64;
         Term {
             source: *source,
+            aliases: design.aliases(at).to_vec(),
+            effects: effect::effects(design, &sums, at, (squares.mean(), squares.freedom)),
             freedom: count(df),
             squares: squares.terms[at],
             f: mean / (squares.residual / freedom as f64),
-            p: p(&design, &sums, at, &mut rng),
+            p: p(design, &sums, at, &mut rng),
             share: squares.share(squares.terms[at], df),
             interval: intervals.as_ref().map(|all| all[at]).map_err(|reason| *reason),
         }
@@ -257,11 +282,7 @@ pub fn analyze(
     Ok(Factorial {
         factors: factors.to_vec(),
         terms: terms.collect(),
-        interactions: if repetitions.0 < 2 {
-            Err(NotEstimable::Repetitions { least: repetitions.0, needed: 2 })
-        } else {
-            Ok(())
-        },
+        interactions: design.interactions(),
         block_share: design
             .blocked()
             .then(|| squares.share(design.block_squares(&squares), design.blocks() - 1)),
@@ -271,6 +292,7 @@ pub fn analyze(
         n: count(values),
         blocks: if design.blocked() { count(design.blocks()) } else { 0 },
         repetitions,
+        per_level: design.per_level(),
         missing: design.missing(),
     })
 }

@@ -108,7 +108,7 @@ impl Moments {
 }
 
 /// Quantile of Student's t distribution that is exceeded with probability (1 - level) / 2.
-fn quantile(level: f64, freedom: f64) -> Result<f64, NotEstimable> {
+pub(crate) fn quantile(level: f64, freedom: f64) -> Result<f64, NotEstimable> {
     let student = StudentsT::new(0.0, 1.0, freedom).map_err(|_| NotEstimable::Unsound)?;
     match 0.0 < level && level < 1.0 {
         true => Ok(student.inverse_cdf(0.5 + level / 2.0)),

@@ -17,6 +17,9 @@ pub enum NotEstimable {
         /// Number of repetitions needed.
         needed: u32,
     },
+    /// The measured combinations do not separate the effects.
+    #[error("confounded with other effects; measure more combinations")]
+    Confounded,
     /// Too few levels.
     #[error("only {levels} levels; sweep at least {needed}")]
     Levels {

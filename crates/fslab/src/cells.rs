@@ -1,9 +1,10 @@
 //! Cells of a plan on this host. Each cell is open, or skipped with a reason.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use model::{
-    AaControl, Bytes, Cell, Environment, FilesystemLevel, SystemSetting, WorkloadParameters,
+    AaControl, Allocation, Bytes, Cell, Environment, FilesystemLevel, SystemSetting,
+    WorkloadParameters,
     record::{CellRecord, CellState, PhaseInfo},
     storage::StorageKind,
 };
@@ -13,6 +14,9 @@ use crate::{
     exit::Failure,
     plans::{ResolvedPlan, fits},
 };
+
+/// Directory of image files if the plan does not specify one.
+pub(crate) const IMAGE_DIRECTORY: &str = "/var/tmp";
 
 /// Versions of the tools and mkfs commands of each filesystem of the plan, and versions of the
 /// tools of its layers. A run records these facts because defaults of filesystems depend on them,
@@ -51,7 +55,14 @@ pub(crate) fn of(
         true => Vec::new(),
         false => rig::setting_support(host),
     };
-    available(chosen, catalog, seed, |level| catalog.level(level, host), &supports)
+    let mut cells = available(chosen, catalog, seed, |level| catalog.level(level, host), &supports);
+    for record in cells.iter_mut().filter(|record| record.state == CellState::Open) {
+        let storage = chosen.storage.kind.of(&record.cell.settings);
+        if let Some(reason) = too_much_metadata(&storage, catalog, &record.cell, host) {
+            record.state = CellState::Skipped { reason };
+        }
+    }
+    cells
 }
 
 /// Cells of a plan that is measured in guests, as far as this host knows them: the kernel of the
@@ -84,12 +95,15 @@ fn available(
     let cells = chosen.cells.iter().map(|labelled| {
         let cell = labelled.cell.clone();
         let level = &cell.filesystem;
-        let storage = chosen.storage.kind.of(&cell.settings);
-        let device = cell.settings.get(&SystemSetting::Device).map(ToString::to_string);
+        let storage = &chosen.storage.kind.of(&cell.settings);
+        let place = [SystemSetting::Device, SystemSetting::Size]
+            .map(|setting| cell.settings.get(&setting).map(ToString::to_string));
         let (state, room) = known
-            .entry((level.name.clone(), device))
+            .entry((level.name.clone(), place))
             .or_insert_with(|| (state(level, storage), image_sizes(storage, catalog, level)));
-        let obstacle = crowded(room.as_deref(), &cell.workload)
+        let raw = level.is_raw().then(|| unfit_for_device(&cell)).flatten();
+        let obstacle = raw
+            .or_else(|| crowded(room.as_deref(), &cell.workload))
             .or_else(|| small_device(&chosen.storage.kind, &cell));
         let state = match obstacle.or_else(|| unsettable(&cell, supports)) {
             Some(reason) if *state == CellState::Open => CellState::Skipped { reason },
@@ -172,7 +186,7 @@ fn unsettable(cell: &Cell, supports: &[Support]) -> Option<String> {
 pub(crate) fn check_space(chosen: &ResolvedPlan, catalog: &Catalog) -> Result<(), Failure> {
     for labelled in &chosen.cells {
         let (cell, full) = (&labelled.cell, labelled.cell.fill_level);
-        let storage = chosen.storage.kind.of(&cell.settings);
+        let storage = &chosen.storage.kind.of(&cell.settings);
         let Some(suite) = suites::find(&cell.workload.suite) else { continue };
         let Some(sizes) = image_sizes(storage, catalog, &cell.filesystem) else { continue };
         let Bytes(all) = sizes.into_iter().sum();
@@ -236,9 +250,44 @@ fn crowded(room: Option<&[Bytes]>, point: &WorkloadParameters) -> Option<String>
 /// was checked with the plan.
 fn small_device(storage: &StorageKind, cell: &Cell) -> Option<String> {
     let StorageKind::Levels { .. } = storage else { return None };
-    let error = fits(&cell.workload, storage.of(&cell.settings)).err()?;
+    let error = fits(&cell.workload, &storage.of(&cell.settings)).err()?;
     let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
     Some(format!("{}{hint}", error.message))
+}
+
+/// Reason why a cell cannot be measured on a block device without a filesystem.
+fn unfit_for_device(cell: &Cell) -> Option<String> {
+    let fills = !cell.fill_level.is_empty();
+    let reason = fills.then(|| "`fill_percent` requires a filesystem".to_owned());
+    reason.or_else(|| suites::on_device(&cell.workload, 0, "").err())
+}
+
+/// Reason why mkfs would write more to a sparse image than its directory has space for. mke2fs
+/// writes the inode tables, unless a plan with its own `-E` leaves this to the kernel.
+fn too_much_metadata(
+    storage: &StorageKind,
+    catalog: &Catalog,
+    cell: &Cell,
+    host: &dyn Host,
+) -> Option<String> {
+    let StorageKind::Image { size, directory, allocation: Allocation::Sparse, .. } = storage else {
+        return None;
+    };
+    let level = cell.level();
+    let lazy = level.mkfs.iter().any(|argument| argument.contains("lazy_itable_init=1"));
+    let writes = catalog.get(&level.fs_type).ok()?.mkfs_writes;
+    let needs = Bytes(size.0.checked_div(writes)?);
+    let directory = Path::new(directory.as_deref().unwrap_or(IMAGE_DIRECTORY));
+    let free = host.statistics(directory).ok()?.available;
+    (needs > free && !lazy).then(|| {
+        format!(
+            "mkfs writes about {}, but {} has {} free; set mkfs_options = [\"-E\", \
+             \"nodiscard,lazy_itable_init=1\"], or use another `image_directory`",
+            needs.rough(),
+            directory.display(),
+            free.rough()
+        )
+    })
 }
 
 /// State of the cells of an entry of `filesystem`: skipped if the storage of the plan is not
@@ -278,7 +327,7 @@ fn misplaced(
     let name = &level.name;
     let on_devices = !matches!(storage, StorageKind::Directory { .. });
     match filesystem.kind {
-        Kind::Block if !on_devices => Some(format!(
+        Kind::Block | Kind::Device if !on_devices => Some(format!(
             "{name} needs a device, but the storage is a directory; set `storage.image_size`"
         )),
         Kind::Command if on_devices => {
@@ -287,7 +336,7 @@ fn misplaced(
         Kind::Command if level.commands.source.is_empty() && filesystem.needs_source() => {
             Some(format!("{name} needs a server; set `source`, such as \"server:/export\""))
         }
-        Kind::Block | Kind::Memory | Kind::Directory | Kind::Command => None,
+        Kind::Block | Kind::Device | Kind::Memory | Kind::Directory | Kind::Command => None,
     }
 }
 
@@ -307,6 +356,7 @@ mod tests {
             scheduler: None,
             fill_level: FillLevel(0),
             settings: Default::default(),
+            options: Default::default(),
             aa_duplicate: false,
         };
         let label = format!("iozone record={mib}MiB");

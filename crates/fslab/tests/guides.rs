@@ -72,11 +72,13 @@ fn options_in_the_workflows_for_kernels_exist() {
 }
 
 #[test]
-fn plans_in_the_guide_to_devices_are_valid() {
+fn plans_in_the_guides_to_devices_and_axes_are_valid() {
     let bench = Bench::new();
-    let plans = blocks("devices.md", "toml");
-    assert_eq!(plans.len(), 3);
-    for plan in plans {
-        bench.ends(0, &["show", &bench.plan(&plan)]);
+    for (guide, number) in [("devices.md", 3), ("axes.md", 4)] {
+        let plans = blocks(guide, "toml");
+        assert_eq!(plans.len(), number);
+        for plan in plans {
+            bench.ends(0, &["show", &bench.plan(&plan)]);
+        }
     }
 }

@@ -188,7 +188,7 @@ fn misspelled_and_contradictory_arguments() {
             $ fslab run demo --set workload=oltp-8k
             error: --set workload=oltp-8k: `workload` cannot be overridden; change it in the text of the plan
             $ fslab run demo --set foo=1
-            error: --set foo=1: the plan has no key `foo`; valid keys: filesystem, scheduler, fill_percent, profile, repetitions, aa_control, time_limit, invalid_trials, seed, fsck, isolation, guest, guest_device, guest_device_latency, study, memory_limit, external_directory, image_size, image_count, image_directory, image_allocation, device, directory, a name of `fslab list settings`, or a parameter of the plan's suites (`fslab list suites`)
+            error: --set foo=1: the plan has no key `foo`; valid keys: filesystem, scheduler, fill_percent, profile, repetitions, aa_control, time_limit, invalid_trials, design, seed, fsck, isolation, guest, guest_device, guest_device_latency, study, memory_limit, external_directory, image_size, image_count, image_directory, image_allocation, device, directory, a name of `fslab list settings`, or a parameter of the plan's suites (`fslab list suites`)
             $ fslab compare a.fslab b.fslab --strict
             error: fslab compare: --gate is missing; see `fslab compare --help`
         "#]],

@@ -7,9 +7,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     mount_commands::MountCommands,
+    options::{OptionOf, VariedOptions},
     setting::SystemSettings,
     units::{Bytes, Nanos},
-    workload::WorkloadParameters,
+    workload::{Value, WorkloadParameters},
 };
 
 /// Level of the filesystem axis: a filesystem type with options.
@@ -173,6 +174,14 @@ pub enum SetupStep {
 }
 
 impl FilesystemLevel {
+    /// Type of a level without a filesystem: its workloads access the block device.
+    pub const RAW: &str = "none";
+
+    /// True if the workloads of the level access the block device instead of files.
+    pub fn is_raw(&self) -> bool {
+        self.fs_type == Self::RAW
+    }
+
     /// Filesystem type without options.
     pub fn plain(name: impl Into<String>) -> Self {
         let name = name.into();
@@ -187,6 +196,33 @@ impl FilesystemLevel {
             setup: Vec::new(),
             converted_to: None,
         }
+    }
+
+    /// The level with options added after its own. The value `true` adds the option alone, `false`
+    /// adds nothing, and a text adds `NAME=TEXT` to the mount options, or the arguments `NAME` and
+    /// `TEXT` to mkfs. A name of mkfs with spaces is several arguments.
+    #[must_use]
+    pub fn with_options(&self, options: &VariedOptions) -> Self {
+        let mut level = self.clone();
+        for (key, value) in options {
+            let Some((of, name)) = OptionOf::parse(key) else { continue };
+            if *value == Value::Flag(false) {
+                continue;
+            }
+            let text = (*value != Value::Flag(true)).then(|| value.to_string());
+            match of {
+                OptionOf::Mkfs => {
+                    level.mkfs.extend(name.split_whitespace().map(str::to_owned));
+                    level.mkfs.extend(text);
+                }
+                OptionOf::Mount => {
+                    let separator = if level.mount.is_empty() { "" } else { "," };
+                    let text = text.map(|text| format!("={text}")).unwrap_or_default();
+                    level.mount += &format!("{separator}{name}{text}");
+                }
+            }
+        }
+        level
     }
 }
 
@@ -233,6 +269,9 @@ pub struct Cell {
     /// System settings of the plan.
     #[serde(default, skip_serializing_if = "SystemSettings::is_empty")]
     pub settings: SystemSettings,
+    /// Varied options of mkfs and mount.
+    #[serde(default, skip_serializing_if = "VariedOptions::is_empty")]
+    pub options: VariedOptions,
     /// True for an A/A duplicate: a second, identical cell. Any difference from the original is
     /// noise. The duplicate is not part of tables, rankings, and sums.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -301,6 +340,11 @@ impl fmt::Display for FillLevel {
 pub struct CellId(pub u64);
 
 impl Cell {
+    /// Filesystem with the varied options.
+    pub fn level(&self) -> FilesystemLevel {
+        self.filesystem.with_options(&self.options)
+    }
+
     /// ID of the cell.
     pub fn id(&self) -> CellId {
         let digest = Sha256::digest(self.canonical().as_bytes());
@@ -337,5 +381,33 @@ impl TryFrom<String> for CellId {
     type Error = std::num::ParseIntError;
     fn try_from(text: String) -> Result<Self, Self::Error> {
         u64::from_str_radix(&text, 16).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_follow_those_of_the_level() {
+        let level = FilesystemLevel {
+            mkfs: vec!["-q".into()],
+            mount: "noatime".into(),
+            ..FilesystemLevel::plain("ext4")
+        };
+        let text = |text: &str| Value::Text(text.into());
+        let options = VariedOptions::from([
+            ("mkfs.-I".to_owned(), text("512")),
+            ("mkfs.-O ^has_journal".to_owned(), Value::Flag(true)),
+            ("mkfs.-E absent".to_owned(), Value::Flag(false)),
+            ("mount.data".to_owned(), text("writeback")),
+            ("mount.sync".to_owned(), Value::Flag(true)),
+        ]);
+        let level = level.with_options(&options);
+        assert_eq!(level.mkfs, ["-q", "-I", "512", "-O", "^has_journal"]);
+        assert_eq!(level.mount, "noatime,data=writeback,sync");
+        assert_eq!(level.name, "ext4");
+        let plain = FilesystemLevel::plain("ext4").with_options(&options);
+        assert_eq!(plain.mount, "data=writeback,sync");
     }
 }

@@ -12,12 +12,14 @@
 pub mod activity;
 pub mod cell;
 mod clock;
+pub mod design;
 pub mod environment;
 mod guest;
 pub mod histogram;
 pub mod matrix;
 pub mod metric;
 mod mount_commands;
+mod options;
 pub mod phase;
 pub mod plan;
 pub mod record;
@@ -43,6 +45,7 @@ pub use metric::Metric;
 pub use mount_commands::{
     MOUNT_PLACEHOLDERS, MountCommands, MountedType, STEP_PLACEHOLDERS, unknown_placeholder,
 };
+pub use options::{OptionOf, VariedOptions};
 pub use phase::{Phase, PhaseResult};
 pub use plan::{KnownNames, Plan, PlanError, Profile};
 pub use record::RunRecord;

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     cell::{Cell, FilesystemLevel, FillLevel, SetupStep},
+    design::Design,
+    options::VariedOptions,
     plan::{Plan, PlanError, WorkloadEntry},
     setting::{SETTINGS, SettingSpec, SystemSetting, SystemSettings},
     storage::{Storage, StorageKind},
@@ -61,7 +63,7 @@ pub struct LabeledCell {
 
 impl Plan {
     /// All cells of the plan at a scale. Filesystems vary slowest, then workloads, schedulers, fill
-    /// levels, and system settings. Equal cells appear once.
+    /// levels, system settings, and options. Equal cells appear once.
     ///
     /// # Errors
     /// [`PlanError`] at a workload with an invalid combination of parameters. For more than
@@ -98,26 +100,51 @@ impl Plan {
             factors: SETTINGS.iter().filter(varied).map(|spec| spec.setting).collect(),
         };
         let (mut cells, mut seen) = (Vec::new(), BTreeSet::new());
+        let options = self.options_of_cells();
+        let none = [(VariedOptions::new(), String::new())];
         for filesystem in self.filesystems_at(scale) {
+            // A block device has no options.
+            let options = if filesystem.is_raw() { none.as_slice() } else { options.as_slice() };
             for (Named { entry, point, .. }, label) in named.iter().zip(&labels) {
-                for Condition { scheduler, fullness, factors, suffix } in
-                    self.conditions(entry, &varied)
-                {
+                let conditions = self.conditions(entry, &varied);
+                let all = conditions.iter().flat_map(|one| options.iter().map(move |it| (one, it)));
+                for (condition, (options, chosen)) in all {
+                    let Condition { scheduler, fullness, factors, suffix } = condition.clone();
                     let cell = Cell {
                         filesystem: filesystem.clone(),
                         workload: point.clone(),
                         scheduler,
                         fill_level: fullness,
                         settings: factors,
+                        options: options.clone(),
                         aa_duplicate: false,
                     };
                     if seen.insert(cell.id()) {
-                        cells.push(LabeledCell { cell, label: format!("{label}{suffix}") });
+                        cells.push(LabeledCell { cell, label: format!("{label}{suffix}{chosen}") });
                     }
                 }
             }
         }
         Ok(cells)
+    }
+
+    /// Combinations of the varied options, with suffixes for labels.
+    fn options_of_cells(&self) -> Vec<(VariedOptions, String)> {
+        let combinations = Design::combinations(self.design, &self.options).unwrap_or_default();
+        let named = |combination: Vec<usize>| {
+            let values = self.options.iter().zip(combination);
+            let mut suffix = String::new();
+            let mut options = VariedOptions::new();
+            for (option, value) in values {
+                let value = &option.values[value];
+                if option.values.len() > 1 {
+                    suffix += &format!(" {}={value}", option.key);
+                }
+                options.insert(option.key.clone(), value.clone());
+            }
+            (options, suffix)
+        };
+        combinations.into_iter().map(named).collect()
     }
 
     /// Rejects plans with more than [`CELLS_MAX`] cells before any cell is created.
@@ -159,6 +186,7 @@ impl Plan {
             ("filesystem".to_owned(), self.filesystems.len()),
             ("scheduler".to_owned(), self.schedulers(entry).len()),
             ("fill_percent".to_owned(), self.fill_levels.len().max(1)),
+            ("options".to_owned(), self.options_of_cells().len()),
         ];
         sizes.extend(SETTINGS.iter().filter_map(|spec| {
             Some((spec.name.to_owned(), self.values_of(entry, spec.setting)?.len()))
@@ -253,10 +281,13 @@ impl Plan {
     }
 
     /// Storage at a scale. The memory limit and image sizes are scaled; images have at least 512
-    /// MiB, unless they are smaller in the plan.
+    /// MiB, unless they are smaller in the plan. Sizes that are an axis are not scaled.
     pub fn storage_at(&self, scale: Scale) -> Storage {
         let mut storage = self.storage.clone();
         storage.memory_limit = storage.memory_limit.map(|memory| memory.scaled(scale));
+        if self.has_sizes() {
+            return storage;
+        }
         for kind in storage.kind.each_mut() {
             let StorageKind::Image { size, .. } = kind else { continue };
             *size = Bytes(size.scaled(scale).0 / 4096 * 4096).max(LEAST_SCALED_IMAGE.min(*size));

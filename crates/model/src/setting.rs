@@ -18,6 +18,8 @@ use crate::{
 pub enum SystemSetting {
     /// Device under the filesystem: a level of the axis `device`.
     Device,
+    /// Size of the image files under the filesystem.
+    Size,
     /// Read-ahead of all devices of the stack.
     ReadAhead,
     /// Request-queue size of all devices of the stack.
@@ -69,6 +71,7 @@ const fn row(
 #[rustfmt::skip]
 pub const SETTINGS: &[SettingSpec] = &[
     row(SystemSetting::Device, "device", Kind::Text { takes: "a name in the list `axes.device`", read: level_name }, "Device or image files under the filesystem: an entry of `axes.device`."),
+    row(SystemSetting::Size, "size", Kind::Size { min: Bytes::mib(1), scales: false }, "Size of each image file under the filesystem."),
     row(SystemSetting::ReadAhead, "read_ahead", Kind::Size { min: Bytes(0), scales: false }, "Read-ahead (`read_ahead_kb`) of all devices of the stack."),
     row(SystemSetting::NrRequests, "nr_requests", Kind::Count { min: 4, max: 1 << 16 }, "Request-queue size (`queue/nr_requests`) of all devices of the stack."),
     row(SystemSetting::WriteCache, "write_cache", Kind::Word(&["write back", "write through"]), "Cache mode the kernel assumes (`queue/write_cache`): fsync flushes `write back` devices only. The device's own cache is unchanged, and so are disks of the stack that others use."),
@@ -96,7 +99,9 @@ impl SystemSetting {
     /// True for a setting of devices, false for a setting of the whole machine.
     pub const fn of_devices(self) -> bool {
         match self {
-            Self::Device | Self::ReadAhead | Self::NrRequests | Self::WriteCache => true,
+            Self::Device | Self::Size | Self::ReadAhead | Self::NrRequests | Self::WriteCache => {
+                true
+            }
             Self::CpuSpeed
             | Self::CpuGovernor
             | Self::OnlineCpus
@@ -105,6 +110,11 @@ impl SystemSetting {
             | Self::TransparentHugepage
             | Self::Kernel => false,
         }
+    }
+
+    /// True for a setting that selects the storage instead of changing the machine.
+    pub const fn is_storage(self) -> bool {
+        matches!(self, Self::Device | Self::Size)
     }
 
     /// Setting with this name.

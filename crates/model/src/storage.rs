@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     setting::{SystemSetting, SystemSettings},
     units::Bytes,
+    workload::Value,
 };
 
 /// Storage of a run, and memory limit of its workloads.
@@ -90,11 +91,16 @@ impl StorageKind {
     }
 
     /// Storage of a cell with these settings. If the settings name no level, the first one.
-    pub fn of(&self, settings: &SystemSettings) -> &Self {
+    pub fn of(&self, settings: &SystemSettings) -> Self {
         let named = settings.get(&SystemSetting::Device).map(ToString::to_string);
         let all = self.each();
         let own = all.iter().find(|(name, _)| *name == named.as_deref());
-        own.or(all.first()).map_or(self, |(_, kind)| kind)
+        let mut own = own.or(all.first()).map_or(self, |(_, kind)| kind).clone();
+        let wanted = settings.get(&SystemSetting::Size).and_then(Value::as_size);
+        if let (Self::Image { size, .. }, Some(wanted)) = (&mut own, wanted) {
+            *size = wanted;
+        }
+        own
     }
 
     /// True if the kind is block devices, of every level.

@@ -87,6 +87,8 @@ pub enum Warning {
         /// Names and sizes.
         sizes: String,
     },
+    /// Sizes of filesystems are compared, but the filesystems are empty.
+    EmptyFilesystems,
     /// Written data was not synced in or after the timed region.
     NotDurable,
     /// The written data can be compressed or deduplicated.
@@ -359,6 +361,7 @@ impl Warning {
             Self::FitsInMemory { .. } => "fits-in-memory",
             Self::SharedStorage { .. } => "shared-storage",
             Self::DeviceSizesDiffer { .. } => "device-sizes-differ",
+            Self::EmptyFilesystems => "empty-filesystems",
             Self::NotDurable => "not-durable",
             Self::CompressibleData => "compressible-data",
             Self::SettingNotApplied { .. } => "setting-not-applied",
@@ -435,6 +438,7 @@ impl Warning {
             | Self::FitsInMemory { .. }
             | Self::SharedStorage { .. }
             | Self::DeviceSizesDiffer { .. }
+            | Self::EmptyFilesystems
             | Self::NotDurable
             | Self::CompressibleData
             | Self::SettingNotApplied { .. }

@@ -172,6 +172,13 @@ pub struct ValueError {
     pub hint: Option<String>,
 }
 
+impl Value {
+    /// The size, if the value is one.
+    pub fn as_size(&self) -> Option<Bytes> {
+        if let Self::Size(size) = self { Some(*size) } else { None }
+    }
+}
+
 impl ValueError {
     /// Creates an error without a hint.
     pub fn new(message: impl Into<String>) -> Self {

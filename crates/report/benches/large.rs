@@ -105,6 +105,7 @@ fn cells() -> Vec<CellRecord> {
                 scheduler: None,
                 fill_level: FillLevel(0),
                 settings: BTreeMap::default(),
+                options: Default::default(),
                 aa_duplicate: false,
             };
             cells.push(CellRecord {

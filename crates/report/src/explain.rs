@@ -21,7 +21,7 @@ use crate::{
 const FORMAT: u32 = 1;
 
 /// Question of each finding template.
-const QUESTIONS: [(&str, &str); 19] = [
+const QUESTIONS: [(&str, &str); 21] = [
     ("C1", "fastest filesystem"),
     ("C2", "top group"),
     ("C3", "slowest filesystem"),
@@ -41,6 +41,8 @@ const QUESTIONS: [(&str, &str); 19] = [
     ("C20", "failures"),
     ("C21", "bottleneck"),
     ("C22", "validity"),
+    ("C23", "cost of a filesystem over its device"),
+    ("C24", "effects of options"),
 ];
 
 /// Word that matches no question of a run.
@@ -130,6 +132,8 @@ fn not_raised(template: &'static str, view: &View) -> Question {
         "C18" => "it requires varied system settings with at least two values each".into(),
         "C19" => "it requires the axis `device` with at least two devices".into(),
         "C20" => "no repetition failed".into(),
+        "C24" => "it requires options in `axes.mkfs` or `axes.mount`".into(),
+        "C23" => "it requires level `none`, the block device without a filesystem".into(),
         _ => "this run was imported, or has no data for this question".into(),
     };
     Question {

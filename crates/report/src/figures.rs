@@ -68,6 +68,11 @@ pub(crate) fn of_sweep(view: &View, sweep: usize) -> Vec<Figure> {
     placed(vec![wide::sweep(&view.sweeps[sweep])], view)
 }
 
+/// Figures of the lifecycle steps and of space over the size of the filesystem.
+pub(crate) fn of_sizes(view: &View) -> Vec<Figure> {
+    placed(view.sizes.iter().map(wide::by_size).collect(), view)
+}
+
 /// Figures of scaling.
 pub(crate) fn of_scaling(view: &View, scaled: usize) -> Vec<Figure> {
     placed(vec![wide::scaling(&view.scaling[scaled])], view)
@@ -76,7 +81,8 @@ pub(crate) fn of_scaling(view: &View, scaled: usize) -> Vec<Figure> {
 /// Figures of system settings: one per setting.
 pub(crate) fn of_interaction(view: &View, interaction: usize) -> Vec<Figure> {
     let own = &view.interactions[interaction];
-    placed(own.charts.iter().map(|across| wide::settings(own, across, view)).collect(), view)
+    let across = own.charts.iter().map(|across| wide::settings(own, across, view));
+    placed(wide::effects(own, view).into_iter().chain(across).collect(), view)
 }
 
 /// All figures of a report in order, created lazily.
@@ -96,7 +102,8 @@ pub(crate) fn all(view: &View) -> impl Iterator<Item = Figure> {
     let conditions = 0..view.interactions.len();
     let conditions = conditions.flat_map(move |interaction| of_interaction(view, interaction));
     let sweeps = (0..view.sweeps.len()).flat_map(move |sweep| of_sweep(view, sweep));
-    study.chain(suites).chain(scaling).chain(conditions).chain(sweeps)
+    let sizes = std::iter::once_with(move || of_sizes(view)).flatten();
+    study.chain(suites).chain(sizes).chain(scaling).chain(conditions).chain(sweeps)
 }
 
 /// `n = 8 repetitions`, or `n = 6 to 8 repetitions`.

@@ -156,6 +156,7 @@ fn cell(name: &str, size: Bytes) -> CellRecord {
         scheduler: None,
         fill_level: FillLevel(0),
         settings: Default::default(),
+        options: Default::default(),
         aa_duplicate: false,
     };
     let skipped = name == "jfs";

@@ -47,7 +47,7 @@ pub(crate) fn document(view: &View, budget: &mut Budget) -> Document {
         sections.extend(suites::tests(view, at, first, budget).some());
         first += suite.points.len();
     }
-    sections.extend([latency(view), lifecycle(view)].into_iter().flatten());
+    sections.extend([latency(view), lifecycle(view, budget)].into_iter().flatten());
     sections.extend(suites::activity(view, budget));
     sections.extend(wide);
     let after = [warnings(view), quality(view), missing(view)].into_iter();
@@ -244,8 +244,9 @@ fn latency(view: &View) -> Option<Section> {
     (!view.latency.is_empty()).then(|| Section::new("latency", "Latency", blocks))
 }
 
-fn lifecycle(view: &View) -> Option<Section> {
+fn lifecycle(view: &View, budget: &mut Budget) -> Option<Section> {
     let own = view.lifecycle.iter().filter(|table| !view.in_study(&table.id));
-    let blocks = tables(own, Layout::Compact).collect();
+    let charts = budget.charts(figures::of_sizes(view)).into_iter();
+    let blocks = charts.chain(tables(own, Layout::Compact)).collect();
     Section::new("lifecycle", "Lifecycle and space", blocks).some()
 }

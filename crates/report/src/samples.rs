@@ -62,7 +62,8 @@ pub(crate) fn cells(record: &RunRecord) -> Vec<CellWords> {
 fn words(record: &CellRecord) -> CellWords {
     let cell = &record.cell;
     let settings = cell.settings.iter().map(|(factor, value)| format!("{factor}={value}"));
-    let settings: Vec<String> = settings.collect();
+    let options = cell.options.iter().map(|(option, value)| format!("{option}={value}"));
+    let settings: Vec<String> = settings.chain(options).collect();
     let parameters = cell.workload.parameters.iter();
     let parameters: serde_json::Map<String, serde_json::Value> =
         parameters.map(|(name, value)| (one_line(name), plain(value))).collect();

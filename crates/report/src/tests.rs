@@ -4,6 +4,8 @@ mod bonnie;
 mod dbench;
 mod devices;
 mod numbers;
+mod options;
+mod raw;
 mod study;
 mod tasks;
 

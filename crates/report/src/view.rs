@@ -20,11 +20,13 @@ pub(crate) mod origins;
 mod points;
 mod quality;
 pub(crate) mod rate_series;
+mod raw;
 mod replays;
 mod run_conditions;
 pub(crate) mod sample_index;
 mod samples;
 mod scaling;
+mod sizes;
 mod study;
 mod sweeps;
 mod tables;
@@ -46,13 +48,14 @@ pub(crate) use equivalence_margin::EquivalenceMargin;
 pub(crate) use facts::conditions;
 pub(crate) use facts::{Facts, Filesystem, Missing};
 pub(crate) use findings::{Finding, Findings, PointFindings, WithheldFinding, disagreement};
-pub(crate) use interaction::{Across, Interaction};
+pub(crate) use interaction::{Across, EffectRow, Interaction};
 pub(crate) use normalized::{METHOD as NORMALIZED, Normalized};
 pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint};
 pub(crate) use quality::RunQuality;
 use sample_index::SampleIndex;
 pub(crate) use samples::Samples;
 pub(crate) use scaling::Scaled;
+pub(crate) use sizes::BySize;
 pub use study::views;
 pub(crate) use study::{Part, StudyView};
 pub(crate) use sweeps::{Sweep, level, tests};
@@ -93,6 +96,8 @@ pub struct View {
     pub(crate) interactions: Vec<Interaction>,
     /// Comparisons of the levels of the axis `device`.
     pub(crate) devices: Vec<Contest>,
+    /// Lifecycle steps and space over the axis `size`.
+    pub(crate) sizes: Vec<BySize>,
     /// Effects of other swept parameters.
     pub(crate) sweeps: Vec<Sweep>,
     /// Latency tables, one per workload point.
@@ -114,16 +119,20 @@ impl View {
         let (scaling, sweeps, interactions) =
             across(&suites, &filesystems, &sample_index, &quality);
         let devices = devices::contests(&suites, &filesystems, (&sample_index, &quality));
+        let sizes = sizes::by_size(&sample_index, &filesystems);
         quality.with_numbers(&sample_index, &suites, &filesystems);
         facts.add_methods([
             (!quality.is_empty()).then_some(quality::METHOD),
             (!scaling.is_empty()).then_some(scaling::METHOD),
             (!interactions.is_empty()).then_some(interaction::METHOD),
+            interactions.iter().any(|own| !own.effects.is_empty()).then_some(interaction::EFFECTS),
             (!devices.is_empty()).then_some(devices::METHOD),
+            filesystems.iter().any(|own| own.is_raw).then_some(raw::METHOD),
+            (!sizes.is_empty()).then_some(sizes::METHOD),
             (!sweeps.is_empty()).then_some(sweeps::METHOD),
         ]);
         let scopes = interaction::scopes(&interactions);
-        let wide = wide((&devices, quality.margin), &scaling, &interactions, &sweeps);
+        let wide = wide((&devices, quality.margin), &scaling, &interactions, (&sweeps, &sizes));
         let findings = || {
             let drift = quality.suspected;
             let mut found =
@@ -160,6 +169,7 @@ impl View {
             details,
             sweeps,
             devices,
+            sizes,
             scaling,
             interactions,
             latency,
@@ -280,11 +290,12 @@ fn wide(
     (devices, margin): (&[Contest], EquivalenceMargin),
     scaling: &[Scaled],
     interactions: &[Interaction],
-    sweeps: &[Sweep],
+    (sweeps, sizes): (&[Sweep], &[BySize]),
 ) -> Vec<findings::PointFindings> {
     let wide = scaling.iter().map(|scaled| &scaled.findings);
     let wide = wide.chain(interactions.iter().map(|interaction| &interaction.findings));
-    let wide = wide.chain(sweeps.iter().map(|sweep| &sweep.findings)).cloned();
+    let wide = wide.chain(sweeps.iter().map(|sweep| &sweep.findings));
+    let wide = wide.chain(sizes.iter().map(|own| &own.findings)).cloned();
     devices::findings(devices, margin).into_iter().chain(wide).collect()
 }
 

@@ -16,13 +16,14 @@ use crate::{
 
 impl Catalog {
     /// Checks that the kernel supports the filesystem, that its tools are installed, and that the
-    /// user is root. A filesystem of kind [`Kind::Directory`] is always available.
+    /// user is root. A filesystem of kind [`Kind::Directory`] is always available, and one of kind
+    /// [`Kind::Device`] requires root only.
     pub fn availability(&self, filesystem: &Filesystem, host: &dyn Host) -> Availability {
         if filesystem.kind == Kind::Directory {
             return Availability::Usable { version: None };
         }
-        let missing: Vec<_> =
-            [kernel(filesystem, host), tools(filesystem, host)].into_iter().flatten().collect();
+        let kernel = kernel(filesystem, host).filter(|_| filesystem.kind != Kind::Device);
+        let missing: Vec<_> = [kernel, tools(filesystem, host)].into_iter().flatten().collect();
         let available_to_root = missing.is_empty();
         // Every user may mount FUSE filesystems (fusermount3(1)).
         let user_mounts = filesystem.kind == Kind::Command && is_fuse(&filesystem.fstype);

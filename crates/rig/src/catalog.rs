@@ -27,12 +27,21 @@ pub enum Kind {
     /// Block devices.
     #[default]
     Block,
+    /// Block devices without a filesystem.
+    Device,
     /// Memory; the filesystem has no device.
     Memory,
     /// An existing directory; nothing is created.
     Directory,
     /// A directory of an existing filesystem, or a server; a command mounts the filesystem.
     Command,
+}
+
+impl Kind {
+    /// True if the type uses block devices.
+    pub fn is_on_devices(self) -> bool {
+        matches!(self, Self::Block | Self::Device)
+    }
 }
 
 /// Versions of the mainline kernel that contain a filesystem.
@@ -114,6 +123,10 @@ pub struct Filesystem {
     /// mkfs argument vector with placeholders.
     #[serde(default)]
     pub mkfs: Vec<String>,
+    /// Reciprocal of the fraction of the device that mkfs writes with the arguments of the catalog;
+    /// 0 if the fraction is negligible.
+    #[serde(default)]
+    pub mkfs_writes: u64,
     /// True if mkfs also mounts the filesystem on `{mount}`. It is then unmounted before the first
     /// timed mount.
     #[serde(default)]

@@ -34,6 +34,8 @@ pub(crate) enum Backing {
 pub(crate) struct Share<'a> {
     backing: &'a Backing,
     count: usize,
+    /// Size of each image; `None` for the size of the plan.
+    size: Option<Bytes>,
 }
 
 /// Image file with its loop device.
@@ -53,6 +55,8 @@ pub(crate) struct Image {
 struct Attached {
     device: PathBuf,
     direct: bool,
+    /// Size of the image when it was attached, which is that of the device.
+    size: Bytes,
     /// Step of the undo journal; its undo detaches the image.
     step: Step,
 }
@@ -69,7 +73,7 @@ impl Backing {
 
     /// The first `count` devices, or all if there are fewer.
     pub(crate) fn first(&self, count: usize) -> Share<'_> {
-        Share { backing: self, count }
+        Share { backing: self, count, size: None }
     }
 
     /// Warnings that apply to all results on this storage.
@@ -101,9 +105,18 @@ impl<'a> Share<'a> {
         devices
     }
 
+    /// The same devices with images of this size; `None` for the size of the plan.
+    pub(crate) fn sized(self, size: Option<Bytes>) -> Self {
+        Self { size, ..self }
+    }
+
+    fn size_of(self, image: &Image) -> Bytes {
+        self.size.unwrap_or(image.size)
+    }
+
     /// Path and size of each image or device.
     pub(crate) fn sizes(self) -> Vec<(PathBuf, Bytes)> {
-        let images = self.images().iter().map(|image| (image.path.clone(), image.size));
+        let images = self.images().iter().map(|image| (image.path.clone(), self.size_of(image)));
         let devices = self.claimed().iter().map(|d| (d.path().to_owned(), d.size()));
         images.chain(devices).collect()
     }
@@ -129,8 +142,23 @@ impl<'a> Share<'a> {
         journaled: &mut JournaledHost,
         host: &dyn Host,
     ) -> Result<Vec<Warning>, RigError> {
-        let warnings = self.images().iter().map(|image| image.reattach(journaled, host));
+        let reattach = |image: &Image| image.reattach(journaled, host, self.size_of(image));
+        let warnings = self.images().iter().map(reattach);
         Ok(warnings.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// Sets the size of the images, without allocating space. Returns true if the size of a device
+    /// changes, which requires [`Share::reattach`].
+    pub(crate) fn resize(self, journaled: &mut JournaledHost) -> Result<bool, RigError> {
+        let mut resized = false;
+        for image in self.images() {
+            let size = self.size_of(image);
+            if image.attached().size != size {
+                journaled.renew_image(&image.path, image.identity, size, Allocation::Sparse)?;
+                resized = true;
+            }
+        }
+        Ok(resized)
     }
 
     /// Resets the devices, so that each instance starts with the same state as far as possible.
@@ -140,7 +168,8 @@ impl<'a> Share<'a> {
     pub(crate) fn renew(self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         for image in self.images() {
             image.recheck(journaled)?;
-            journaled.renew_image(&image.path, image.identity, image.size, image.allocation)?;
+            let (size, allocation) = (self.size_of(image), image.allocation);
+            journaled.renew_image(&image.path, image.identity, size, allocation)?;
         }
         for device in self.claimed() {
             device.recheck()?;
@@ -168,9 +197,10 @@ impl<'a> Share<'a> {
             self.images().iter().filter(|image| image.allocation == Allocation::Preallocated);
         let lost = full.filter_map(|image| {
             let found = host.entry(&image.path).ok()?.allocated;
-            (found < image.size).then(|| Warning::SettingNotApplied {
+            let wanted = self.size_of(image);
+            (found < wanted).then(|| Warning::SettingNotApplied {
                 setting: format!("allocated space of {}", image.path.display()),
-                wanted: image.size.to_string(),
+                wanted: wanted.to_string(),
                 found: found.to_string(),
             })
         });
@@ -189,7 +219,7 @@ impl Image {
         identity: Identity,
         (size, allocation): (Bytes, Allocation),
     ) -> Result<(Self, Option<Warning>), RigError> {
-        let (attached, warning) = attach(journaled, host, &path, identity, allocation)?;
+        let (attached, warning) = attach(journaled, host, &path, identity, (size, allocation))?;
         Ok((Self { path, identity, size, allocation, attached: Mutex::new(attached) }, warning))
     }
 
@@ -203,16 +233,18 @@ impl Image {
     }
 
     /// Detaches the image and attaches it again, possibly to another loop device. The kernel state
-    /// of the old device is dropped. After an error the image may be detached; the next call then
-    /// attaches it.
+    /// of the old device is dropped. The new device has the size of the image, which is `size`.
+    /// After an error the image may be detached; the next call then attaches it.
     fn reattach(
         &self,
         journaled: &mut JournaledHost,
         host: &dyn Host,
+        size: Bytes,
     ) -> Result<Option<Warning>, RigError> {
         let mut attached = self.attached();
         journaled.undo(attached.step, format!("attach of {}", self.path.display()))?;
-        let (new, warning) = attach(journaled, host, &self.path, self.identity, self.allocation)?;
+        let properties = (size, self.allocation);
+        let (new, warning) = attach(journaled, host, &self.path, self.identity, properties)?;
         *attached = new;
         Ok(warning)
     }
@@ -249,14 +281,14 @@ fn attach(
     host: &dyn Host,
     path: &Path,
     identity: Identity,
-    allocation: Allocation,
+    (size, allocation): (Bytes, Allocation),
 ) -> Result<(Attached, Option<Warning>), RigError> {
     let (step, made) = journaled.attach(path, identity)?;
     let mut warning = None;
     if allocation == Allocation::Preallocated && made.made.is_some() {
         warning = settings::disable_discard(journaled, host, &name_of(&made.path));
     }
-    Ok((Attached { device: made.path, direct: made.direct, step }, warning))
+    Ok((Attached { device: made.path, direct: made.direct, size, step }, warning))
 }
 
 /// Writes back and drops the page cache of devices.

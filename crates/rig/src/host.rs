@@ -386,7 +386,8 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// once. Symbolic links are not followed. Entries of the top directory whose names are in
     /// `except` are omitted.
     fn sizes(&self, directory: &Path, except: &[&str]) -> Result<Bytes, UnreadablePath>;
-    /// Writes back the filesystem that contains a path (`syncfs(2)`).
+    /// Writes back the filesystem that contains a path (`syncfs(2)`), or the page cache of a block
+    /// device (`fsync(2)`).
     fn sync(&self, path: &Path) -> io::Result<()>;
     /// Number of cached bytes of a file or block device.
     fn resident(&self, path: &Path) -> io::Result<Bytes>;

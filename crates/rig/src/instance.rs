@@ -9,6 +9,7 @@ mod prepare;
 mod step;
 
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
 };
@@ -158,6 +159,12 @@ pub struct MountedFilesystem {
     /// Names of the kernel threads that do deferred work.
     threads: Vec<String>,
     in_memory: bool,
+    /// True if there is no filesystem: workloads access the device.
+    is_raw: bool,
+    /// Open device if there is no filesystem. The kernel drops the page cache of a block device
+    /// when it is closed the last time (`bdev_release` in block/bdev.c), unlike that of a mounted
+    /// filesystem when a file is closed.
+    opened: Option<File>,
     fsck: Option<(Vec<String>, Vec<i32>)>,
     lifecycle: Vec<Step>,
     space: Space,
@@ -179,6 +186,12 @@ impl MountedFilesystem {
     /// `fslab-fill`.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Block device that workloads access instead of files in [`MountedFilesystem::directory`];
+    /// `None` if there is a filesystem.
+    pub fn raw_device(&self) -> Option<&Path> {
+        self.devices.first().filter(|_| self.is_raw).map(PathBuf::as_path)
     }
 
     /// Lifecycle steps so far: mkfs, `setup`, and mount, as far as they were executed.
@@ -268,9 +281,17 @@ impl MountedFilesystem {
         Ok(())
     }
 
+    /// Writes back the filesystem, or the page cache of the devices if there is none.
+    fn sync(&self, journaled: &mut JournaledHost) -> Result<(), RigError> {
+        match self.is_raw {
+            true => self.devices.iter().try_for_each(|device| caches::sync(journaled, device)),
+            false => caches::sync(journaled, &self.directory),
+        }
+    }
+
     /// Syncs the filesystem and returns the space that the files of the workload use; `None` for a
-    /// directory on an existing filesystem. stat(2) is called for all files, so their inodes are
-    /// cached, and a later unmount has to free them.
+    /// directory on an existing filesystem, and without a filesystem. stat(2) is called for all
+    /// files, so their inodes are cached, and a later unmount has to free them.
     ///
     /// # Errors
     /// [`RigError::Unreadable`] if the filesystem or a directory cannot be read, and
@@ -280,7 +301,7 @@ impl MountedFilesystem {
             return Ok(None);
         }
         let mut journaled = self.shared.journaled();
-        caches::sync(&mut journaled, &self.directory)?;
+        self.sync(&mut journaled)?;
         let used = statistics(&*self.shared.host, &self.directory)?.used() - self.used_before;
         let what = format!("add up the files below {}", self.directory.display());
         let foreign: Vec<&str> = self.foreign.iter().map(String::as_str).collect();
@@ -297,7 +318,8 @@ impl MountedFilesystem {
     /// kernel caches are dropped. Before the filesystem is mounted again with the same options, the
     /// cached pages of devices and images are counted. For a filesystem that a command mounts, the
     /// files of its data directory are evicted instead. A directory on an existing filesystem is
-    /// synced, and its files are evicted one by one. As root, the kernel caches are dropped, too;
+    /// synced, and its files are evicted one by one. Without a filesystem, the page caches of the
+    /// devices and the kernel caches are dropped. As root, the kernel caches are dropped, too;
     /// without root, dentries and inodes stay cached. For a filesystem in memory, only a warning is
     /// returned.
     ///
@@ -311,15 +333,19 @@ impl MountedFilesystem {
         }
         let shared = Arc::clone(&self.shared);
         let mut journaled = shared.journaled();
+        let devices = [&self.devices[..], &self.lowest[..]].concat();
+        if self.is_raw {
+            self.sync(&mut journaled)?;
+            return caches::drop_devices(&mut journaled, &devices, &self.images);
+        }
         if self.mounting.is_none() {
             return caches::evict(&mut journaled, &self.directory);
         }
         if self.mounted.is_none() {
             return Err(RigError::NotMounted { target: self.mount_point.clone() });
         }
-        caches::sync(&mut journaled, &self.directory)?;
+        self.sync(&mut journaled)?;
         self.unmount(&mut journaled)?;
-        let devices = [&self.devices[..], &self.lowest[..]].concat();
         let kept = match &self.placement {
             Some(placement) => placement.drop_caches(&mut journaled, &*shared.host)?,
             None => caches::drop_devices(&mut journaled, &devices, &self.images)?,
@@ -338,7 +364,7 @@ impl MountedFilesystem {
     pub fn wait_idle(&mut self, limit: Nanos) -> Result<Option<Warning>, RigError> {
         let shared = Arc::clone(&self.shared);
         let mut journaled = shared.journaled();
-        caches::sync(&mut journaled, &self.directory)?;
+        self.sync(&mut journaled)?;
         // A cache or an array may still be busy when the filesystem is idle.
         let below = self.lowest.iter().map(|device| name_of(device));
         let working: Vec<String> = self.counted.iter().cloned().chain(below).collect();
@@ -389,6 +415,7 @@ impl MountedFilesystem {
     /// Faults that are still active are ended before the unmount.
     fn undo(&mut self, journaled: &mut JournaledHost) -> Result<(), RigError> {
         let mut answer = Ok(());
+        self.opened = None;
         let mounted = self.mounted.take().map(|step| (step, "mount".to_owned()));
         let faults = self.faults.take().unwrap_or_default();
         let above = faults.into_iter().chain(self.workspace.take());

@@ -31,7 +31,7 @@ pub(crate) use self::build::{BuildContext, BuildFacts, TopDevice, build};
 pub(crate) use self::fail::FaultTarget;
 pub(crate) use self::missing::missing;
 pub use self::missing::{layer_support, versions};
-use crate::catalog::{Filesystem, Kind};
+use crate::catalog::Filesystem;
 pub use crate::error::DeviceMismatch;
 
 /// Devices used by a filesystem level.
@@ -58,7 +58,7 @@ pub fn device_requirement(
     have: usize,
 ) -> Result<DeviceRequirement, DeviceMismatch> {
     let name = &level.name;
-    if filesystem.kind != Kind::Block {
+    if !filesystem.kind.is_on_devices() {
         if level.layers.is_empty() {
             return Ok(DeviceRequirement { devices: have, tops: 0 });
         }

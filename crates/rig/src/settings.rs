@@ -100,9 +100,11 @@ pub(crate) fn plan_change(
             memory::dirty(host, setting, value)
         }
         SystemSetting::TransparentHugepage => memory::transparent_hugepage(value),
-        // The device is chosen when the filesystem is created, and the kernel was chosen when the
-        // guest was booted.
-        SystemSetting::Device | SystemSetting::Kernel => SettingChange::default(),
+        // The device and its size are set when the filesystem is created, and the kernel was chosen
+        // when the guest was booted.
+        SystemSetting::Device | SystemSetting::Size | SystemSetting::Kernel => {
+            SettingChange::default()
+        }
     }
 }
 

@@ -46,6 +46,7 @@ fn cell(filesystem: &str) -> CellRecord {
         scheduler: None,
         fill_level: FillLevel(50),
         settings: Default::default(),
+        options: Default::default(),
         aa_duplicate: false,
     };
     let phases = vec![PhaseInfo {

@@ -23,8 +23,8 @@ mod suite;
 mod tasks;
 
 #[cfg(test)]
-use model::{Bytes, Phase};
-use model::{SuiteSpec, WorkloadParameters, workload::ValueError};
+use model::Bytes;
+use model::{Phase, SuiteSpec, WorkloadParameters, workload::ValueError};
 
 pub use model::workload::Preset;
 pub use presets::{preset, presets};
@@ -65,6 +65,23 @@ pub fn refine(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
     match find(&point.suite) {
         Some(suite) => (suite.refine)(point),
         None => unreachable!("parameters of the unknown suite `{}`", point.suite),
+    }
+}
+
+/// Phases of a workload on the block device with this path instead of files.
+///
+/// # Errors
+/// The reason why the workload requires a filesystem.
+pub fn on_device(
+    workload: &WorkloadParameters,
+    seed: u64,
+    device: &str,
+) -> Result<Vec<Phase>, String> {
+    let name = &workload.suite;
+    match find(name).filter(|suite| suite.spec.name == stream::SUITE.spec.name) {
+        Some(suite) => stream::device::on_device((suite.phases)(workload, seed), device)
+            .map_err(|reason| format!("suite `{name}` cannot run on a block device: {reason}")),
+        None => Err(format!("suite `{name}` requires a filesystem; use suite `stream`")),
     }
 }
 

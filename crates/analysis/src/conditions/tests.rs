@@ -16,6 +16,7 @@ fn cell(filesystem: &str) -> CellRecord {
         scheduler: None,
         fill_level: FillLevel(0),
         settings: Default::default(),
+        options: Default::default(),
         aa_duplicate: false,
     };
     CellRecord {

@@ -7,8 +7,11 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use super::{Factor, Observation, Source};
-use crate::count;
+use super::{
+    Factor, Observation, Source,
+    columns::{code, merged, per_level},
+};
+use crate::{NotEstimable, count};
 
 /// Relative pivot below which a column counts as linearly dependent on others.
 const DEPENDENT: f64 = 1e-9;
@@ -24,6 +27,11 @@ struct Trial {
 /// Columns of a model, and the data that it is fitted to.
 pub(super) struct Design {
     sources: Vec<Source>,
+    /// Interactions with the same column as each term, up to the sign.
+    aliases: Vec<Vec<(usize, usize)>>,
+    interactions: Result<(), NotEstimable>,
+    /// Smallest number of values at a level of a factor.
+    per_level: u32,
     /// Range of the columns of each term.
     columns: Vec<Range<usize>>,
     /// Values of the columns for each measured combination.
@@ -92,20 +100,26 @@ impl Sums {
 }
 
 impl Design {
-    /// Model of validated factors. Interactions are included only if every measured combination has
-    /// at least two values.
-    pub(super) fn new(factors: &[Factor], observations: &[Observation]) -> Self {
+    /// Model of validated factors. Interactions are included only if they are wanted and every
+    /// measured combination has at least two values.
+    pub(super) fn new(factors: &[Factor], observations: &[Observation], wanted: bool) -> Self {
         let mut cells: BTreeMap<&[usize], u32> = BTreeMap::new();
         for observation in observations {
             *cells.entry(&observation.levels).or_default() += 1;
         }
-        let single = cells.values().any(|repetitions| *repetitions < 2);
+        let least = cells.values().copied().min().unwrap_or(0);
+        let interactions = match (wanted, least) {
+            (false, _) => Err(NotEstimable::Confounded),
+            (true, ..2) => Err(NotEstimable::Repetitions { least, needed: 2 }),
+            (true, _) => Ok(()),
+        };
         let mut sources: Vec<Source> = (0..factors.len()).map(Source::Main).collect();
-        if !single {
+        if interactions.is_ok() {
             for one in 0..factors.len() {
                 sources.extend((one + 1..factors.len()).map(|two| Source::Interaction(one, two)));
             }
         }
+        let (sources, aliases) = merged(factors, &cells, sources);
         let width = |source: &Source| match source {
             Source::Main(one) => factors[*one].levels.len() - 1,
             Source::Interaction(one, two) => {
@@ -123,7 +137,7 @@ impl Design {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "at most 20^6 combinations, of which those measured are a part"
+            reason = "saturates; those measured are a part of all combinations"
         )]
         let missing = (all - cells.len() as f64) as u32;
         let (trials, blocked) = trials(&cells, observations);
@@ -134,7 +148,34 @@ impl Design {
             }
             blocks[trial.block].end = at + 1;
         }
-        Self { sources, columns, codes, trials, blocks, blocked, missing }
+        let per_level = per_level(factors, &cells);
+        Self {
+            sources,
+            aliases,
+            interactions,
+            per_level,
+            columns,
+            codes,
+            trials,
+            blocks,
+            blocked,
+            missing,
+        }
+    }
+
+    /// Interactions that a term stands for besides its own.
+    pub(super) fn aliases(&self, term: usize) -> &[(usize, usize)] {
+        &self.aliases[term]
+    }
+
+    /// Error if the model has no interactions.
+    pub(super) fn interactions(&self) -> Result<(), NotEstimable> {
+        self.interactions
+    }
+
+    /// Smallest number of values at a level of a factor.
+    pub(super) fn per_level(&self) -> u32 {
+        self.per_level
     }
 
     /// Terms: main effects, then interactions.
@@ -307,31 +348,6 @@ impl Design {
     }
 }
 
-/// Columns of one combination of levels. For each factor, the column of its level is 1 and the
-/// other columns are 0; for the last level, all columns are -1. An interaction has the products of
-/// the columns of its factors.
-fn code(factors: &[Factor], sources: &[Source], levels: &[usize]) -> Vec<f64> {
-    let main = |factor: usize| {
-        let last = factors[factor].levels.len() - 1;
-        let level = levels[factor];
-        (0..last).map(move |column| match () {
-            () if level == last => -1.0,
-            () if level == column => 1.0,
-            () => 0.0,
-        })
-    };
-    let mut code: Vec<f64> = Vec::new();
-    for source in sources {
-        match *source {
-            Source::Main(one) => code.extend(main(one)),
-            Source::Interaction(one, two) => {
-                code.extend(main(one).flat_map(|a| main(two).map(move |b| a * b)));
-            }
-        }
-    }
-    code
-}
-
 /// Trials, sorted; true if all of them have a block.
 fn trials(cells: &BTreeMap<&[usize], u32>, observations: &[Observation]) -> (Vec<Trial>, bool) {
     let blocked = observations.iter().all(|observation| observation.block.is_some());
@@ -404,6 +420,19 @@ impl Cholesky {
             solution.push((right[*column] - done) * self.rows[start + row]);
             start += row + 1;
         }
+    }
+
+    /// Variance of a contrast of the coefficients of the last columns of the order, from column
+    /// `first` on, in units of the residual mean square.
+    pub(super) fn variance(&self, first: usize, contrast: &[f64]) -> f64 {
+        let mut solution: Vec<f64> = Vec::new();
+        for (at, weight) in contrast.iter().enumerate() {
+            let row = first + at;
+            let start = row * (row + 1) / 2 + first;
+            let done = dot(&self.rows[start..start + at], &solution);
+            solution.push((weight - done) * self.rows[start + at]);
+        }
+        super::length(&solution)
     }
 
     /// Coefficients of the first columns of the order, fitted without the other columns.

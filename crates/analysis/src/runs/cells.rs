@@ -220,6 +220,7 @@ fn apart(one: &Cell, other: &Cell) -> Option<Option<&'static str>> {
         (one.scheduler != other.scheduler, "scheduler"),
         (one.fill_level != other.fill_level, "fill level"),
         (one.settings != other.settings, "system settings"),
+        (one.options != other.options, "options"),
     ];
     what.into_iter().find(|(differs, _)| *differs).map(|(_, what)| Some(what))
 }

@@ -227,7 +227,8 @@ fn label(cells: [&CellRecord; 2]) -> String {
     let scheduler = cell.scheduler.iter().map(|name| format!("scheduler {name}"));
     let full = (!cell.fill_level.is_empty()).then(|| format!("fill {}", cell.fill_level));
     let factors = cell.settings.iter().map(|(factor, value)| format!("{factor} {value}"));
-    for condition in scheduler.chain(full).chain(factors) {
+    let options = cell.options.iter().map(|(option, value)| format!("{option} {value}"));
+    for condition in scheduler.chain(full).chain(factors).chain(options) {
         if !label.contains(&condition) && !label.contains(&condition.replacen(' ', "=", 1)) {
             label = format!("{label}, {condition}");
         }

@@ -79,6 +79,7 @@ impl Made {
             scheduler: None,
             fill_level: FillLevel(0),
             settings: Default::default(),
+            options: Default::default(),
             aa_duplicate,
         };
         let phase = |(name, primary, _): (&str, Metric, f64)| PhaseInfo {

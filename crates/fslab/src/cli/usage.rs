@@ -239,7 +239,9 @@ fn hint(root: &Command, command: &Command, name: &str, option: &str, value: &str
 fn parameter(key: &str) -> Option<&'static str> {
     let specs = suites::specs();
     let all = specs.iter().flat_map(|suite| suite.parameters).map(|parameter| parameter.name);
-    let keys = model::plan::KEYS.iter().map(|spec| spec.key).filter(|key| Plan::is_key(key));
+    // `size` of fio is that of files, and not the axis of the same name.
+    let keys = model::plan::KEYS.iter().map(|spec| spec.key);
+    let keys = keys.filter(|key| Plan::is_key(key) && *key != "size");
     let known: Vec<&'static str> = all.chain(keys).collect();
     match known.iter().find(|known| **known == key) {
         Some(known) => Some(known),

@@ -54,7 +54,7 @@ pub(super) fn run(demo: &Demo, state: &Path) -> Result<Exit, Failure> {
         );
     }
     let mut first = part(demo, native, None, demo.output.clone());
-    let place = if root { run_setup::IMAGE_DIRECTORY } else { "." };
+    let place = if root { crate::cells::IMAGE_DIRECTORY } else { "." };
     match sizes::Speed::measure(Path::new(place)) {
         Ok(speed) => first.changes.set = speed.settings(root),
         Err(error) => tracing::warn!("the demo has its default sizes: {place}: {error}"),

@@ -3,6 +3,8 @@
 //! Input: a checked plan and the name of a run file. Output: a [`Prepared`] run and, after its
 //! execution, its [`RunEnd`]. This module prints no messages and writes no reports.
 
+mod warnings;
+
 use std::{
     path::Path,
     sync::{Arc, atomic::AtomicBool},
@@ -11,8 +13,7 @@ use std::{
 use anyhow::Context;
 use engine::{CrashState, Progress};
 use model::{
-    Bytes, Cell, Clock, Isolation, Nanos, Phase, RunRecord, SystemSetting, Warning,
-    phase::{Cache, Role, Work},
+    Bytes, Cell, Clock, Isolation, Nanos, RunRecord, Warning,
     plan::InvalidTrials,
     record::{CellRecord, CellState, RunInfo},
     storage::StorageKind,
@@ -144,7 +145,8 @@ pub(super) fn begin(
     let cells = cells::of(chosen, &chosen.catalog, host.as_ref(), seed);
     external_directory(&mut rig, &cells, seed)?;
     let environment = env.facts(&rig, chosen);
-    warnings.extend(fits_memory(chosen, &environment));
+    warnings.extend(warnings::fits_memory(chosen, &environment));
+    warnings.extend(warnings::empty_filesystems(chosen));
     let info = info(chosen, id, seed, rig.describe());
     if cells.iter().all(|cell| cell.state != CellState::Open) {
         drop(rig);
@@ -290,7 +292,7 @@ impl RunEnvironment<'_> {
             run_id: run_id.into(),
             overwrite: self.destroy.to_vec(),
             store_file: std::path::absolute(store_file)?,
-            default_image_directory: "/var/tmp".into(),
+            default_image_directory: cells::IMAGE_DIRECTORY.into(),
             interrupt: Arc::clone(self.interrupt),
         };
         let rig = Rig::open(Arc::clone(self.host), &chosen.storage, options);
@@ -302,8 +304,7 @@ impl RunEnvironment<'_> {
     /// run is in progress.
     fn check_other_runs(&self, chosen: &ResolvedPlan) -> Result<(), Failure> {
         let sets = |cell: &Cell| {
-            let device = |setting: &SystemSetting| *setting == SystemSetting::Device;
-            cell.scheduler.is_some() || cell.settings.keys().any(|setting| !device(setting))
+            cell.scheduler.is_some() || cell.settings.keys().any(|setting| !setting.is_storage())
         };
         let sets = chosen.cells.iter().any(|labelled| sets(&labelled.cell));
         for OtherRun { run, alive, settings } in undo::others(self.host.as_ref(), self.state) {
@@ -392,40 +393,6 @@ pub(super) fn check_new_file(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Directory of image files if the plan does not specify one.
-pub(super) const IMAGE_DIRECTORY: &str = "/var/tmp";
-
-/// Warning about files smaller than twice the memory, because reads and writes may then access
-/// memory only. Workloads with direct I/O or warm phases only are excluded.
-fn fits_memory(chosen: &ResolvedPlan, environment: &model::Environment) -> Option<Warning> {
-    let total = environment.get("memory.total_bytes").and_then(|text| text.parse::<u64>().ok());
-    let whole_mib = |bytes: u64| Bytes(bytes / Bytes::MIB * Bytes::MIB);
-    let memory = chosen.storage.memory_limit.or(total.map(whole_mib))?;
-    let points = chosen.cells.iter().map(|labelled| &labelled.cell.workload);
-    let concerned = points.filter_map(|point| {
-        let suite = suites::find(&point.suite)?;
-        let phases = (suite.phases)(point, 0);
-        phases.iter().any(depends_on_memory).then(|| (suite.footprint)(point))
-    });
-    let working_set = concerned.max()?;
-    (working_set.0 > 0 && working_set.0 < memory.0.saturating_mul(2))
-        .then_some(Warning::FitsInMemory { working_set, memory })
-}
-
-/// Reports whether the memory size affects a result of this phase.
-fn depends_on_memory(phase: &Phase) -> bool {
-    let around = match &phase.work {
-        Work::Stream(stream) => stream.open.direct || !stream.moves(),
-        Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Task(_)
-        | Work::Remove { .. } => false,
-    };
-    phase.role == Role::Measure && phase.cache != Cache::Warm && !around
-}
-
 pub(super) fn nothing_to_measure(cells: &[CellRecord]) -> Failure {
     let mut reasons: Vec<_> = cells
         .iter()
@@ -458,30 +425,4 @@ fn check_survives_reboot(host: &dyn Host, path: &Path) -> Result<(), Failure> {
 pub(super) fn run_id(seed: u64) -> String {
     let stamp = report::stamp(now_unix());
     format!("{stamp}-{:04x}", (seed ^ u64::from(fastrand::u16(..))) & 0xffff)
-}
-
-#[cfg(test)]
-mod tests {
-    use model::phase::{FileSharing, Open, Stream, Timed};
-
-    use super::*;
-
-    #[test]
-    fn memory_size_affects_buffered_phases_that_are_not_warm() {
-        let stream = Stream::new(FileSharing::One("f".into()), Bytes::mib(1), Bytes::kib(4));
-        let mut phase = Phase {
-            name: "read".into(),
-            group: "reading".into(),
-            role: Role::Measure,
-            cache: Cache::Cold,
-            work: Work::Stream(stream.clone()),
-            timed: Timed::default(),
-        };
-        assert!(depends_on_memory(&phase));
-        phase.cache = Cache::Warm;
-        assert!(!depends_on_memory(&phase));
-        let open = Open { direct: true, ..Open::default() };
-        let direct = Work::Stream(Stream { open, ..stream });
-        assert!(!depends_on_memory(&Phase { cache: Cache::Cold, work: direct, ..phase }));
-    }
 }

@@ -43,8 +43,8 @@ pub(super) fn writes(host: &dyn Host, storage: &Storage, cells: &[CellRecord]) -
     for cell in cells.iter().map(|record| &record.cell) {
         let new = cell.scheduler.iter().filter(|name| !schedulers.contains(name)).cloned();
         schedulers.extend(new.collect::<Vec<_>>());
-        // A device is not written to change a setting.
-        let written = cell.settings.iter().filter(|(it, _)| **it != SystemSetting::Device);
+        // The storage is not a setting that is written.
+        let written = cell.settings.iter().filter(|(it, _)| !it.is_storage());
         for (setting, value) in written {
             match settings.iter_mut().find(|(known, _)| known == setting) {
                 Some((_, values)) if values.contains(value) => {}

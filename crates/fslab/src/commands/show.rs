@@ -1,5 +1,8 @@
 //! `fslab show`: prints what a plan would do, without changing anything.
 
+mod design;
+mod storage;
+
 use std::{collections::BTreeSet, path::Path};
 
 use model::{
@@ -13,7 +16,6 @@ use model::{
 use rig::{
     Availability, Catalog, Filesystem, RealHost, ResolvedOptions,
     catalog::Kind,
-    guard::{self, Permission, Roots},
     layers::{self, DeviceRequirement},
     mount::{MountRequest, Mounting},
     resolve_options,
@@ -27,7 +29,7 @@ use super::{
 use crate::{
     cells,
     cli::Show,
-    exit::{Exit, Failure, chain},
+    exit::{Exit, Failure},
     output,
     plans::ResolvedPlan,
     runner::{task_files::needs_external_directory, time_of},
@@ -63,7 +65,7 @@ pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
     lines.extend(loads(&chosen)?);
     match &guests {
         None => {
-            storage(&chosen, &mut lines);
+            storage::storage(&chosen, &mut lines);
             lines.extend(settings::writes(&RealHost, &chosen.storage, &cells));
         }
         Some(guests) => lines.extend(kernels(guests)),
@@ -120,6 +122,7 @@ fn head(chosen: &ResolvedPlan, storage: &str) -> Vec<String> {
     if plan.isolation != Isolation::default() {
         lines.push(format!("isolation   {}", plan.isolation.name()));
     }
+    lines.extend(design::options(plan));
     if !plan.fill_levels.is_empty() {
         let levels: Vec<_> = plan.fill_levels.iter().map(ToString::to_string).collect();
         lines.push(format!("fill        {} before each workload", levels.join(", ")));
@@ -146,56 +149,6 @@ fn external_directory(chosen: &ResolvedPlan, cells: &[CellRecord]) -> Option<Str
     };
     let place = chosen.storage.external_directory.as_deref().unwrap_or("in memory");
     cells.iter().any(needs).then(|| format!("external    {place}, source and target of copies"))
-}
-
-/// Result of the storage checks.
-fn storage(chosen: &ResolvedPlan, lines: &mut Vec<String>) {
-    for (level, kind) in chosen.storage.kind.each() {
-        let first = lines.len();
-        level_storage(chosen, kind, lines);
-        if let (Some(level), Some(line)) = (level, lines.get_mut(first)) {
-            // The name follows the heading, which has 12 columns.
-            line.insert_str(line.len().min(12), &format!("{level}: "));
-        }
-    }
-    lines.push(String::new());
-}
-
-/// Result of the checks of one level of the axis `device`, or of storage that is not an axis.
-fn level_storage(chosen: &ResolvedPlan, kind: &StorageKind, lines: &mut Vec<String>) {
-    match kind {
-        StorageKind::Devices { paths } => {
-            for path in paths {
-                let (permission, roots) = (Permission::default(), Roots::default());
-                let claimed = guard::claim_device(Path::new(path), &permission, &roots, &[]);
-                lines.push(match claimed {
-                    Ok(device) => format!("device      {}", device.describe()),
-                    Err(refusal) => format!("REJECTED    {}", chain(&refusal)),
-                });
-            }
-        }
-        StorageKind::Image { size, count, directory, allocation, .. } => {
-            let directory = directory.as_deref().unwrap_or("/var/tmp");
-            let total = Bytes(size.0.saturating_mul(u64::from(*count)));
-            let place = Path::new(directory);
-            let space = guard::space_for_images(place, total, Bytes(0), *allocation);
-            let space = space.and_then(|()| match chosen.storage.memory_limit {
-                Some(limit) => guard::images_within_limit(place, total, *allocation, limit),
-                None => Ok(()),
-            });
-            lines.push(match space {
-                Ok(()) => format!("images      in {directory}, which has enough space"),
-                Err(refusal) => format!("REJECTED    {}", chain(&refusal)),
-            });
-        }
-        StorageKind::Directory { path } => lines.push(match Path::new(path).is_dir() {
-            true => {
-                "directory   measured as mounted; fslab removes its subdirectory afterwards".into()
-            }
-            false => format!("REJECTED    {path} is not a directory"),
-        }),
-        StorageKind::Levels { .. } => {}
-    }
 }
 
 /// Plan with the devices on which it will be measured.
@@ -246,10 +199,27 @@ fn filesystems(place: &Place<'_>, cells: &[CellRecord], lines: &mut Vec<String>)
             Some(CellState::Open | CellState::Done { .. } | CellState::Failed { .. }) | None => {
                 lines.push(level.name.clone());
                 commands(place, level, lines);
+                lines.extend(skipped(cells, &level.name));
             }
         }
     }
     lines.push(String::new());
+}
+
+/// Reasons why single cells of a filesystem are skipped, each with the first such cell.
+fn skipped(cells: &[CellRecord], name: &str) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let own = cells.iter().filter(|record| record.cell.filesystem.name == name);
+    let line = |record: &CellRecord| match &record.state {
+        CellState::Skipped { reason } if seen.insert(reason.clone()) => {
+            Some(format!("  {} skipped: {reason}", record.label))
+        }
+        CellState::Skipped { .. }
+        | CellState::Open
+        | CellState::Done { .. }
+        | CellState::Failed { .. } => None,
+    };
+    own.filter_map(line).collect()
 }
 
 fn commands(place: &Place<'_>, level: &FilesystemLevel, lines: &mut Vec<String>) {
@@ -266,6 +236,10 @@ fn commands(place: &Place<'_>, level: &FilesystemLevel, lines: &mut Vec<String>)
     };
     let size = Bytes(image.0.saturating_mul(requirement.devices as u64));
     lines.extend(stand(level, filesystem, &mut devices, requirement));
+    if filesystem.kind == Kind::Device {
+        lines.push(format!("  open(2) of {}, without a filesystem", devices.join(" ")));
+        return;
+    }
     let ResolvedOptions { level, removed, kept } = match place.guests {
         None => resolve_options(level, filesystem, becomes, &RealHost),
         // The kernel of the guest determines the options that it supports.
@@ -303,7 +277,7 @@ fn stand(
     requirement: DeviceRequirement,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    if filesystem.kind != Kind::Block {
+    if !filesystem.kind.is_on_devices() {
         return lines;
     }
     let all = devices.len();

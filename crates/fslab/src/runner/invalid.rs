@@ -211,7 +211,7 @@ fn logged(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
 /// Reports lazy initialization of ext4 (`lazy_itable_init`, mkfs.ext4(8)), which the catalog
 /// disables. If the plan enables it, it is part of the measurement.
 fn lazy(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
-    let level = &known.cell.filesystem;
+    let level = known.cell.level();
     let asked = level.mkfs.iter().any(|argument| argument.contains("lazy_"));
     trial.warnings.iter().find_map(|(at, warning)| {
         let Warning::DeferredWork { who, .. } = warning else { return None };

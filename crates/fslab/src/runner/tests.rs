@@ -120,6 +120,7 @@ fn cell(filesystem: &str, aa_duplicate: bool) -> CellRecord {
         scheduler: None,
         fill_level: FillLevel(0),
         settings: Default::default(),
+        options: Default::default(),
         aa_duplicate,
     };
     let phases = vec![PhaseInfo {

@@ -37,6 +37,7 @@ fn record(filesystem: &str, state: CellState) -> CellRecord {
         scheduler: None,
         fill_level: FillLevel(0),
         settings: Default::default(),
+        options: Default::default(),
         aa_duplicate: false,
     };
     let phase = |name: &str| PhaseInfo {

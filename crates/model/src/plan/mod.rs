@@ -4,6 +4,7 @@
 //! the tables of the suites, and the names of the filesystems. It returns the first error that it
 //! finds as a [`PlanError`] with the position. Parsing does not depend on the host.
 
+mod consistent;
 mod invalid_trials;
 mod keys;
 mod parse;
@@ -22,6 +23,7 @@ pub use settings::OVERRIDES;
 use crate::{
     cell::{AaControl, FilesystemLevel, FillLevel, Isolation},
     clock::Clock,
+    design::{Design, OptionAxis},
     guest::{GuestDisk, GuestKind},
     mount_commands::MountedType,
     setting::SystemSetting,
@@ -86,6 +88,10 @@ pub struct Plan {
     pub fill_levels: Vec<FillLevel>,
     /// Axes of system settings with their values, in text order.
     pub system_settings: Vec<(SystemSetting, Vec<Value>)>,
+    /// Varied options of mkfs and mount, in text order.
+    pub options: Vec<OptionAxis>,
+    /// Design of the options; `None` for all combinations, if there are few.
+    pub design: Option<Design>,
     /// Named scales.
     pub scales: Vec<NamedScale>,
 }

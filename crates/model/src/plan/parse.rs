@@ -8,6 +8,7 @@ pub(super) mod conditions;
 mod filesystems;
 mod layers;
 mod mounting;
+pub(super) mod options;
 mod scales;
 mod storage;
 
@@ -74,6 +75,8 @@ impl Plan {
             schedulers: conditions::schedulers(&axes, &storage)?,
             fill_levels: conditions::fill_levels(&axes, &storage)?,
             system_settings: conditions::system_settings(&axes, &storage)?,
+            options: options::options(&axes, &storage)?,
+            design: options::design(&top, &axes, &storage)?,
             scales: scales::scales(&top)?,
             storage,
         })

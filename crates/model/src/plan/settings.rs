@@ -3,7 +3,9 @@
 use super::{KnownNames, Plan, PlanError, WorkloadEntry, keys, parse};
 use crate::{
     cell::{AaControl, FilesystemLevel, FillLevel, Isolation},
+    design::{Design, OptionAxis},
     guest::GuestKind,
+    options::OptionOf,
     plan::{InvalidTrials, Profile},
     setting::{SETTINGS, SystemSetting},
     storage::{Allocation, StorageKind},
@@ -13,7 +15,7 @@ use crate::{
 };
 
 /// Keys of `--set` other than suite parameters and system settings.
-pub const OVERRIDES: [&str; 23] = [
+pub const OVERRIDES: [&str; 24] = [
     "filesystem",
     "scheduler",
     "fill_percent",
@@ -22,6 +24,7 @@ pub const OVERRIDES: [&str; 23] = [
     "aa_control",
     "time_limit",
     "invalid_trials",
+    "design",
     "seed",
     "fsck",
     "isolation",
@@ -112,10 +115,33 @@ impl Plan {
             "image_size" | "image_count" | "image_directory" | "image_allocation" => {
                 self.set_image(key, text)?
             }
+            "design" => {
+                let named = Design::from_name(text);
+                self.design = Some(named.ok_or_else(|| {
+                    bad(key, text).hint(format!("use {}", Design::ALL.map(Design::name).join(", ")))
+                })?);
+            }
+            _ if OptionOf::parse(key).is_some() => self.set_option(key, words())?,
             _ => match SystemSetting::from_name(key) {
                 Some(factor) => self.set_system_setting(factor, text)?,
                 None => self.set_parameter(key, text)?,
             },
+        }
+        Ok(())
+    }
+
+    /// Sets the values of a varied option.
+    fn set_option(
+        &mut self,
+        key: &str,
+        words: impl Iterator<Item = String>,
+    ) -> Result<(), ValueError> {
+        let key = parse::options::checked(key)?;
+        let values = words.map(|word| parse::options::text_value(&word));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        match self.options.iter_mut().find(|option| option.key == key) {
+            Some(option) => option.values = values,
+            None => self.options.push(OptionAxis { key, values }),
         }
         Ok(())
     }
@@ -168,92 +194,33 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks that filesystems, isolation, guest disk, schedulers, fill levels, and device settings
-    /// fit the storage after overrides.
-    ///
-    /// # Errors
-    /// [`ValueError`] if the overrides contradict each other.
-    pub fn consistent(&self) -> Result<(), ValueError> {
-        let directory = matches!(self.storage.kind, StorageKind::Directory { .. });
-        let misfit =
-            |level: &&FilesystemLevel| parse::misfit(level, directory, &self.mounted_types);
-        if let Some(level) = self.filesystems.iter().find(misfit) {
-            let error =
-                ValueError::new(format!("filesystem `{}` does not match the storage", level.name));
-            return Err(error.hint(match directory {
-                true => "set image_size or device to create filesystems",
-                false => "set directory=PATH to measure a directory, or filesystem=NAME",
-            }));
-        }
-        // In a guest, a command may mount a filesystem that is created on a device of the guest.
-        let mounted = |level: &&FilesystemLevel| {
-            let by_type = self.mounted_types.iter().any(|known| known.name == level.fs_type);
-            by_type || (directory && parse::is_mounted(level, &self.mounted_types))
-        };
-        if let Some(level) = self.filesystems.iter().find(mounted).filter(|_| self.guest.is_some())
-        {
-            let message = match directory {
-                true => {
-                    format!("filesystem `{}` is mounted by a command on a directory", level.name)
-                }
-                false => format!("filesystems of type `{}` are mounted by commands", level.fs_type),
-            };
-            return Err(ValueError::new(format!("{message}, which guests do not run"))
-                .hint("remove `guest` to measure it on this machine"));
-        }
-        let busy = |level: &&FilesystemLevel| parse::needs_device(level, &self.mounted_types);
-        if let Some(level) = self.filesystems.iter().find(busy).filter(|_| directory) {
-            let message = format!(
-                "filesystem `{}` has setup steps, but the storage is a directory",
-                level.name
-            );
-            return Err(ValueError::new(message).hint("set image_size or device"));
-        }
-        if let Some((message, hint)) = parse::conditions::unfit(self.isolation, &self.storage) {
-            return Err(ValueError::new(message).hint(hint));
-        }
-        let disk = parse::conditions::unfit_disk(self.guest, self.guest_disk, &self.storage);
-        if let Some((message, hint)) = disk {
-            return Err(ValueError::new(message).hint(hint));
-        }
-        if directory && !self.schedulers.is_empty() {
-            return Err(ValueError::new("storage is a directory: `scheduler` requires a device")
-                .hint("remove `scheduler` from the plan"));
-        }
-        let own = self.workloads.iter();
-        let unknown = |entry| parse::conditions::unknown_level(entry, &self.storage);
-        if let Some((message, hint)) = own.clone().find_map(unknown) {
-            return Err(ValueError::new(message).hint(hint));
-        }
-        if directory && own.clone().any(|entry| entry.schedulers.is_some()) {
-            let (message, hint) = parse::conditions::no_device("scheduler");
-            return Err(ValueError::new(message).hint(hint));
-        }
-        let all = self.system_settings.iter().chain(own.flat_map(|entry| &entry.system_settings));
-        let mut of_devices = all.filter(|(factor, _)| factor.of_devices());
-        if let Some((factor, _)) = of_devices.next().filter(|_| directory) {
-            let (message, hint) = parse::conditions::no_device(factor.spec().name);
-            return Err(ValueError::new(message).hint(hint));
-        }
-        if directory && self.fill_levels.iter().any(|full| !full.is_empty()) {
-            return Err(ValueError::new(
-                "storage is a directory: `fill_percent` requires a new filesystem",
-            )
-            .hint("remove `fill_percent` from the plan"));
-        }
-        Ok(())
-    }
-
     fn set_system_setting(&mut self, factor: SystemSetting, text: &str) -> Result<(), ValueError> {
         let values = factor.spec().kind.read_sweep(text)?;
         for entry in &mut self.workloads {
             entry.system_settings.retain(|(other, _)| *other != factor);
+        }
+        if factor == SystemSetting::Size {
+            let sizes = values.iter().filter_map(Value::as_size);
+            self.resize_images(sizes.max().unwrap_or_default());
         }
         match self.system_settings.iter_mut().find(|(other, _)| *other == factor) {
             Some(slot) => slot.1 = values,
             None => self.system_settings.push((factor, values)),
         }
         Ok(())
+    }
+
+    fn resize_images(&mut self, wanted: Bytes) {
+        for kind in self.storage.kind.each_mut() {
+            if let StorageKind::Image { size, .. } = kind {
+                *size = wanted;
+            }
+        }
+    }
+
+    /// True if the size of the filesystems is an axis.
+    pub(crate) fn has_sizes(&self) -> bool {
+        self.system_settings.iter().any(|(setting, _)| *setting == SystemSetting::Size)
     }
 
     /// Restricts the axis `device` to these levels. Other words are paths of devices, which replace
@@ -293,6 +260,10 @@ impl Plan {
     fn set_image(&mut self, key: &str, text: &str) -> Result<(), ValueError> {
         if !self.storage.kind.each().iter().any(|(_, kind)| is_image(kind)) {
             return Err(ValueError::new("the storage of the plan is not an image"));
+        }
+        if key == "image_size" && self.has_sizes() {
+            return Err(ValueError::new("the sizes of the images are the axis `size` of the plan")
+                .hint(format!("use --set size={text}")));
         }
         for kind in self.storage.kind.each_mut() {
             let StorageKind::Image { size, count, directory, allocation, .. } = kind else {
@@ -390,7 +361,9 @@ impl Plan {
     /// True if [`Plan::set`] can override this key in any plan. All other keys are parameters of
     /// suites.
     pub fn is_key(key: &str) -> bool {
-        OVERRIDES.contains(&key) || SystemSetting::from_name(key).is_some()
+        OVERRIDES.contains(&key)
+            || SystemSetting::from_name(key).is_some()
+            || OptionOf::parse(key).is_some()
     }
 
     /// Number of repetitions of the plan or the profile, as text.

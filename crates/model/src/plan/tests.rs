@@ -469,7 +469,9 @@ fn fill_percent_and_external_directory_can_be_overridden() {
 mod conditions;
 mod device;
 mod mounting;
+mod options;
 mod setup;
+mod size;
 
 #[test]
 fn studies_are_selected_by_name() {

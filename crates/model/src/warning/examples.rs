@@ -25,6 +25,7 @@ impl Warning {
                 directory: false,
             },
             Self::DeviceSizesDiffer { sizes: text("hdd 4 TiB, ssd 1 TiB") },
+            Self::EmptyFilesystems,
             Self::NotDurable,
             Self::CompressibleData,
             Self::SettingNotApplied {

@@ -32,6 +32,9 @@ impl Warning {
             }
             Self::SharedStorage { directory: false, .. } => "use a spare disk (`storage.device`)",
             Self::DeviceSizesDiffer { .. } => "use devices, partitions, or images of one size",
+            Self::EmptyFilesystems => {
+                "generate files with a `populate` step of `setup`, or set `fill_percent`"
+            }
             Self::NotDurable => "use the durable throughput, or remove `compat`",
             Self::CompressibleData => {
                 "write random data: `incompressible_fraction = 1.0` without `compat` (iozone), \

@@ -46,6 +46,11 @@ impl Warning {
                      between them"
                 )
             }
+            Self::EmptyFilesystems => {
+                "filesystems of several sizes are compared without files: mkfs, mount, and fsck \
+                 times do not include content"
+                    .into()
+            }
             Self::NotDurable => "writes were accepted but not synced".into(),
             Self::CompressibleData => {
                 "the written data is compressible and contains duplicates".into()

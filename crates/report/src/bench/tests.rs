@@ -31,6 +31,7 @@ fn record(repetitions: u32) -> RunRecord {
         scheduler: None,
         fill_level: FillLevel(0),
         settings: Default::default(),
+        options: Default::default(),
         aa_duplicate: false,
     };
     record.cells.push(CellRecord {

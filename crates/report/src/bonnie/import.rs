@@ -104,6 +104,7 @@ fn cell(record: &Record) -> CellRecord {
         scheduler: None,
         fill_level: FillLevel(0),
         settings: Default::default(),
+        options: Default::default(),
         aa_duplicate: false,
     };
     let known = ["file_size", "files"].into_iter().filter_map(|name| {

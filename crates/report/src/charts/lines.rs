@@ -198,6 +198,19 @@ pub(crate) fn percentiles(y_axis: &str, steps: &[&str], lines: &[Series]) -> Svg
     svg
 }
 
+/// Time in nanoseconds by a numeric level: a line and a band per filesystem on two logarithmic
+/// axes.
+pub(crate) fn times(y_axis: &str, x_axis: &str, levels: &[Level], lines: &[Series]) -> Svg {
+    let (top, bottom) = (ABOVE, 310.0);
+    let mut svg = Svg::new(WIDTH, bottom + BELOW);
+    let y = Axis::times(lines.iter().flat_map(|line| ends(&line.values)));
+    let x = Axis::levels(levels);
+    let plot = Plot { left: LEFT + 8.0, right: RIGHT, top, bottom, pad: PAD, x, y };
+    plot.ground(&mut svg, y_axis, x_axis);
+    plot.series(&mut svg, lines.iter().map(|line| (line, line.values.as_slice())));
+    svg
+}
+
 /// Height of the title of a panel of rates, of its plot, and of its ticks.
 const RATE: (f64, f64, f64) = (26.0, 112.0, 26.0);
 /// Right end of the panels of rates.

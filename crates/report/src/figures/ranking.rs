@@ -57,6 +57,7 @@ fn row(test: &Test, entry: &Entry, view: &View) -> IntervalRow {
     let interval = summary.and_then(|summary| summary.interval);
     let note = match &entry.status {
         Status::Nothing(reason) => reason.clone(),
+        Status::Measured if entry.raw => "reference".into(),
         Status::Measured if !entry.ranked => "not ranked".into(),
         Status::Measured => String::new(),
     };

@@ -146,6 +146,10 @@ fn holes(view: &View, statuses: &[Option<Status>]) -> Value {
 
 fn of_test(view: &View, test: &Test, details: &Details) -> Value {
     let name = |entry: &Entry| view.filesystems[entry.filesystem].name.as_str();
+    let over_device = |entry: &Entry| {
+        let own = test.over_device.iter().find(|own| own.filesystem == entry.filesystem);
+        own.map(|own| json!({ "ratio": own.ratio, "interval": own.interval.map(of_interval) }))
+    };
     let entries: Vec<Value> = test
         .entries
         .iter()
@@ -157,7 +161,8 @@ fn of_test(view: &View, test: &Test, details: &Details) -> Value {
                 "summary": entry.summary.as_ref().map(of_summary),
                 "counterpart": entry.counterpart.as_ref().map(of_summary),
                 "metrics": Value::Object(entry.metrics.iter().map(of_metric).collect()),
-                "ranked": entry.ranked,
+                "ranked": entry.ranked && !entry.raw,
+                "relative_to_device": over_device(entry),
                 "letters": entry.letters,
                 "top_group": entry.top,
                 "failed_repetitions": entry.failed.as_ref().map_or(0, |(failed, ..)| *failed),

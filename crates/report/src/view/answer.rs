@@ -106,6 +106,12 @@ impl Answer {
         let (first, last) = standings(view, &tests);
         let mut findings = findings(view, &tests, &first, &last);
         findings.extend(devices::findings(&view.devices, &view.facts.margin.percent()));
+        let name = |filesystem: usize| view.filesystems[filesystem].name.clone();
+        let over_device = tests.iter().filter_map(|named| {
+            let (effect, text) = super::raw::line(named.test, &named.title, &name)?;
+            Some(Finding { effect, text })
+        });
+        findings.extend(over_device);
         findings.sort_by(|one, other| other.effect.total_cmp(&one.effect));
         let shown = findings.len().min(FINDINGS_MAX);
         findings.truncate(shown);
@@ -198,7 +204,7 @@ fn title(view: &View, tests: &[Named<'_>]) -> String {
         (Some(least), Some(most)) => format!("{least} to {most} repetitions"),
         (None, _) | (_, None) => "nothing measured".to_owned(),
     };
-    let filesystems = count(columns(view, tests).len(), "filesystem");
+    let filesystems = count(filesystems(view, tests), "filesystem");
     let devices = match devices::names(&view.devices).len() {
         0 => String::new(),
         many => format!(" · {}", count(many, "device")),
@@ -216,6 +222,11 @@ fn columns(view: &View, tests: &[Named<'_>]) -> Vec<usize> {
         tests.iter().any(number)
     };
     (0..view.filesystems.len()).filter(has).collect()
+}
+
+/// Number of filesystems with results. The block device without a filesystem does not count.
+fn filesystems(view: &View, tests: &[Named<'_>]) -> usize {
+    columns(view, tests).into_iter().filter(|column| !view.filesystems[*column].is_raw).count()
 }
 
 fn board(view: &View, tests: &[Named<'_>]) -> Board {
@@ -289,7 +300,7 @@ fn headline(
 ) -> String {
     let of_filesystems = || of_filesystems(view, tests, first, last);
     match devices::headline(&view.devices, &view.facts.margin.percent()) {
-        Some(devices) if columns(view, tests).len() < 2 => sentence(view, devices),
+        Some(devices) if filesystems(view, tests) < 2 => sentence(view, devices),
         Some(devices) => format!("{}; {devices}", of_filesystems()),
         None => of_filesystems(),
     }
@@ -309,7 +320,12 @@ fn of_filesystems(
     let contests: Vec<&Named<'_>> = tests.iter().filter(|named| is_contest(named)).collect();
     let m = contests.len();
     let sentence = |text: String| sentence(view, text);
-    let measured = columns(view, tests).len();
+    let measured = filesystems(view, tests);
+    let over_device = tests.iter().any(|named| !named.test.over_device.is_empty());
+    if measured < 2 && over_device {
+        let text = "one filesystem was measured, and the block device without a filesystem";
+        return sentence(text.into());
+    }
     if measured < 2 {
         return sentence("fewer than two filesystems were measured: no comparison".into());
     }
@@ -323,7 +339,7 @@ fn of_filesystems(
         contests.iter().filter(top).count()
     };
     let all_tied = |named: &&Named<'_>| {
-        let mut ranked = named.test.entries.iter().filter(|entry| entry.ranked);
+        let mut ranked = named.test.entries.iter().filter(|entry| entry.ranked && !entry.raw);
         ranked.all(|entry| entry.top)
     };
     if contests.iter().all(all_tied) {
@@ -336,10 +352,10 @@ fn of_filesystems(
     let count = |standings: &[Standing<'_>], filesystem: usize| {
         standings.iter().filter(|it| it.filesystem == filesystem).count()
     };
-    let filesystems = || 0..view.filesystems.len();
-    let best = filesystems().max_by_key(|it| (times(*it), count(first, *it), usize::MAX - it));
+    let indices = || 0..view.filesystems.len();
+    let best = indices().max_by_key(|it| (times(*it), count(first, *it), usize::MAX - it));
     let best = best.unwrap_or_default();
-    let worst = filesystems().max_by_key(|it| (count(last, *it), usize::MAX - it));
+    let worst = indices().max_by_key(|it| (count(last, *it), usize::MAX - it));
     let worst = worst.filter(|worst| count(last, *worst) > 1 && *worst != best);
     let metric = contests[0].test.metric;
     let (fastest, slowest) = superlatives(metric, "fastest", "slowest");

@@ -48,6 +48,8 @@ pub(crate) struct Filesystem {
     pub(crate) name: String,
     /// Type, if it differs from the name, and options; empty for a catalog entry with its defaults.
     pub(crate) options: String,
+    /// True for the block device without a filesystem.
+    pub(crate) is_raw: bool,
 }
 
 /// Cells of one filesystem that were not measured or have failed repetitions, for one reason.
@@ -323,7 +325,8 @@ pub(crate) fn filesystems(record: &RunRecord) -> Vec<Filesystem> {
             let note = if gone { " (some removed, see option-removed)" } else { "" };
             options.push(format!("mount -o {}{note}", level.mount));
         }
-        found.push(Filesystem { name: level.name.clone(), options: one_line(&options.join(", ")) });
+        let (name, options) = (level.name.clone(), one_line(&options.join(", ")));
+        found.push(Filesystem { name, options, is_raw: level.is_raw() });
     }
     found
 }

@@ -5,6 +5,7 @@
 //! variance. This module derives findings, tables, and chart panels, and determines which findings
 //! about filesystems must name a condition ([`Scopes`]).
 
+mod effects;
 mod findings;
 mod tables;
 
@@ -41,6 +42,8 @@ pub(crate) const METHOD: &str = "\
     finding about filesystems names the condition for which it is valid. If more than half of the \
     variance is unexplained, no finding is derived.";
 
+pub(crate) use effects::{EffectRow, METHOD as EFFECTS};
+
 /// Condition that is listed first.
 const SCHEDULER: &str = "scheduler";
 
@@ -57,8 +60,10 @@ pub(crate) struct Interaction {
     pub(crate) suite: String,
     pub(crate) metric: Metric,
     pub(crate) scale: Scale,
-    /// One chart per condition.
+    /// One chart per condition; none if options vary, which have too many combinations.
     pub(crate) charts: Vec<Across>,
+    /// Effects of the factors, if options vary.
+    pub(crate) effects: Vec<EffectRow>,
     /// Repetitions per point: `8`, or `8 to 12`.
     pub(crate) repetitions: String,
     /// Warning codes of all results.
@@ -269,15 +274,18 @@ impl Builder<'_> {
         };
         let by = names().collect::<Vec<_>>().join(" · ");
         let title = format!("{}: {place}, by {by}", capital(name));
+        let effects = effects::rows(&input);
+        let across: &[Axis] = if input.has_options() { &[] } else { &axes };
         Some(Interaction {
             suite: suite.name.clone(),
             metric,
             scale,
-            charts: axes.iter().map(|axis| self.across(&input, axis)).collect(),
+            charts: across.iter().map(|axis| self.across(&input, axis)).collect(),
             repetitions: sweeps::repetitions(summaries()),
             codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
             findings: findings::findings(&input, &title),
-            tables: tables::tables(&input, &title),
+            tables: tables::tables(&input, &title, &effects),
+            effects,
             points: points.iter().map(|point| point.id.clone()).collect(),
             conditions: names().map(str::to_owned).collect(),
             scopes: findings::scopes(&input),

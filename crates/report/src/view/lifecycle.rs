@@ -2,14 +2,15 @@
 //! space used by the files of the workload.
 //!
 //! The input is the samples of the steps in [`model::sample::lifecycle`]. Tables have one row per
-//! filesystem and, if it varies, fill level, which summarizes the repetitions of all workloads. CPU
-//! time and I/O have one row per step. Space after the workload has one row per workload point.
+//! filesystem and, if they vary, size and fill level, which summarizes the repetitions of all
+//! workloads. CPU time and I/O have one row per step. Space after the workload has one row per
+//! workload point.
 
 use std::collections::BTreeMap;
 
 use analysis::Summary;
 use model::{
-    Clock, FillLevel, Metric, RunRecord,
+    Clock, FillLevel, Metric, RunRecord, SystemSetting,
     metric::Unit,
     record::{CellRecord, CellState, TrialRecord},
     sample::lifecycle::{FSCK, MKFS, MOUNT, SETUP, SPACE, UMOUNT},
@@ -60,11 +61,7 @@ const AVAILABLE: [Quantity; 3] = [
     ("available", Unit::Bytes, NOT_AVAILABLE, |trial, _| {
         sample(trial, MKFS, Metric::SpaceAvailable)
     }),
-    ("of device", Unit::Fraction, NOT_AVAILABLE, |trial, _| {
-        let usable = sample(trial, MKFS, Metric::SpaceAvailable)?;
-        let total = sample(trial, MKFS, Metric::DeviceSize)?;
-        (total > 0.0).then(|| usable / total)
-    }),
+    ("of device", Unit::Fraction, NOT_AVAILABLE, |trial, _| available_fraction(trial)),
     ("inodes", Unit::Count, "on demand", |trial, _| sample(trial, MKFS, Metric::Inodes)),
 ];
 
@@ -159,9 +156,13 @@ pub(crate) fn lifecycle(sample_index: &SampleIndex, filesystems: &[Filesystem]) 
     let record = sample_index.record;
     let fullness = varies(record, |cell| cell.cell.fill_level);
     let labels = varies(record, |cell| cell.label.clone());
-    let by_fullness = subjects(record, filesystems, |cell| match fullness {
-        true => full(cell.cell.fill_level),
-        false => String::new(),
+    let size =
+        |cell: &CellRecord| cell.cell.settings.get(&SystemSetting::Size).map(ToString::to_string);
+    let sizes = varies(record, size);
+    let by_fullness = subjects(record, filesystems, |cell| {
+        let size = size(cell).filter(|_| sizes);
+        let fullness = fullness.then(|| full(cell.cell.fill_level));
+        size.into_iter().chain(fullness).collect::<Vec<_>>().join(" · ")
     });
     let by_point = subjects(record, filesystems, |cell| match labels {
         true => one_line(&cell.label),
@@ -296,9 +297,16 @@ fn table(
 }
 
 /// Duration of a step, or its instructions in an icount guest.
-fn elapsed(trial: &TrialRecord, step: &str) -> Option<f64> {
+pub(super) fn elapsed(trial: &TrialRecord, step: &str) -> Option<f64> {
     let [time, counted] = [Metric::Elapsed, Metric::StepInstructions];
     sample(trial, step, time).or_else(|| sample(trial, step, counted))
+}
+
+/// Available space as a fraction of the device.
+pub(super) fn available_fraction(trial: &TrialRecord) -> Option<f64> {
+    let usable = sample(trial, MKFS, Metric::SpaceAvailable)?;
+    let total = sample(trial, MKFS, Metric::DeviceSize)?;
+    (total > 0.0).then(|| usable / total)
 }
 
 /// Sample of a step over all workers, in the base unit of the metric.

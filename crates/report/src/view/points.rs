@@ -14,6 +14,7 @@ mod ranker;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use conditions::{AS_FOUND, without};
+pub(super) use families::{Rules, ranking};
 pub(crate) use ranker::Ranker;
 
 use aligned::Scores;
@@ -33,6 +34,7 @@ use crate::{
     view::{
         facts::Filesystem,
         quality::RunQuality,
+        raw::OverDevice,
         sample_index::{SampleIndex, barring, codes},
         tables::Of,
         warnings::WarningCollector,
@@ -101,6 +103,8 @@ pub(crate) struct Test {
     /// Filesystems in display order: ranked ones best first, then the others.
     pub(crate) entries: Vec<Entry>,
     pub(crate) family: Option<Family>,
+    /// Filesystems relative to the block device without a filesystem.
+    pub(crate) over_device: Vec<OverDevice>,
 }
 
 /// One filesystem at one test.
@@ -134,6 +138,9 @@ pub(crate) struct Entry {
     /// True if the entry can be ranked: it has values, no blocking warning, and no failed
     /// repetition, and its run was not imported.
     pub(crate) ranked: bool,
+    /// True for the block device without a filesystem: a reference, which is never ranked among
+    /// filesystems.
+    pub(crate) raw: bool,
     pub(crate) letters: String,
     pub(crate) top: bool,
 }
@@ -397,6 +404,7 @@ impl Builder<'_> {
             entries,
             // Set by rank(), which needs all tests.
             family: None,
+            over_device: Vec::new(),
         }
     }
 
@@ -449,6 +457,7 @@ impl Builder<'_> {
                 && failed.is_none()
                 && !gave_up
                 && imported(self.record).is_none(),
+            raw: record.cell.filesystem.is_raw(),
             codes: codes(all()),
             barring: barring(all()),
             severe: quality_flags::severe(&values),

@@ -20,6 +20,7 @@ use crate::{
         tables::{scale_of, slices},
     },
 };
+pub(super) use findings::signed;
 
 /// Method paragraph of the report.
 pub(crate) const METHOD: &str = "\

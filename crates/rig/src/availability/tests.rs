@@ -33,6 +33,7 @@ fn missing_parts_are_reported_with_a_hint() {
     check(&host, "ext4", expect![[r#"usable: Some("mke2fs 1.47.0 (5-Feb-2023)")"#]]);
     check(&host, "tmpfs", expect!["usable: None"]);
     check(&host, "directory", expect!["usable: None"]);
+    check(&host, "none", expect!["usable: None"]);
     check(
         &host,
         "btrfs",

@@ -107,13 +107,13 @@ fn errors_have_a_line_and_a_hint() {
     check(
         &format!("{HEAD}mkfz = []\n"),
         expect![
-            "mine.toml:6: unknown field `mkfz`, expected one of `name`, `title`, `kind`, `fstype`, `magic`, `min_size`, `mkfs`, `mkfs_mounts`, `mount_command`, `umount_command`, `helpers`, `label`, `mount`, `fsck`, `fsck_clean`, `version`, `deferred_work`, `threads`, `features`, `multi_device`, `package`, `tools`, `kernel`, `source`; did you mean `mkfs`?"
+            "mine.toml:6: unknown field `mkfz`, expected one of `name`, `title`, `kind`, `fstype`, `magic`, `min_size`, `mkfs`, `mkfs_writes`, `mkfs_mounts`, `mount_command`, `umount_command`, `helpers`, `label`, `mount`, `fsck`, `fsck_clean`, `version`, `deferred_work`, `threads`, `features`, `multi_device`, `package`, `tools`, `kernel`, `source`; did you mean `mkfs`?"
         ],
     );
     check(
         &format!("{HEAD}kind = \"blokc\"\n"),
         expect![
-            "mine.toml:6: unknown variant `blokc`, expected one of `block`, `memory`, `directory`, `command`; did you mean `block`?"
+            "mine.toml:6: unknown variant `blokc`, expected one of `block`, `device`, `memory`, `directory`, `command`; did you mean `block`?"
         ],
     );
     check(

@@ -25,6 +25,7 @@ fn images_describe_their_attachment() {
         size: Bytes::mib(1),
         allocation,
         attached: Mutex::new(Attached {
+            size: Bytes(0),
             device: "/dev/loop0".into(),
             direct,
             step: serde_json::from_str("0").unwrap(),

@@ -15,10 +15,13 @@ const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 const RESERVE_DIVISOR: u64 = 32;
 
 /// Reciprocal of the fraction of a sparse image that mkfs and mount are estimated to write. The
-/// estimate is at least [`SPARSE_MIN`] and at most the size of the image. Inode tables of ext2 use
-/// 1/64 of the size. Journals have fixed minimum sizes; the largest is that of xfs (64 MiB,
-/// mkfs.xfs(8)).
+/// estimate is at least [`SPARSE_MIN`], and at most [`SPARSE_MAX`] and the size of the image. Inode
+/// tables of ext2 use 1/64 of the size. Journals have fixed minimum sizes; the largest is that of
+/// xfs (64 MiB, mkfs.xfs(8)).
 const SPARSE_DIVISOR: u64 = 16;
+/// Maximum estimate. In larger images, only filesystems with `mkfs_writes` in the catalog write
+/// more; their cells are checked one by one.
+const SPARSE_MAX: Bytes = Bytes::gib(8);
 /// Minimum estimate of the data that mkfs and mount write to a sparse image.
 const SPARSE_MIN: Bytes = Bytes::mib(128);
 
@@ -26,7 +29,8 @@ const SPARSE_MIN: Bytes = Bytes::mib(128);
 /// of `total`.
 ///
 /// Preallocated images need their size and a reserve of 1/32 of the size. Sparse images need the
-/// reserve and space for the data that mkfs and mount write, estimated as 1/16 of the size. The
+/// reserve and space for the data that mkfs and mount write, estimated as 1/16 of the size and at
+/// most 8 GiB. The
 /// data of the workloads is not included; it is part of the estimate for the plan. `had` is the
 /// space that an existing image uses already, which is not needed again. If the directory is in
 /// memory, the memory available without swapping (`MemAvailable`, proc(5)) must also be sufficient.
@@ -53,7 +57,11 @@ pub fn allocated(file: &Path) -> Bytes {
 /// [`space_for_images`].
 pub fn needed_space(total: Bytes, had: Bytes, allocation: Allocation) -> Bytes {
     let written = written(total, allocation);
-    written - had.min(written) + Bytes(total.0 / RESERVE_DIVISOR)
+    let reserve = match allocation {
+        Allocation::Preallocated => total,
+        Allocation::Sparse => total.min(Bytes(written.0.saturating_mul(SPARSE_DIVISOR))),
+    };
+    written - had.min(written) + Bytes(reserve.0 / RESERVE_DIVISOR)
 }
 
 /// Checks that `directory`, or its nearest existing parent, has `needed` space, for images of
@@ -100,7 +108,9 @@ fn free_within(directory: &Path, needed: Bytes, roots: &Roots) -> Result<(), Ref
 fn written(total: Bytes, allocation: Allocation) -> Bytes {
     match allocation {
         Allocation::Preallocated => total,
-        Allocation::Sparse => Bytes(total.0 / SPARSE_DIVISOR).max(SPARSE_MIN).min(total),
+        Allocation::Sparse => {
+            Bytes(total.0 / SPARSE_DIVISOR).clamp(SPARSE_MIN, SPARSE_MAX).min(total)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     process::Stdio,
     sync::{OnceLock, atomic::AtomicBool},
@@ -364,7 +364,12 @@ impl Host for RealHost {
     }
 
     fn sync(&self, path: &Path) -> io::Result<()> {
-        Ok(rustix::fs::syncfs(File::open(path)?)?)
+        let file = File::open(path)?;
+        // The inode of a block device is in devtmpfs, whose syncfs(2) writes nothing.
+        match file.metadata()?.file_type().is_block_device() {
+            true => file.sync_all(),
+            false => Ok(rustix::fs::syncfs(file)?),
+        }
     }
 
     fn resident(&self, path: &Path) -> io::Result<Bytes> {

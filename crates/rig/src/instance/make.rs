@@ -2,12 +2,14 @@
 //! options in effect.
 
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     sync::{Arc, MutexGuard, atomic::AtomicBool},
 };
 
 use model::{
-    Bytes, Environment, FilesystemLevel, FillLevel, Isolation, Warning, sample::lifecycle,
+    Bytes, Environment, FilesystemLevel, FillLevel, Isolation, SystemSetting, Value, Warning,
+    sample::lifecycle,
 };
 
 use super::{InstanceSpec, MountedFilesystem, Space, command::make_tree, fill, statistics};
@@ -35,16 +37,19 @@ const TOLERANCE: f64 = 2.0;
 const EXT: u64 = 0xef53;
 
 impl MountedFilesystem {
-    /// Checks that the instance can be created. If the plan sets isolation to `reattach`, attaches
-    /// the images again and returns warnings about the new loop devices.
+    /// Checks that the instance can be created. If the instance has images of another size than the
+    /// last one, or the plan sets isolation to `reattach`, attaches the images again and returns
+    /// warnings about the new loop devices.
     pub(crate) fn ready(rig: &Base, spec: &InstanceSpec<'_>) -> Result<Vec<Warning>, RigError> {
         check_fit(rig, spec)?;
+        let (shared, share) = (&rig.shared, share(rig, spec)?);
+        let mut journaled = shared.journaled();
+        let resized = share.resize(&mut journaled)?;
         match spec.isolation {
-            Isolation::Reattach => {
-                let shared = &rig.shared;
-                share(rig, spec)?.reattach(&mut shared.journaled(), &*shared.host)
+            Isolation::Remount | Isolation::Reboot if !resized => Ok(Vec::new()),
+            Isolation::Remount | Isolation::Reboot | Isolation::Reattach => {
+                share.reattach(&mut journaled, &*shared.host)
             }
-            Isolation::Remount | Isolation::Reboot => Ok(Vec::new()),
         }
     }
 
@@ -60,7 +65,7 @@ impl MountedFilesystem {
         let last = converted_to.unwrap_or(filesystem);
         let share = share(rig, spec)?;
         let devices = match filesystem.kind {
-            Kind::Block => share.devices(),
+            Kind::Block | Kind::Device => share.devices(),
             Kind::Memory | Kind::Directory | Kind::Command => Vec::new(),
         };
         // Settings are applied to the storage devices, before layers are created on them.
@@ -83,6 +88,8 @@ impl MountedFilesystem {
             images: share.images().iter().map(|image| image.path.clone()).collect(),
             devices,
             in_memory: filesystem.kind == Kind::Memory,
+            is_raw: filesystem.kind == Kind::Device,
+            opened: None,
             fsck: None,
             lifecycle: Vec::new(),
             space: Space::default(),
@@ -154,12 +161,20 @@ impl MountedFilesystem {
         let last = converted_to.unwrap_or(filesystem);
         let mut journaled = shared.journaled();
         let mut size = whole;
-        if filesystem.kind == Kind::Block {
+        if filesystem.kind.is_on_devices() {
             share.renew(&mut journaled)?;
             share.recheck(&mut journaled)?;
             if !level.layers.is_empty() {
                 size = self.build_layers(&mut journaled, rig, spec, share)?;
             }
+        }
+        if let Some(device) = self.raw_device() {
+            let opened = File::open(device);
+            let failed = |source| RigError::Unreadable { path: device.to_owned(), source };
+            self.opened = Some(opened.map_err(failed)?);
+            let (available, remaining) = (size, size);
+            self.space = Space { available, remaining, device_size: whole, inodes: None };
+            return Ok(());
         }
         let devices: Vec<String> =
             self.devices.iter().map(|device| device.display().to_string()).collect();
@@ -322,7 +337,8 @@ impl MountedFilesystem {
     /// Reads back the mount options and device settings in effect, as environment facts.
     fn read_back(&mut self, filesystem: &Filesystem) {
         let host = Arc::clone(&self.shared.host);
-        if let Ok(mounts) = host.mounts()
+        if !self.is_raw
+            && let Ok(mounts) = host.mounts()
             && let Some(mount) = holder(&mounts, &self.directory)
         {
             self.options = mount.resolved_options();
@@ -354,7 +370,12 @@ fn share<'a>(rig: &'a Base, spec: &InstanceSpec<'_>) -> Result<Share<'a>, RigErr
     let have = rig.backing.devices().len();
     let device_requirement =
         device_requirement(spec.level, spec.filesystem, spec.converted_to, have)?;
-    Ok(rig.backing.first(device_requirement.devices))
+    Ok(rig.backing.first(device_requirement.devices).sized(size(spec)))
+}
+
+/// Size of the images, if the plan varies it.
+fn size(spec: &InstanceSpec<'_>) -> Option<Bytes> {
+    spec.settings.get(&SystemSetting::Size).and_then(Value::as_size)
 }
 
 /// Smallest device size that both the filesystem type and the type after a conversion support.
@@ -374,7 +395,7 @@ fn check_fit(rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
     let changes = !spec.level.setup.is_empty() || spec.converted_to.is_some();
     match (&rig.backing, filesystem.kind) {
         (Backing::Directory(_), Kind::Directory | Kind::Command) => {}
-        (Backing::Directory(_), Kind::Block | Kind::Memory) => {
+        (Backing::Directory(_), Kind::Block | Kind::Device | Kind::Memory) => {
             return unfit(
                 "set `image_size` or `device` in `storage`, or use filesystem `directory`",
             );
@@ -382,12 +403,18 @@ fn check_fit(rig: &Base, spec: &InstanceSpec<'_>) -> Result<(), RigError> {
         (Backing::Images(_) | Backing::Devices(_), Kind::Directory | Kind::Command) => {
             return unfit("set `directory` in `storage`");
         }
-        (Backing::Images(_) | Backing::Devices(_), Kind::Block | Kind::Memory) => {}
+        (Backing::Images(_) | Backing::Devices(_), Kind::Device) if !spec.fill_level.is_empty() => {
+            return unfit("`fill_percent` requires a filesystem; remove `none` or `fill_percent`");
+        }
+        (Backing::Images(_) | Backing::Devices(_), Kind::Block | Kind::Device | Kind::Memory) => {}
     }
     if changes && !matches!(filesystem.kind, Kind::Block | Kind::Command) {
         return unfit("`setup` requires a filesystem on a device; remove `setup`");
     }
     let share = share(rig, spec)?;
+    if size(spec).is_some() && share.images().is_empty() {
+        return unfit("`size` requires images; remove it, or set `image_directory`");
+    }
     if spec.isolation == Isolation::Reattach && share.images().is_empty() {
         return unfit("isolation `reattach` requires images; use remount or reboot");
     }

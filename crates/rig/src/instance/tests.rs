@@ -343,6 +343,38 @@ fn tmpfs_needs_no_device_and_stays_warm() {
 }
 
 #[test]
+fn a_block_device_without_a_filesystem_is_cooled_and_reset() {
+    let temp = place();
+    let Some(rig) = open(temp.path(), "raw", &image(Bytes::mib(32), 1)) else { return };
+    let catalog = Catalog::embedded();
+    let level = FilesystemLevel::plain("none");
+    let spec = InstanceSpec::plain(catalog.get("none").unwrap(), &level);
+    for _ in 0..2 {
+        let mut raw = rig.instance(&spec).unwrap();
+        let device = raw.raw_device().unwrap().to_owned();
+        assert!(device.starts_with("/dev"), "{}", device.display());
+        assert_eq!(raw.space().available, Bytes::mib(32));
+        let start = || fs::read(&device).unwrap()[..4096].to_vec();
+        assert!(start().iter().all(|byte| *byte == 0), "the device is reset");
+        let before = raw.counters().unwrap();
+        fs::write(&device, vec![7; 8 << 20]).unwrap();
+        assert_eq!(raw.wait_idle(Nanos(20_000_000_000)).unwrap(), None);
+        assert!(raw.counters().unwrap().since(before).written >= Bytes::mib(8), "synced");
+        assert!(RealHost.resident(&device).unwrap() >= Bytes::mib(8), "still cached");
+        assert_eq!(raw.drop_caches().unwrap(), None);
+        assert!(RealHost.resident(&device).unwrap() < Bytes::mib(1));
+        assert_eq!(start(), vec![7; 4096]);
+        assert_eq!(raw.space_usage().unwrap(), None);
+        let finished = raw.finish(true).unwrap();
+        assert_eq!((finished.lifecycle, finished.damage), (Vec::new(), None));
+    }
+    let filled = InstanceSpec { fill_level: FillLevel(50), ..spec };
+    assert!(matches!(rig.instance(&filled), Err(RigError::Storage { .. })));
+    assert_eq!(rig.close(), []);
+    assert_nothing_left(temp.path());
+}
+
+#[test]
 fn a_rejected_option_reports_the_kernel_message_and_releases_the_storage() {
     let temp = place();
     let Some(rig) = open(temp.path(), "refused", &image(Bytes::mib(32), 1)) else { return };

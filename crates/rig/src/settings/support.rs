@@ -102,6 +102,7 @@ fn support(host: &dyn Host, disks: &[String], setting: SystemSetting) -> Result<
     let text = |path: &str| host.read(Path::new(path)).map(|text| text.trim().to_owned());
     match setting {
         SystemSetting::Device => Ok("devices and image files".into()),
+        SystemSetting::Size => Ok("image files".into()),
         SystemSetting::ReadAhead => of_queue("read_ahead_kb", " KiB"),
         SystemSetting::NrRequests => of_queue("nr_requests", ""),
         SystemSetting::WriteCache => of_queue("write_cache", ""),

@@ -5,6 +5,7 @@
 //! here, and parameters without effect are reset to their defaults.
 
 mod check;
+pub(crate) mod device;
 mod table;
 #[cfg(test)]
 mod tests;

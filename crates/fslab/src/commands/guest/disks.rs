@@ -1,7 +1,9 @@
 //! Disks of guests: image files, or a device in the memory of an icount guest.
 
 use guest::{Engine, in_guest::Device};
-use model::{Bytes, Clock, GuestDevice, GuestDisk, Nanos, StorageKind};
+use model::{
+    Bytes, Clock, GuestDevice, GuestDisk, Nanos, StorageKind, SystemSetting, matrix::LabeledCell,
+};
 
 use crate::{exit::Failure, plans::ResolvedPlan};
 
@@ -43,6 +45,13 @@ impl GuestDisks {
                  storage.image_size, or remove --guest"
             )));
         };
+        let sized =
+            |labeled: &LabeledCell| labeled.cell.settings.contains_key(&SystemSetting::Size);
+        if chosen.cells.iter().any(sized) {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "the disks of a guest have one size; remove `size` from the plan, or remove --guest"
+            )));
+        }
         Ok(Self {
             size,
             count,

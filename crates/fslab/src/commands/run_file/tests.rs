@@ -57,6 +57,7 @@ fn run(path: &Path, id: &str, trials: u32) {
         scheduler: None,
         fill_level: FillLevel(0),
         settings: Default::default(),
+        options: Default::default(),
         aa_duplicate: false,
     };
     let (state, phases) = (CellState::Open, Vec::new());

@@ -13,6 +13,7 @@ fn cell() -> Cell {
         scheduler: None,
         fill_level: FillLevel(0),
         settings: Default::default(),
+        options: Default::default(),
         aa_duplicate: false,
     }
 }

@@ -261,6 +261,14 @@ impl LocalTrials<'_> {
         (self.observer.notify)(&Event::PhaseStarted { name: lifecycle::MKFS, time: None });
         let mut mounted = self.instance(cell)?;
         check_settings(cell, &mounted)?;
+        let phases = match mounted.raw_device() {
+            Some(device) => {
+                let device = device.display().to_string();
+                suites::on_device(&cell.workload, self.conditions.seed, &device)
+                    .map_err(Stop::Failed)?
+            }
+            None => phases,
+        };
         let workload = Workload {
             phases: &phases,
             generator: &generator,
@@ -298,7 +306,7 @@ impl LocalTrials<'_> {
             let entry = self.catalog.get(name);
             entry.map_err(|error| Stop::failed("the catalog", &error))
         };
-        let level = &cell.filesystem;
+        let level = &cell.level();
         // The seed of the run creates the same files in every trial and on every filesystem.
         let (seed, interrupt) = (self.conditions.seed, self.observer.interrupt);
         let populate = |directory: &Path, files| {

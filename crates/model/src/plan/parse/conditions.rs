@@ -91,11 +91,45 @@ pub(super) fn check_own_conditions(workloads: &[WorkloadEntry], storage: &Storag
     Ok(())
 }
 
-/// Error message and hint if a workload names a device that `axes.device` does not have.
+/// Error message and hint if a workload names a device that `axes.device` does not have, or a size
+/// above those of the images.
 pub(in crate::plan) fn unknown_level(
     entry: &WorkloadEntry,
     storage: &Storage,
 ) -> Option<(String, String)> {
+    entry
+        .system_settings
+        .iter()
+        .find_map(|own| unfit_size(own, storage))
+        .or_else(|| unknown_device(entry, storage))
+}
+
+/// Error message and hint if sizes of filesystems do not fit the storage.
+pub(in crate::plan) fn unfit_size(
+    (setting, sizes): &(SystemSetting, Vec<Value>),
+    storage: &Storage,
+) -> Option<(String, String)> {
+    if *setting != SystemSetting::Size {
+        return None;
+    }
+    let room = storage.kind.each().into_iter().map(|(_, kind)| match kind {
+        StorageKind::Image { size, .. } => Some(*size),
+        _ => None,
+    });
+    let Some(room) = room.collect::<Option<Vec<_>>>() else {
+        let hint = "remove `size`, or set `image_directory` instead of devices and directories";
+        return Some(("`size` requires image files".into(), hint.into()));
+    };
+    let exceeds =
+        |size: &&Value| matches!(size, Value::Size(size) if room.iter().any(|it| it < size));
+    let size = sizes.iter().find(exceeds)?;
+    Some((
+        format!("`size` {size} is larger than the images of the plan"),
+        "add the size to `axes.size`".into(),
+    ))
+}
+
+fn unknown_device(entry: &WorkloadEntry, storage: &Storage) -> Option<(String, String)> {
     let device = |(setting, _): &&(SystemSetting, Vec<Value>)| *setting == SystemSetting::Device;
     let (_, named) = entry.system_settings.iter().find(device)?;
     let known: Vec<&str> = storage.kind.each().into_iter().filter_map(|(name, _)| name).collect();

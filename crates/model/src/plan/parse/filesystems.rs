@@ -95,7 +95,13 @@ fn filesystem(item: Item<'_>, vocabulary: KnownNames<'_>) -> Result<FilesystemLe
         _ => return Err(wrong(item, "a name, or a table with a name")),
     };
     if level.commands.mount.is_empty() {
-        check_filesystem(&level.fs_type, span, vocabulary)?;
+        check_filesystem(&level.fs_type, span.clone(), vocabulary)?;
+    }
+    let has_options = !(level.mkfs.is_empty() && level.mount.is_empty() && level.setup.is_empty());
+    if level.is_raw() && (has_options || level.converted_to.is_some()) {
+        let message = "`none` is the block device itself: it has no mkfs, mount, and setup";
+        return Err(PlanError::new(message, span)
+            .hint("keep only `name`, `type`, `device_count`, and `layers`"));
     }
     Ok(level)
 }

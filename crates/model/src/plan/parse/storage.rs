@@ -20,14 +20,16 @@ const OF_IMAGES: [&str; 3] = ["image_count", "image_directory", "image_allocatio
 /// Maximum number of levels of the axis `device`.
 const LEVELS_MAX: usize = 16;
 
-/// Parses the storage of a plan: the levels of the axis `device`, or the table `storage`.
+/// Parses the storage of a plan: the levels of the axis `device`, or the table `storage`. With the
+/// axis `size`, images have its largest size.
 pub(super) fn storage(top: &Table<'_>, axes: &Table<'_>) -> Result<Storage> {
+    let largest = axes.get("size").map(largest).transpose()?;
     let Some(item) = axes.get("device") else {
         let table = top.table("storage")?;
         let hint = "set one of image_size = \"4GiB\", device = \"/dev/…\", directory = \"/…\"";
-        return of_kind(kind(&table, hint)?, Some(&table));
+        return of_kind(kind(&table, hint, largest)?, Some(&table));
     };
-    let levels = levels(item)?;
+    let levels = levels(item, largest)?;
     let table = top.get("storage").map(|_| top.table("storage")).transpose()?;
     let own = table.iter().flat_map(|table| given(table, &PLACES).chain(given(table, &OF_IMAGES)));
     if let Some((key, item)) = own.into_iter().next() {
@@ -36,6 +38,12 @@ pub(super) fn storage(top: &Table<'_>, axes: &Table<'_>) -> Result<Storage> {
             .hint(format!("move `{key}` to the entries of `axes.device`, or remove one of them")));
     }
     of_kind(StorageKind::Levels { levels }, table.as_ref())
+}
+
+/// Largest value of the axis `size`, whose values are checked with the other settings.
+fn largest(item: Item<'_>) -> Result<Bytes> {
+    let sizes: Vec<Bytes> = array(item)?.iter().map(size).collect::<Result<_>>()?;
+    sizes.into_iter().max().ok_or_else(|| PlanError::new("the list is empty", item.span()))
 }
 
 fn of_kind(kind: StorageKind, table: Option<&Table<'_>>) -> Result<Storage> {
@@ -56,10 +64,10 @@ pub(super) fn axis(storage: &Storage) -> Option<(SystemSetting, Vec<Value>)> {
 
 /// Parses the levels of the axis `device`. Links and partitions, by which two levels may be the
 /// same disk, are resolved when the devices are claimed.
-fn levels(item: Item<'_>) -> Result<Vec<StorageLevel>> {
+fn levels(item: Item<'_>, largest: Option<Bytes>) -> Result<Vec<StorageLevel>> {
     let mut levels: Vec<StorageLevel> = Vec::new();
     for item in array(item)? {
-        let level = level(item)?;
+        let level = level(item, largest)?;
         if levels.iter().any(|other| other.name == level.name) {
             let message = format!("duplicate device name `{}`", level.name);
             return Err(PlanError::new(message, item.span()).hint("give each device its own name"));
@@ -80,7 +88,7 @@ fn levels(item: Item<'_>) -> Result<Vec<StorageLevel>> {
     }
 }
 
-fn level(item: Item<'_>) -> Result<StorageLevel> {
+fn level(item: Item<'_>, largest: Option<Bytes>) -> Result<StorageLevel> {
     let DeValue::Table(table) = item.get_ref() else {
         let error = wrong(item, "a table with a name and a device");
         return Err(error.hint("write { name = \"hdd\", device = \"/dev/…\" }"));
@@ -95,7 +103,7 @@ fn level(item: Item<'_>) -> Result<StorageLevel> {
         ..PlanError::new(error.message, name.span())
     })?;
     let hint = "set one of device = \"/dev/…\", devices = [\"/dev/…\"], image_size = \"4GiB\"";
-    Ok(StorageLevel { name: text, kind: kind(&table, hint)? })
+    Ok(StorageLevel { name: text, kind: kind(&table, hint, largest)? })
 }
 
 /// Path that another level also uses, and the name of that level.
@@ -125,9 +133,20 @@ fn given<'a, 'b>(
 }
 
 /// Parses the kind of storage of table `storage`, or of an entry of `axes.device`. `hint` lists
-/// the keys that select a kind.
-fn kind(table: &Table<'_>, hint: &str) -> Result<StorageKind> {
+/// the keys that select a kind. `largest` is the largest value of the axis `size`, if the plan has
+/// this axis.
+fn kind(table: &Table<'_>, hint: &str, largest: Option<Bytes>) -> Result<StorageKind> {
     let mut places = given(table, &PLACES);
+    if let Some(size) = largest {
+        return match places.next() {
+            None => image(table, Some(size)),
+            Some((key, item)) => {
+                let message = format!("the plan has both `axes.size` and `{key}`");
+                Err(PlanError::new(message, item.span())
+                    .hint("`size` is that of image files; remove one of them"))
+            }
+        };
+    }
     let none = || {
         let message = match table.name {
             "storage" => "`storage` has no device, image, or directory",
@@ -143,7 +162,7 @@ fn kind(table: &Table<'_>, hint: &str) -> Result<StorageKind> {
         return Err(PlanError::new(message, item.span()).hint("remove one of them"));
     }
     let kind = match key {
-        "image_size" | "image_file" => image(table)?,
+        "image_size" | "image_file" => image(table, None)?,
         "device" => StorageKind::Devices { paths: vec![string(item)?] },
         "devices" => StorageKind::Devices { paths: strings(item)? },
         _ => StorageKind::Directory { path: string(item)? },
@@ -158,7 +177,7 @@ fn kind(table: &Table<'_>, hint: &str) -> Result<StorageKind> {
     Ok(kind)
 }
 
-fn image(table: &Table<'_>) -> Result<StorageKind> {
+fn image_size(table: &Table<'_>) -> Result<Bytes> {
     let Some(item) = table.get("image_size") else {
         let span = table.get("image_file").map_or(0..0, Spanned::span);
         return Err(PlanError::new("`image_file` requires `image_size`", span)
@@ -169,6 +188,11 @@ fn image(table: &Table<'_>) -> Result<StorageKind> {
         let message = format!("image_size is {size}; the minimum is 1MiB");
         return Err(PlanError::new(message, item.span()));
     }
+    Ok(size)
+}
+
+fn image(table: &Table<'_>, largest: Option<Bytes>) -> Result<StorageKind> {
+    let size = largest.map_or_else(|| image_size(table), Ok)?;
     let images = table.get("image_count").map(|item| count(item, 1, 16)).transpose()?.unwrap_or(1);
     let file = table.get("image_file").map(string).transpose()?;
     if let (true, Some(item)) = (images > 1, table.get("image_file")) {

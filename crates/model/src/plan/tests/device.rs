@@ -52,14 +52,14 @@ fn cells_name_their_level() {
     let cells = plan.cells(Scale::ONE, &small).unwrap();
     let kinds: Vec<_> =
         cells.iter().map(|cell| plan.storage.kind.of(&cell.cell.settings)).collect();
-    assert!(matches!(kinds[0], StorageKind::Devices { paths } if paths == &["/dev/sdb"]));
+    assert!(matches!(&kinds[0], StorageKind::Devices { paths } if paths == &["/dev/sdb"]));
     assert!(matches!(kinds[1], StorageKind::Image { size: Bytes(0x4000_0000), .. }));
     assert_ne!(cells[0].cell.id(), cells[1].cell.id());
     let paths = text(DEVICES).replace("/dev/sdb", "/dev/sdc");
     let moved = self::plan(&paths).cells(Scale::ONE, &small).unwrap();
     assert_eq!(cells[0].cell.id(), moved[0].cell.id(), "the path is not part of a cell");
     let single = StorageKind::Devices { paths: Vec::new() };
-    assert_eq!(single.of(&SystemSettings::new()), &single);
+    assert_eq!(single.of(&SystemSettings::new()), single);
     assert!(single.is_devices() && !plan.storage.kind.is_devices());
 }
 
@@ -167,7 +167,7 @@ fn overrides_select_or_replace_devices() {
     assert_eq!(cells.len(), 1);
     assert_eq!(cells[0].cell.settings[&SystemSetting::Device].to_string(), "ssd");
     let size = |kind: &StorageKind| matches!(kind, StorageKind::Image { size: Bytes(s), .. } if *s == 2 << 30);
-    assert!(size(selected.storage.kind.of(&cells[0].cell.settings)));
+    assert!(size(&selected.storage.kind.of(&cells[0].cell.settings)));
     let mut replaced = plan(&text(DEVICES));
     replaced.set("device", "/dev/sdd", *VOCABULARY).unwrap();
     assert_eq!(replaced.storage.kind, StorageKind::Devices { paths: vec!["/dev/sdd".into()] });

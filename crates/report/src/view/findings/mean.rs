@@ -37,9 +37,11 @@ pub(super) fn of_suite(suite: &Suite, run: &Run) -> Option<PointFindings> {
         return None;
     }
     let mut findings = PointFindings::new(format!("all workloads of {}", suite.name), Vec::new());
-    let others = (1..run.filesystems.len()).into_par_iter();
-    let mean = |other| Mean { suite, run, tests: &tests, other }.answer();
-    findings.extend_on_request(others.map(mean).collect::<Vec<_>>());
+    let mut compared = (0..run.filesystems.len()).filter(|at| !run.filesystems[*at].is_raw);
+    let first = compared.next()?;
+    let others: Vec<usize> = compared.collect();
+    let mean = |other| Mean { suite, run, tests: &tests, first, other }.answer();
+    findings.extend_on_request(others.into_par_iter().map(mean).collect::<Vec<_>>());
     Some(findings)
 }
 
@@ -57,6 +59,8 @@ struct Mean<'a> {
     suite: &'a Suite,
     run: &'a Run<'a>,
     tests: &'a [(&'a WorkPoint, &'a Test)],
+    /// Index of the first filesystem.
+    first: usize,
     other: usize,
 }
 
@@ -67,7 +71,7 @@ impl Mean<'_> {
         for (point, test) in self.tests {
             let name = format!("{}, {}", test.name, point.label);
             let ranked = |index| test.entry(index).filter(|entry| entry.ranked);
-            let (Some(first), Some(second)) = (ranked(0), ranked(self.other)) else {
+            let (Some(first), Some(second)) = (ranked(self.first), ranked(self.other)) else {
                 missing.push(name);
                 continue;
             };
@@ -108,7 +112,8 @@ impl Mean<'_> {
         (wins, losses): (usize, usize),
         missing: &[String],
     ) -> String {
-        let (name, first) = (&self.run.filesystems[self.other].name, &self.run.filesystems[0].name);
+        let (name, first) =
+            (&self.run.filesystems[self.other].name, &self.run.filesystems[self.first].name);
         let all = found.each.len();
         let each = |at: usize| {
             let (name, ratio) = &found.each[at];

@@ -13,6 +13,7 @@ use crate::{
     units::{distinct, fixed, ratio},
     view::{
         points::{Entry, Family, Status},
+        raw::{self, REFERENCE},
         tables::metric_label,
     },
 };
@@ -30,6 +31,7 @@ pub(super) fn answers(context: &TestContext, findings: &mut PointFindings) {
         findings.on_request.push(context.withheld("C1", question, reason, String::new()));
         return;
     }
+    findings.extend(raw::answer(context));
     let Some(family) = &context.test.family else {
         findings.on_request.push(no_family(context));
         return;
@@ -73,6 +75,9 @@ fn no_family(context: &TestContext) -> WithheldFinding {
 pub(super) fn ranking_obstacle(entry: &Entry) -> Option<(String, String)> {
     if let Status::Nothing(reason) = &entry.status {
         return Some((reason.clone(), String::new()));
+    }
+    if entry.raw {
+        return Some((REFERENCE.into(), String::new()));
     }
     if entry.failed.is_some() {
         return Some((entry.failed_repetitions(), "inspect the failed repetitions".into()));

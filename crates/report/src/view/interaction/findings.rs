@@ -7,7 +7,7 @@ use analysis::{
     summary::{LEVEL, needed},
 };
 
-use super::{Input, Scopes, at, without};
+use super::{Input, Scopes, at, effects, without};
 use crate::{
     units::{percent, percents},
     view::findings::{Answer, Finding, PointFindings, WithheldFinding},
@@ -26,6 +26,7 @@ pub(super) fn findings(input: &Input, title: &str) -> PointFindings {
     let influence = || format!("influence of settings on {}", input.what);
     let answers = match &input.factorial {
         Err(refusal) => vec![withheld(influence(), refusal.to_string())],
+        Ok(factorial) if input.has_options() => effects::answers(input, factorial),
         Ok(factorial) if factorial.mostly_noise() => vec![withheld(
             influence(),
             format!("{} of the variance is unexplained", percent(factorial.residual_share)),
@@ -55,6 +56,7 @@ fn enough(factorial: &Factorial) -> bool {
 pub(super) fn withheld(input: &Input) -> Option<String> {
     match &input.factorial {
         Err(refusal) => Some(format!("shares of the variance: {refusal}")),
+        Ok(_) if input.has_options() => None,
         Ok(factorial) if factorial.mostly_noise() => {
             Some(format!("{} of the variance is unexplained", percent(factorial.residual_share)))
         }

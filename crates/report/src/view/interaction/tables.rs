@@ -6,7 +6,7 @@ use analysis::{
 };
 use model::metric::Unit;
 
-use super::{Input, findings, level_label};
+use super::{EffectRow, Input, effects, findings, level_label};
 use crate::{
     units::{Scale, Shown, capital, fixed, percent, span},
     view::{
@@ -16,10 +16,11 @@ use crate::{
     },
 };
 
-/// Medians, then shares of the variance if they can be estimated.
-pub(super) fn tables(input: &Input, title: &str) -> Vec<Table> {
+/// Medians, then effects of options and shares of the variance if they can be estimated.
+pub(super) fn tables(input: &Input, title: &str, effects: &[EffectRow]) -> Vec<Table> {
     let shares = input.factorial.as_ref().ok().map(|factorial| shares(input, factorial));
-    std::iter::once(medians(input, title)).chain(shares).collect()
+    let effects = effects::table(input, effects);
+    std::iter::once(medians(input, title)).chain(effects).chain(shares).collect()
 }
 
 /// Medians, with one row per combination of conditions and one column per filesystem.

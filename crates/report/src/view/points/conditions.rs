@@ -37,7 +37,8 @@ const LOAD: [(&str, &str, &str); 4] = [
 
 /// Key of a cell without its filesystem: equal for cells that differ only in the filesystem.
 pub(super) fn work(cell: &Cell) -> String {
-    format!("{:?}", (&cell.workload, &cell.scheduler, &cell.fill_level, &cell.settings))
+    let Cell { workload, scheduler, fill_level, settings, options, .. } = cell;
+    format!("{:?}", (workload, scheduler, fill_level, settings, options))
 }
 
 /// Conditions of a cell. The fill level is included if any filesystem of the run was filled. A
@@ -55,6 +56,7 @@ pub(super) fn conditions(cell: &Cell, filled: bool) -> BTreeMap<String, Value> {
         let key = if taken { format!("{factor}{OF_MACHINE}") } else { factor.to_string() };
         conditions.insert(key, value.clone());
     }
+    conditions.extend(cell.options.clone());
     conditions
 }
 
@@ -168,6 +170,7 @@ mod tests {
             scheduler: Some("none".into()),
             fill_level: FillLevel(0),
             settings: factors.iter().map(|(factor, n)| (*factor, Value::Count(*n))).collect(),
+            options: Default::default(),
             aa_duplicate: false,
         }
     }

@@ -8,13 +8,13 @@ use model::{Ratio, Warning, metric::Better};
 use rayon::prelude::*;
 
 use super::{Entry, Family, Suite, Test, aligned::Scores};
-use crate::view::warnings::WarningCollector;
+use crate::view::{raw, warnings::WarningCollector};
 
 /// Minimum number of tests ranked with one comparer, so that they share its cached tables.
 const AT_ONCE: usize = 16;
 
 /// Rules of comparison of a run.
-pub(super) struct Rules<'a> {
+pub(in crate::view) struct Rules<'a> {
     /// Effective equivalence margin.
     pub(super) margin: Ratio,
     /// Scores for alignment by round, if the run drifted.
@@ -29,11 +29,11 @@ pub(super) fn rank(suites: &mut [Suite], rules: &Rules<'_>, collector: &mut Warn
     let mut tests: Vec<&mut Test> = points.flat_map(|point| &mut point.tests).collect();
     let Some((first, others)) = tests.split_first_mut() else { return };
     let mut comparer = Comparer::new();
-    first.family = first.rank(&mut comparer, rules);
+    first.compare(&mut comparer, rules);
     // Most tests have the same number of repetitions as the first and reuse its tables.
     let comparer = || comparer.clone();
     others.into_par_iter().with_min_len(AT_ONCE).for_each_init(comparer, |comparer, test| {
-        test.family = test.rank(comparer, rules);
+        test.compare(comparer, rules);
     });
     let points = suites.iter().flat_map(|suite| &suite.points);
     for (point, test) in points.flat_map(|point| point.tests.iter().map(move |test| (point, test)))
@@ -48,8 +48,8 @@ pub(super) fn rank(suites: &mut [Suite], rules: &Rules<'_>, collector: &mut Warn
 }
 
 /// Ranking of some entries.
-pub(super) struct Ranked {
-    pub(super) ranking: Ranking,
+pub(in crate::view) struct Ranked {
+    pub(in crate::view) ranking: Ranking,
     /// As [`Family::aligned`].
     pub(super) aligned: bool,
     /// As [`Family::shared`].
@@ -58,7 +58,7 @@ pub(super) struct Ranked {
 
 /// Ranks some entries of one metric; `None` if fewer than two are given, or a value is not
 /// positive.
-pub(super) fn ranking(
+pub(in crate::view) fn ranking(
     comparer: &mut Comparer,
     entries: &[&Entry],
     better: Better,
@@ -83,11 +83,17 @@ pub(super) fn ranking(
 }
 
 impl Test {
+    fn compare(&mut self, comparer: &mut Comparer, rules: &Rules<'_>) {
+        self.family = self.rank(comparer, rules);
+        self.over_device = raw::over_device(self, comparer, rules);
+    }
+
     /// Ranks the eligible entries, sets their letters and top group, and sorts all entries into
     /// display order.
     fn rank(&mut self, comparer: &mut Comparer, rules: &Rules<'_>) -> Option<Family> {
         let entries = &mut self.entries;
-        let eligible: Vec<usize> = (0..entries.len()).filter(|i| entries[*i].ranked).collect();
+        let is_eligible = |i: &usize| entries[*i].ranked && !entries[*i].raw;
+        let eligible: Vec<usize> = (0..entries.len()).filter(is_eligible).collect();
         let compared: Vec<&Entry> = eligible.iter().map(|index| &entries[*index]).collect();
         let ranked = ranking(comparer, &compared, self.metric.spec().better, rules);
         let Some(Ranked { ranking, aligned, shared }) = ranked else {
@@ -99,9 +105,8 @@ impl Test {
             entries[*index].top = ranking.top.contains(&member);
         }
         let mut order: Vec<usize> = ranking.order.iter().map(|member| eligible[*member]).collect();
-        order.extend(
-            (0..entries.len()).filter(|i| !entries[*i].ranked && entries[*i].summary.is_some()),
-        );
+        let others = |i: &usize| !eligible.contains(i) && entries[*i].summary.is_some();
+        order.extend((0..entries.len()).filter(others));
         order.extend((0..entries.len()).filter(|i| entries[*i].summary.is_none()));
         let members = eligible
             .iter()

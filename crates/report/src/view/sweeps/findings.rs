@@ -398,7 +398,7 @@ fn by(of: Ratio, interval: Option<Interval>) -> (&'static str, String) {
 }
 
 /// `+3.1 % [2.9 to 3.3 %]`.
-fn signed(of: Ratio, interval: Option<Interval>) -> String {
+pub(in crate::view) fn signed(of: Ratio, interval: Option<Interval>) -> String {
     let ends = interval.map(|ends| Interval {
         low: ends.low - 1.0,
         high: ends.high - 1.0,

@@ -10,6 +10,7 @@ use crate::{
         facts::{Facts, Filesystem},
         findings::inverse_disagreement,
         points::{Entry, Family, Status, Test, WorkPoint},
+        raw::{OverDevice, REFERENCE},
     },
 };
 
@@ -30,6 +31,9 @@ pub(crate) fn ranked(
     if let Some(other) = test.counterpart {
         let title = if other == Metric::Throughput { "accepted" } else { "durable" };
         columns.push(Column::new(title, test.scale.name));
+    }
+    if !test.over_device.is_empty() {
+        columns.push(Column::new("vs. device", ""));
     }
     let row = |(place, entry): (usize, &Entry)| Row {
         title: filesystems[entry.filesystem].name.clone(),
@@ -98,6 +102,11 @@ fn body(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> Body {
             None => TableCell::Text("not measured".into()),
         });
     }
+    if !test.over_device.is_empty() {
+        let own = test.over_device.iter().find(|own| own.filesystem == entry.filesystem);
+        let absent = if entry.ranked && !entry.raw { "estimates disagree" } else { "-" };
+        cells.push(TableCell::Text(own.map_or_else(|| absent.into(), OverDevice::text)));
+    }
     Body::Cells(cells)
 }
 
@@ -115,6 +124,9 @@ fn rank_interval(test: &Test, place: usize) -> String {
 
 /// Ratio to the best median, below 1 if worse, and result of the comparison with it, as text.
 fn against_best(test: &Test, place: usize, entry: &Entry, facts: &Facts) -> (String, String) {
+    if entry.raw {
+        return (String::new(), REFERENCE.into());
+    }
     if let Some((failed, all, _)) = &entry.failed {
         let all = count(*all, "repetition");
         return (String::new(), format!("not ranked: {failed} of {all} failed"));

@@ -74,7 +74,7 @@ fn excess_messages_are_counted_and_the_first_error_is_kept() {
 }
 
 /// Filesystems of the catalog without fatal messages, and the reason.
-const WITHOUT: [(&str, &str); 11] = [
+const WITHOUT: [(&str, &str); 12] = [
     ("reiser4", "its messages do not name the device, and it is not in the mainline kernel"),
     ("tmpfs", "it has no device, and does not report errors"),
     ("zfs", "its events are not in the kernel log, and it is not in the mainline kernel"),
@@ -85,6 +85,7 @@ const WITHOUT: [(&str, &str); 11] = [
     ("sshfs", "it has no device, and its errors are those of the calls"),
     ("nfs", "it has no device, and its messages name the server"),
     ("smb", "it has no device, and its messages name the server"),
+    ("none", "errors of the block device fail the calls of the workload"),
     ("directory", "the filesystem below it has its own entry"),
 ];
 

@@ -52,3 +52,29 @@ fn an_instance_uses_the_device_of_its_level_only() {
     }
     assert_nothing_left(temp.path());
 }
+
+#[test]
+fn images_have_the_size_of_the_instance() {
+    let temp = place();
+    let mut storage = image(Bytes::gib(64), 1);
+    if let StorageKind::Image { allocation, .. } = &mut storage.kind {
+        *allocation = Allocation::Sparse;
+    }
+    let Some(rig) = open(temp.path(), "sizes", &storage) else { return };
+    let catalog = Catalog::embedded();
+    let (xfs, plain) = (catalog.get("xfs").unwrap(), FilesystemLevel::plain("xfs"));
+    for size in [Bytes::gib(1), Bytes::gib(64), Bytes::gib(64), Bytes::gib(2)] {
+        let settings = SystemSettings::from([(SystemSetting::Size, Value::Size(size))]);
+        let spec = InstanceSpec { settings: &settings, ..InstanceSpec::plain(xfs, &plain) };
+        let mounted = rig.instance(&spec).unwrap();
+        assert_eq!(mounted.space().device_size, size);
+        let available = mounted.space().available;
+        assert!(available < size && available.0 > size.0 / 10 * 8, "{available} of {size}");
+        assert_eq!(mounted.finish(true).unwrap().damage, None);
+    }
+    let small = SystemSettings::from([(SystemSetting::Size, Value::Size(Bytes::mib(8)))]);
+    let spec = InstanceSpec { settings: &small, ..InstanceSpec::plain(xfs, &plain) };
+    assert!(matches!(rig.instance(&spec), Err(RigError::TooSmall { .. })));
+    assert_eq!(rig.close(), []);
+    assert_nothing_left(temp.path());
+}

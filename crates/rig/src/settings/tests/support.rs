@@ -16,6 +16,7 @@ fn supported_settings_are_listed_with_reasons_for_others() {
     expect![[r#"
         scheduler: sda: none mq-deadline bfq kyber
         device: devices and image files
+        size: image files
         read_ahead: sda: now 128 KiB
         nr_requests: sda: now 64
         write_cache: sda: now write back
@@ -32,6 +33,7 @@ fn supported_settings_are_listed_with_reasons_for_others() {
     expect![[r#"
         scheduler: NO, no device has a scheduler
         device: devices and image files
+        size: image files
         read_ahead: NO, no device has queue/read_ahead_kb
         nr_requests: NO, no device has queue/nr_requests
         write_cache: NO, no device has queue/write_cache
