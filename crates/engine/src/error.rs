@@ -326,6 +326,14 @@ pub enum EngineError {
         /// Error of the system call.
         source: io::Error,
     },
+    /// SQLite reported an error.
+    #[error("SQLite on {}", .path.display())]
+    Sqlite {
+        /// Path of the database.
+        path: PathBuf,
+        /// Error of SQLite.
+        source: rusqlite::Error,
+    },
     /// The caller interrupted the phase.
     #[error("interrupted")]
     Interrupted,

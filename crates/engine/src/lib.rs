@@ -8,7 +8,7 @@
 //! progress counter.
 //!
 //! ```text
-//! run, tree, replay, mix, layout, task     kinds of phases
+//! run, tree, replay, mix, layout, task, sqlite     kinds of phases
 //!  └─ driver ─ barrier (control block), counter, process (workers in separate processes)
 //! run ─ worker ─ io_loop ─ io (engines)
 //!                  ├─ patterns (order of blocks), pace (start times)
@@ -51,6 +51,7 @@ mod replay;
 mod run;
 mod series;
 mod set;
+mod sqlite;
 mod task;
 mod tree;
 mod worker;
@@ -70,6 +71,7 @@ pub use populate::populate;
 pub use progress::{Progress, Snapshot};
 pub use replay::{check_load, inspect_load, run_replay, write_load};
 pub use run::{remove, run};
+pub use sqlite::run_sqlite;
 pub use task::run_task;
 pub use tree::run_tree;
 pub use worker_process::worker_process;

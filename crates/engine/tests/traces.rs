@@ -1,5 +1,6 @@
 //! System calls of the phases that reproduce bonnie++, dbench, and smallfile, compared with
-//! fixtures derived from these programs: names, sizes, order, and origins of offsets.
+//! fixtures derived from these programs: names, sizes, order, and origins of offsets. The calls of
+//! SQLite transactions are counted.
 //!
 //! This binary starts itself under strace(1) for each phase ([`strace`]). Without arguments it runs
 //! the tests below in sequence; a failing one panics.
@@ -19,6 +20,8 @@ use tempfile::TempDir;
 
 #[path = "traces/replay.rs"]
 mod replay;
+#[path = "traces/sqlite.rs"]
+mod sqlite;
 #[path = "traces/strace.rs"]
 mod strace;
 #[path = "traces/tree.rs"]
@@ -39,6 +42,7 @@ fn main() {
         seekers_make_the_calls_of_bonnie();
         tree::tests();
         replay::tests();
+        sqlite::transactions_make_the_calls_of_the_reference_page();
     }
 }
 

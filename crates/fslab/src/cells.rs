@@ -1,5 +1,7 @@
 //! Cells of a plan on this host. Each cell is open, or skipped with a reason.
 
+mod programs;
+
 use std::{collections::BTreeMap, path::Path};
 
 use model::{
@@ -18,9 +20,9 @@ use crate::{
 /// Directory of image files if the plan does not specify one.
 pub(crate) const IMAGE_DIRECTORY: &str = "/var/tmp";
 
-/// Versions of the tools and mkfs commands of each filesystem of the plan, and versions of the
-/// tools of its layers. A run records these facts because defaults of filesystems depend on them,
-/// and can be resumed only with the same versions and commands.
+/// Versions of the tools and mkfs commands of each filesystem of the plan, versions of the tools of
+/// its layers, and the programs of its commands. A run records these facts because defaults of
+/// filesystems depend on them, and can be resumed only with the same versions and commands.
 pub(crate) fn tools(chosen: &ResolvedPlan, catalog: &Catalog, host: &dyn Host) -> Environment {
     let mut facts = Environment::default();
     let levels = chosen.plan.filesystems.iter();
@@ -40,6 +42,10 @@ pub(crate) fn tools(chosen: &ResolvedPlan, catalog: &Catalog, host: &dyn Host) -
     let layers: Vec<_> =
         chosen.plan.filesystems.iter().flat_map(|level| level.layers.iter().cloned()).collect();
     facts.merge(layers::versions(&layers, host));
+    let points = chosen.cells.iter().map(|labelled| &labelled.cell.workload);
+    let phases =
+        points.filter_map(|point| suites::find(&point.suite).map(|suite| (suite.phases)(point, 0)));
+    facts.merge(programs::facts(&phases.flatten().collect::<Vec<_>>()));
     facts
 }
 
@@ -55,7 +61,8 @@ pub(crate) fn of(
         true => Vec::new(),
         false => rig::setting_support(host),
     };
-    let mut cells = available(chosen, catalog, seed, |level| catalog.level(level, host), &supports);
+    let mut cells =
+        available(chosen, catalog, seed, |level| catalog.level(level, host), &supports, false);
     for record in cells.iter_mut().filter(|record| record.state == CellState::Open) {
         let storage = chosen.storage.kind.of(&record.cell.settings);
         if let Some(reason) = too_much_metadata(&storage, catalog, &record.cell, host) {
@@ -73,16 +80,17 @@ pub(crate) fn in_guests(
     host: &dyn Host,
     seed: u64,
 ) -> Vec<CellRecord> {
-    available(chosen, catalog, seed, |level| catalog.level_in_guest(level, host), &[])
+    available(chosen, catalog, seed, |level| catalog.level_in_guest(level, host), &[], true)
 }
 
-/// Cells, with the availability of their filesystems and settings.
+/// Cells, with the availability of their filesystems, settings, and programs.
 fn available(
     chosen: &ResolvedPlan,
     catalog: &Catalog,
     seed: u64,
     availability: impl Fn(&FilesystemLevel) -> Result<Availability, CatalogError>,
     supports: &[Support],
+    guests: bool,
 ) -> Vec<CellRecord> {
     let mut known = BTreeMap::new();
     let state = |level: &FilesystemLevel, storage: &StorageKind| match availability(level) {
@@ -105,19 +113,25 @@ fn available(
         let obstacle = raw
             .or_else(|| crowded(room.as_deref(), &cell.workload))
             .or_else(|| small_device(&chosen.storage.kind, &cell));
-        let state = match obstacle.or_else(|| unsettable(&cell, supports)) {
-            Some(reason) if *state == CellState::Open => CellState::Skipped { reason },
-            Some(_) | None => state.clone(),
-        };
         let phases = suites::find(&cell.workload.suite)
             .map(|suite| (suite.phases)(&cell.workload, seed))
             .unwrap_or_default();
-        let phases = phases.iter().map(|phase| PhaseInfo {
-            name: phase.name.clone(),
-            group: phase.group.clone(),
-            role: phase.role,
-            primary: chosen.plan.clock().primary_metric(phase.primary()),
-            cache: Some(phase.cache),
+        let obstacle = obstacle.or_else(|| unsettable(&cell, supports));
+        let obstacle = obstacle.or_else(|| programs::missing(&phases, guests));
+        let state = match obstacle {
+            Some(reason) if *state == CellState::Open => CellState::Skipped { reason },
+            Some(_) | None => state.clone(),
+        };
+        let phases = phases.iter().flat_map(|phase| {
+            let own = (phase.name.clone(), phase.primary());
+            let tests = std::iter::once(own).chain(phase.numbers());
+            tests.map(|(name, primary)| PhaseInfo {
+                name,
+                group: phase.group.clone(),
+                role: phase.role,
+                primary: chosen.plan.clock().primary_metric(primary),
+                cache: Some(phase.cache),
+            })
         });
         CellRecord {
             id: cell.id(),

@@ -183,7 +183,7 @@ pub(crate) struct Run {
 }
 
 /// `fslab bench`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Bench {
     /// Workload (`fslab list workloads`), or suite with its default parameters (`fslab list
     /// suites`).
@@ -192,6 +192,11 @@ pub(crate) struct Bench {
     /// Writable directory to measure.
     #[arg(required = true)]
     pub(crate) directory: Option<PathBuf>,
+    /// Measure this program instead of a workload, such as 'git clone /srv/r.git {target}/r'. It is
+    /// split into words at blanks outside quotes; there is no shell. `fslab list suites command`
+    /// lists the parameters for --set.
+    #[arg(long, value_name = "PROGRAM", allow_hyphen_values = true)]
+    pub(crate) command: Option<String>,
     /// Measured time, such as 10s.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) runtime: Option<String>,

@@ -22,8 +22,12 @@ fn main() -> ExitCode {
         return code;
     }
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == guest::supervisor::COMMAND) {
-        return guest::supervisor::main(arguments);
+    match arguments.next() {
+        Some(first) if first == guest::supervisor::COMMAND => {
+            return guest::supervisor::main(arguments);
+        }
+        Some(first) if first == rig::programs::COMMAND => return rig::programs::main(arguments),
+        Some(_) | None => {}
     }
     let given: Vec<_> = std::env::args_os().collect();
     let arguments = match cli::parse_arguments(&given) {

@@ -82,3 +82,37 @@ fn plans_in_the_guides_to_devices_and_axes_are_valid() {
         }
     }
 }
+
+#[test]
+fn plans_in_the_guide_to_applications_are_valid() {
+    let bench = Bench::new();
+    let plans = blocks("applications.md", "toml");
+    assert_eq!(plans.len(), 2);
+    for plan in plans {
+        let shown = bench.ends(0, &["show", &bench.plan(&plan)]).stdout;
+        assert!(shown.contains("  $ "), "{shown}");
+    }
+}
+
+#[test]
+fn commands_in_the_guide_to_applications_run() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("data")).unwrap();
+    let lines = blocks("applications.md", "sh").join("\n");
+    let lines: Vec<&str> = lines.lines().filter(|line| line.starts_with("fslab bench ")).collect();
+    assert_eq!(lines.len(), 3);
+    for line in lines {
+        let words = model::words::split(line).unwrap().remove(0);
+        // Fewer transactions, and a smaller directory than /usr/include.
+        let words = words.iter().skip(1).map(|word| match word.as_str() {
+            "/mnt/x" => "data".to_owned(),
+            word => word.replace("/usr/include", "/etc/apt"),
+        });
+        let mut words: Vec<String> = words.collect();
+        if words[1].starts_with("sqlite") {
+            words.extend(["--set".to_owned(), "transactions=5".to_owned()]);
+        }
+        let output = bench.ends(0, &words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(output.stdout.contains("CPU time") || output.stdout.contains("devices"));
+    }
+}

@@ -31,6 +31,7 @@ mod study;
 pub mod suggest;
 pub mod units;
 pub mod warning;
+pub mod words;
 pub mod workload;
 
 pub use activity::SystemActivity;

@@ -413,7 +413,13 @@ fn labels(named: &[Named<'_>]) -> Vec<String> {
             | Value::Time(_) => true,
             Value::Flag(_) | Value::Text(_) | Value::Word(_) | Value::Words(_) => false,
         };
-        let varies = seen[&(entry.family(), name)].len() > 1;
+        let values = |name| seen.get(&(entry.family(), name)).map_or(0, Vec::len);
+        let varies = values(name) > 1;
+        // The names of commands are shorter than their programs.
+        let long = matches!(value, Value::Text(text) if text.contains(char::is_whitespace));
+        if long && values("name") > 1 && values("name") >= values(name) {
+            return false;
+        }
         let differs = reference.parameters.get(name) != Some(value);
         (varies && number) || (differs && (varies || entry.preset.is_some()))
     };
@@ -421,7 +427,8 @@ fn labels(named: &[Named<'_>]) -> Vec<String> {
         .iter()
         .map(|one| {
             let shown = one.point.parameters.iter().filter(|(name, value)| shown(one, name, value));
-            let shown = shown.map(|(name, value)| format!(" {name}={value}"));
+            let one_line = |value: &Value| value.to_string().replace('\n', "; ");
+            let shown = shown.map(|(name, value)| format!(" {name}={}", one_line(value)));
             std::iter::once(one.entry.family().to_owned()).chain(shown).collect()
         })
         .collect()

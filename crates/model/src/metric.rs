@@ -131,7 +131,7 @@ metrics! {
     OpsRate "ops_rate" OpsPerSecond Higher
         "Operations per second in the timed region; files per second for file trees.";
     CommitRate "commit_rate" CommitsPerSecond Higher
-        "Commits per second in the timed region: writes, each of which is synced before the next.";
+        "Commits per second in the timed region: writes or transactions, each of which is synced before the next.";
     DeliveryRate "delivery_rate" DeliveriesPerSecond Higher
         "Deliveries per second in the timed region: messages, each written to a file that is synced and renamed.";
     ReadOpsRate "read_ops_rate" OpsPerSecond Higher
@@ -192,6 +192,16 @@ metrics! {
         "Wall-clock time of the step.";
     DurableElapsed "durable_elapsed" Nanoseconds Lower
         "Wall-clock time of the step including the final sync.";
+    SettleTime "settle_time" Nanoseconds Lower
+        "Time of the programs that complete a command, such as a checkpoint, before the final sync.";
+    ReportedRate "reported_rate" OpsPerSecond Higher
+        "Operations per second that a program printed.";
+    ReportedTime "reported_time" Nanoseconds Lower
+        "Time that a program printed.";
+    ReportedBytes "reported_bytes" Bytes Neither
+        "Bytes that a program printed.";
+    ReportedCount "reported_count" Count Neither
+        "Count that a program printed.";
     LoopTime "loop_time" Nanoseconds Lower
         "Time from the start of the first operation to the end of the last.";
     EndSyncTime "end_sync_time" Nanoseconds Lower
@@ -272,6 +282,10 @@ metrics! {
         "Bytes read from the devices of the filesystem.";
     DeviceBytesWritten "device_bytes_written" Bytes Neither
         "Bytes written to the devices of the filesystem, final sync included.";
+    DeviceBytesWrittenPerOp "device_bytes_written_per_op" Bytes Lower
+        "Bytes written to the devices of the filesystem per transaction or logged operation; commands and SQLite only.";
+    DeviceFlushRequestsPerOp "device_flush_requests_per_op" Count Lower
+        "Flush requests completed by the devices of the filesystem per transaction or logged operation; commands and SQLite only.";
     DeviceReadRequests "device_read_requests" Count Neither
         "Read requests completed by the devices of the filesystem.";
     DeviceWriteRequests "device_write_requests" Count Neither

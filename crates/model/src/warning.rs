@@ -285,6 +285,20 @@ pub enum Warning {
         /// Number of all operations.
         of: u64,
     },
+    /// Processes of a command still ran after its last program had ended, and were killed.
+    LeftoverProcesses {
+        /// Names of the programs.
+        who: String,
+    },
+    /// The programs of a command could use the network of the host.
+    NetworkAccess,
+    /// A program reported another rate than its log of latencies.
+    ReportedRateDiffers {
+        /// Reported rate per second.
+        reported: f64,
+        /// Number of logged operations per second.
+        logged: f64,
+    },
     /// The repetitions form two clusters.
     Bimodal {
         /// Repetitions in the lower cluster.
@@ -395,6 +409,9 @@ impl Warning {
             Self::FlushNotPassed => "flush-not-passed",
             Self::SettingEmulated { .. } => "setting-emulated",
             Self::UnexpectedStatus { .. } => "unexpected-status",
+            Self::LeftoverProcesses { .. } => "leftover-processes",
+            Self::NetworkAccess => "network-access",
+            Self::ReportedRateDiffers { .. } => "reported-rate-differs",
             Self::Bimodal { .. } => "bimodal",
             Self::Outliers { .. } => "outliers",
             Self::EstimatesDisagree { .. } => "estimates-disagree",
@@ -430,6 +447,7 @@ impl Warning {
             | Self::NotSupported { .. }
             | Self::Outliers { .. }
             | Self::TimeLimitReached
+            | Self::NetworkAccess
             | Self::Imported { .. } => Severity::Info,
             Self::Resumed { differs } if differs.is_empty() => Severity::Info,
             Self::WideInterval { .. }
@@ -464,6 +482,8 @@ impl Warning {
             | Self::FlushNotPassed
             | Self::SettingEmulated { .. }
             | Self::UnexpectedStatus { .. }
+            | Self::LeftoverProcesses { .. }
+            | Self::ReportedRateDiffers { .. }
             | Self::Bimodal { .. }
             | Self::Drift { .. }
             | Self::CarryOver { .. }

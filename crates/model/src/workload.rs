@@ -95,6 +95,14 @@ pub enum Kind {
         /// identical.
         read: fn(&str) -> Result<String, ValueError>,
     },
+    /// Lines of words: command lines, or rows of `key=value` words ([`crate::words`]). A list is
+    /// one value and is not swept.
+    Lines {
+        /// As for [`Self::Text`].
+        takes: &'static str,
+        /// As for [`Self::Text`].
+        read: fn(&str) -> Result<String, ValueError>,
+    },
     /// Boolean.
     Flag,
     /// One of these keywords.
@@ -226,7 +234,7 @@ impl Kind {
     /// True if a list of values is a sweep with one cell per value. False if the list is a single
     /// value.
     pub fn sweeps(self) -> bool {
-        !matches!(self, Self::Words(_) | Self::Sequence(_))
+        !matches!(self, Self::Words(_) | Self::Sequence(_) | Self::Lines { .. })
     }
 
     /// Checks a value.
@@ -263,7 +271,9 @@ impl Kind {
                     "{number} is out of range; use a number from {min} to {max}"
                 )))
             }
-            (Self::Text { read, .. }, Value::Text(text)) => read(text).map(Value::Text),
+            (Self::Text { read, .. } | Self::Lines { read, .. }, Value::Text(text)) => {
+                read(text).map(Value::Text)
+            }
             (Self::Word(words), Value::Word(word)) => known(word, words).map(|()| value),
             (Self::Words(_) | Self::Sequence(_), Value::Words(given)) if given.is_empty() => {
                 Err(ValueError::new("the list is empty"))
@@ -321,7 +331,7 @@ impl Kind {
             Self::Time => {
                 Value::Time(Nanos::parse(text).map_err(|error| ValueError::new(error.to_string()))?)
             }
-            Self::Text { .. } => Value::Text(text.to_owned()),
+            Self::Text { .. } | Self::Lines { .. } => Value::Text(text.to_owned()),
             Self::Flag => Value::Flag(text.parse().map_err(|_| bad())?),
             Self::Word(_) => Value::Word(text.to_owned()),
             Self::Words(_) | Self::Sequence(_) => {
@@ -368,7 +378,7 @@ impl fmt::Display for Kind {
             Self::Fraction => write!(f, "number, 0 to 1"),
             Self::Number { min, max } => write!(f, "number, {min} to {max}"),
             Self::Time => write!(f, "duration such as \"500ms\""),
-            Self::Text { takes, .. } => takes.fmt(f),
+            Self::Text { takes, .. } | Self::Lines { takes, .. } => takes.fmt(f),
             Self::Flag => write!(f, "boolean"),
             Self::Word(words) => write!(f, "one of {}", words.join(", ")),
             Self::Words(words) => write!(f, "list of {}", words.join(", ")),

@@ -104,6 +104,9 @@ impl<'a> BenchReport<'a> {
         };
         if n > 0 {
             self.rates(cell, phase);
+        }
+        // A number that a program printed has no other metrics.
+        if n > 0 && self.summary(cell, phase, Metric::Elapsed).is_some() {
             self.latencies(cell, phase);
             self.costs(cell, phase);
             self.activity(cell, phase);
@@ -170,14 +173,28 @@ impl<'a> BenchReport<'a> {
             rows[..4].rotate_right(1);
             (rows[0].1, rows[1].1) = ("durable throughput", "accepted throughput");
         }
-        let times = [(Metric::Elapsed, "elapsed"), (Metric::DurableElapsed, "until durable")];
+        let times = [
+            (Metric::Elapsed, "elapsed"),
+            (Metric::SettleTime, "completion"),
+            (Metric::DurableElapsed, "until durable"),
+        ];
+        let reported = [
+            (Metric::ReportedRate, "printed by the program"),
+            (Metric::ReportedTime, "printed by the program"),
+            (Metric::ReportedBytes, "printed by the program"),
+            (Metric::ReportedCount, "printed by the program"),
+        ];
         // Phases whose primary metric is the time have no rate.
-        let (head, rows) = match phase.primary == Metric::Elapsed {
-            true => ("times, lower is better ↓", &times[..]),
-            false => ("rates, higher is better ↑", &rows[..]),
+        let of = |list: &[(Metric, &str)]| list.iter().any(|(metric, _)| *metric == phase.primary);
+        let (head, rows): (&str, Vec<(Metric, &str)>) = if of(&times) {
+            ("times, lower is better ↓", times.into())
+        } else if of(&reported) {
+            (phase.primary.spec().better.label(), [&reported[..], &times[..]].concat())
+        } else {
+            ("rates, higher is better ↑", rows.into())
         };
         self.group(head, Vec::new());
-        for (metric, name) in rows.iter().copied() {
+        for (metric, name) in rows {
             let summary = self.summary(cell, phase, metric);
             self.row(name, summary.map(|summary| with_interval(metric.spec().unit, &summary)));
         }
@@ -252,14 +269,19 @@ impl<'a> BenchReport<'a> {
         let switches = median(Metric::ContextSwitchesPerOp);
         let generator = median(Metric::GeneratorOverhead);
         let attributed = median(Metric::AttributedCpuTimePerOp);
+        // The operations of a command may be unknown.
+        let timed = matches!(phase.primary, Metric::Elapsed | Metric::DurableElapsed);
+        let total = median(Metric::UserTime).zip(median(Metric::SystemTime)).filter(|_| timed);
+        let total = total.map(|(user, system)| format!("{user} user, {system} system"));
+        let attributed_total = median(Metric::AttributedCpuTime).filter(|_| timed);
         self.group("CPU cost, lower is better ↓", Vec::new());
         let text = cpu.map(|(user, system)| match seen > 0.0 {
             true => format!("{user} user, {system} system per {each}"),
             false => "below the resolution".to_owned(),
         });
-        self.row("CPU time", text);
+        self.row("CPU time", text.or(total));
         let text = attributed.map(|time| format!("{time} per {each}"));
-        self.row("CPU time incl. kernel threads", text);
+        self.row("CPU time incl. kernel threads", text.or(attributed_total));
         self.row("context switches", switches.map(|count| format!("{count} per {each}")));
         let text = generator.map(|share| format!("{share} of the worker time"));
         self.row("load generator", text);
@@ -357,6 +379,12 @@ impl<'a> BenchReport<'a> {
         let requests = median(Metric::DeviceReadRequests).zip(median(Metric::DeviceWriteRequests));
         let flushes = median(Metric::DeviceFlushRequests);
         let busy = median(Metric::DeviceUtilization);
+        let each = nouns(phase).0;
+        let per_op = median(Metric::DeviceBytesWrittenPerOp);
+        let per_op =
+            per_op.zip(median(Metric::DeviceFlushRequestsPerOp)).map(|(bytes, flushes)| {
+                format!("{bytes} written, {flushes} flush requests per {each}")
+            });
         let queue = median(Metric::DeviceQueueLength);
         let amplification =
             [(Metric::ReadAmplification, "read"), (Metric::WriteAmplification, "written")];
@@ -374,6 +402,7 @@ impl<'a> BenchReport<'a> {
         let queue = queue.map_or(String::new(), |queue| format!(", queue length {queue}"));
         let has_counters = busy.is_some();
         self.row("· utilization", busy.map(|busy| format!("{busy} of the time{queue}")));
+        self.row("· cost", per_op);
         let shared = self
             .record
             .warnings

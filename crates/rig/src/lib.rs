@@ -41,6 +41,7 @@ mod monitor_thread;
 pub mod mount;
 mod options;
 pub mod probe;
+pub mod programs;
 pub mod resume;
 mod settings;
 pub mod setup;

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bonnie;
+mod command;
 mod dbench;
 mod files;
 #[doc(hidden)]
@@ -18,6 +19,7 @@ mod overview;
 mod presets;
 mod shared;
 mod small_files;
+mod sqlite;
 mod stream;
 mod suite;
 mod tasks;
@@ -34,12 +36,14 @@ pub(crate) use suite::parameter;
 /// All suites.
 pub const ALL: &[Suite] = &[
     bonnie::SUITE,
+    command::SUITE,
     dbench::SUITE,
     files::SUITE,
     iozone::SUITE,
     metadata::SUITE,
     overview::SUITE,
     small_files::SUITE,
+    sqlite::SUITE,
     stream::SUITE,
     tasks::SUITE,
 ];
@@ -117,6 +121,11 @@ fn described(phase: &Phase) -> String {
             line += &format!("{} {item:?} owners={owners}", set_described(set));
         }
         Work::Replay(replay) => line += &replay_described(replay),
+        Work::Command(command) => {
+            let programs: Vec<String> = command.programs().map(model::words::join).collect();
+            line += &format!(" {}", programs.join("; "));
+        }
+        Work::Sqlite(sqlite) => line += &format!(" {sqlite:?}"),
         Work::Remove { files, workers } => line += &format!(" remove {files:?} {workers}"),
     }
     let Timed { sync: flush, close, tick_subtracted } = phase.timed;

@@ -41,3 +41,25 @@ pub fn enter(additional: Additional) -> io::Result<()> {
     // use; that flag is not set.
     unsafe { unshare_unsafe(flags) }
 }
+
+/// Activates the loopback device of the network namespace of this process (netdevice(7)). Requires
+/// `CAP_NET_ADMIN` in this namespace.
+///
+/// # Errors
+/// Errors of the kernel: `EPERM` without the capability.
+pub fn activate_loopback() -> std::io::Result<()> {
+    // SAFETY: the calls read and write the request, which lives longer; the socket is closed once.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+            *to = from.cast_signed();
+        }
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        crate::checked(socket.into())?;
+        let flags = libc::c_short::try_from(libc::IFF_UP).unwrap_or(1);
+        request.ifr_ifru.ifru_flags = flags;
+        let set = crate::checked(libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw mut request).into());
+        libc::close(socket);
+        set.map(|_| ())
+    }
+}

@@ -70,6 +70,40 @@ pub fn find(name: &str) -> io::Result<PathBuf> {
     search(name, directories(), &changed_by_others)
 }
 
+/// Path of a program that an ordinary user runs, by name or absolute path: also in directories that
+/// users can change, and in those of [`FURTHER`].
+///
+/// # Errors
+/// `NotFound` if there is no such program, and `InvalidInput` for a relative path.
+pub fn find_for_user(name: &str) -> io::Result<PathBuf> {
+    let own = directories();
+    let searched = own.searched.iter().chain(&own.unsafe_directories).cloned().chain(further());
+    let all = Directories { searched: searched.collect(), unsafe_directories: Vec::new() };
+    search(name, &all, &|_| false)
+}
+
+/// The value of `PATH` for programs of an ordinary user: the directories of [`find_for_user`].
+pub fn search_path_for_user() -> OsString {
+    let own = directories();
+    let all = own.searched.iter().chain(&own.unsafe_directories).cloned().chain(further());
+    env::join_paths(all).unwrap_or_else(|_| DEFAULT.into())
+}
+
+/// Parent of directories with programs outside of `PATH`, and the name within each: Debian installs
+/// the programs of each version of PostgreSQL in `/usr/lib/postgresql/VERSION/bin`.
+const FURTHER: (&str, &str) = ("/usr/lib/postgresql", "bin");
+
+/// Directories of [`FURTHER`], the highest version first.
+fn further() -> Vec<PathBuf> {
+    let (parent, name) = FURTHER;
+    let versions = fs::read_dir(parent).into_iter().flatten().flatten();
+    let number = |entry: &fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let mut versions: Vec<_> =
+        versions.filter_map(|entry| Some((number(&entry)?, entry.path().join(name)))).collect();
+    versions.sort_by(|one, other| other.cmp(one));
+    versions.into_iter().map(|(_, path)| path).collect()
+}
+
 fn search(
     name: &str,
     directories: &Directories,

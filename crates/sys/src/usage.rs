@@ -65,6 +65,12 @@ pub enum UsageScope {
 pub struct Resources {
     /// CPU time in nanoseconds, in steps of a microsecond.
     pub time: u64,
+    /// Part of `time` in user mode.
+    pub user: u64,
+    /// Voluntary context switches.
+    pub voluntary: u64,
+    /// Involuntary context switches.
+    pub involuntary: u64,
     /// Page faults without I/O.
     pub minor_faults: u64,
     /// Page faults with I/O.
@@ -94,6 +100,9 @@ pub fn resources(scope: UsageScope) -> io::Result<Resources> {
     };
     Ok(Resources {
         time: nanos(usage.ru_utime).saturating_add(nanos(usage.ru_stime)),
+        user: nanos(usage.ru_utime),
+        voluntary: count(usage.ru_nvcsw),
+        involuntary: count(usage.ru_nivcsw),
         minor_faults: count(usage.ru_minflt),
         major_faults: count(usage.ru_majflt),
     })

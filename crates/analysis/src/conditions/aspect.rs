@@ -22,7 +22,7 @@ pub enum Aspect {
     Filesystem,
     /// Machine settings that can be changed at run time, and the memory limit.
     Settings,
-    /// Program that measured the run.
+    /// Program that measured the run, and programs that it ran as a workload.
     Program,
     /// Plan: scale, isolation of trials, and handling of invalid trials. The measured workloads are
     /// not included, because only cells with equal workloads are paired. Settings that affect only
@@ -166,6 +166,8 @@ impl Condition<'_> {
                         self.device(rest)
                     } else if let Some(rest) = name.strip_prefix("filesystem.") {
                         self.filesystem(rest)
+                    } else if name.starts_with("command.") {
+                        self.both().map(|_| Aspect::Program)
                     } else if name.starts_with("cpu.mitigation.") {
                         self.mitigation()
                     } else {

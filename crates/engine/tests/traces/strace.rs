@@ -115,7 +115,8 @@ pub(crate) fn perform(arguments: &[OsString]) {
         Work::Replay(replay) => engine::run_replay(replay, &context),
         Work::Layout(layout) => engine::run_layout(layout, &context),
         Work::Remove { files, workers } => engine::remove(files, *workers, &context),
-        Work::Task(_) => panic!("tasks have no fixtures"),
+        Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, &context),
+        Work::Task(_) | Work::Command(_) => panic!("tasks and commands have no fixtures"),
     };
     result.unwrap();
 }

@@ -34,6 +34,7 @@ use crate::{
 };
 
 pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
+    let arguments = &of_command(arguments)?;
     let workload = Workload::find(arguments)?;
     comparison::check(arguments, workload.name)?;
     let directory = directory(arguments)?;
@@ -77,6 +78,28 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     }
     drop(screen);
     end(arguments, &workload, &ended, &place)
+}
+
+/// Arguments with the suite `command` as the workload if --command is given. The directory is then
+/// the only positional argument.
+///
+/// # Errors
+/// If a workload is given as well.
+fn of_command(arguments: &Bench) -> Result<Bench, Failure> {
+    let Bench { workload, directory, command, .. } = arguments;
+    let mut arguments = arguments.clone();
+    if let Some(command) = command {
+        if let (Some(workload), Some(_)) = (workload, directory) {
+            return Err(wrong(format!(
+                "both `{workload}` and --command are workloads; use `fslab bench --command PROGRAM \
+                 DIRECTORY`"
+            )));
+        }
+        arguments.directory = workload.as_ref().map(PathBuf::from);
+        arguments.workload = Some("command".into());
+        arguments.set.insert(0, ("run".into(), command.clone()));
+    }
+    Ok(arguments)
 }
 
 /// Workload given on the command line.
@@ -196,7 +219,8 @@ impl<'a> Workload<'a> {
             let (first, others) = points.split_first()?;
             let value = first.get(name)?;
             let same = others.iter().all(|other| other.get(name) == Some(value));
-            (same && value != default).then(|| (name.clone(), value.to_string()))
+            let shown = || value.to_string().replace('\n', "; ");
+            (same && value != default).then(|| (name.clone(), shown()))
         });
         Subject {
             name: self.name.to_owned(),

@@ -158,7 +158,8 @@ fn values(key: &str) -> Vec<Candidate> {
                     | Kind::Fraction
                     | Kind::Number { .. }
                     | Kind::Time
-                    | Kind::Text { .. } => Vec::new(),
+                    | Kind::Text { .. }
+                    | Kind::Lines { .. } => Vec::new(),
                 };
                 values.extend(own);
             }

@@ -2,6 +2,7 @@
 
 mod design;
 mod storage;
+mod workloads;
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -72,7 +73,7 @@ pub(super) fn run(show: &Show) -> Result<Exit, Failure> {
     }
     let guests = guests.as_ref().map(|guests| guests.as_ref().ok());
     filesystems(&Place { chosen: &chosen, catalog: &catalog, guests }, &cells, &mut lines);
-    workloads(&cells, &mut lines);
+    workloads::workloads(&cells, &mut lines);
     let in_memory = guests.flatten().is_some_and(|guests| guests.in_memory);
     forecast(&chosen, &cells, in_memory, &mut lines);
     output::lines(&lines)?;
@@ -315,42 +316,6 @@ fn stage_in_words(stage: &Stage<'_>) -> String {
     }
 }
 
-/// Parameters of each workload that differ from the defaults, and the phases of one trial.
-fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
-    let mut seen = BTreeSet::new();
-    for record in cells {
-        let point = &record.cell.workload;
-        let defaults = suites::find(&point.suite).map(|suite| suite.spec.defaults());
-        let own = point.parameters.iter().filter(|(name, value)| {
-            defaults.as_ref().is_none_or(|point| point.parameters.get(*name) != Some(value))
-        });
-        let own: Vec<_> = own.map(|(name, value)| format!("{name}={value}")).collect();
-        let phases: Vec<_> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
-        let mut entry = wrapped(&format!("{} {}", point.suite, own.join(" ")), 0);
-        entry.extend(wrapped(&phases.join(", "), 2));
-        // A workload is listed once for all filesystems, schedulers, and settings.
-        if seen.insert(entry.clone()) {
-            lines.extend(entry);
-        }
-    }
-    lines.push(String::new());
-}
-
-/// Text wrapped to 98 columns. Continuation lines are indented by two more columns.
-fn wrapped(text: &str, indent: usize) -> Vec<String> {
-    let mut lines = vec![" ".repeat(indent)];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is a first line");
-        if line.trim().is_empty() || line.chars().count() + 1 + word.chars().count() <= 98 {
-            let gap = if line.trim().is_empty() { "" } else { " " };
-            *line = format!("{line}{gap}{word}");
-        } else {
-            lines.push(format!("{}{word}", " ".repeat(indent + 2)));
-        }
-    }
-    lines
-}
-
 /// Estimate without a pilot: number of trials and their minimum duration.
 fn forecast(chosen: &ResolvedPlan, cells: &[CellRecord], in_memory: bool, lines: &mut Vec<String>) {
     let open: Vec<_> = cells.iter().filter(|record| record.state == CellState::Open).collect();
@@ -468,7 +433,12 @@ fn moved(point: &WorkloadParameters) -> Bytes {
             layout.set.sizes.mean().0.saturating_mul(layout.set.files * u64::from(layout.owners)),
         ),
         // The bytes of these kinds of work are not known in advance.
-        Work::Mix(_) | Work::Replay(_) | Work::Task(_) | Work::Remove { .. } => Bytes(0),
+        Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
+        | Work::Remove { .. } => Bytes(0),
     });
     bytes.sum()
 }

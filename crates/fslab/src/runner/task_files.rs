@@ -68,11 +68,14 @@ pub(crate) fn needs_external_directory(phase: &Phase) -> bool {
             let mut spots = sources(&task.operation).into_iter().chain(products(&task.operation));
             spots.any(|path| path.root == TaskRoot::External)
         }
+        // The home directory of the programs is in it.
+        Work::Command(_) => true,
         Work::Stream(_)
         | Work::Tree(_)
         | Work::Mix(_)
         | Work::Replay(_)
         | Work::Layout(_)
+        | Work::Sqlite(_)
         | Work::Remove { .. } => false,
     }
 }

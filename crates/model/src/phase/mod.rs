@@ -11,9 +11,11 @@
 //! All four instants are recorded. [`Timed`] selects the segments that the suite includes in its
 //! timed region.
 
+pub mod command;
 mod interface;
 mod replay;
 mod result;
+mod sqlite;
 mod stream;
 mod task;
 mod tree;
@@ -21,9 +23,11 @@ mod workers;
 
 use serde::{Deserialize, Serialize};
 
+pub use command::Command;
 pub use interface::{Advice, CallFlags, CopyCall, IoEngineKind, Ring};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
-pub use result::{Latencies, Moved, PhaseResult, Series, Ticked, WorkerResult};
+pub use result::{Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
+pub use sqlite::{JournalMode, Sqlite, Synchronous};
 pub use stream::{
     AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, FileSharing,
     Length, Open, Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
@@ -55,10 +59,24 @@ pub struct Phase {
 }
 
 impl Phase {
+    /// Name of the test of a number that a program printed.
+    pub fn number(&self, name: &str) -> String {
+        format!("{}.{name}", self.name)
+    }
+
+    /// Numbers with separate tests: their names and metrics.
+    pub fn numbers(&self) -> Vec<(String, Metric)> {
+        let Work::Command(command) = &self.work else { return Vec::new() };
+        let test = |number: &command::Number| (self.number(&number.name), number.kind.metric());
+        command.other_numbers().map(test).collect()
+    }
+
     /// Primary metric:
     ///
     /// - commits per second if all workers write and sync each write ([`Stream::commits`]), unless
-    ///   a clock tick is subtracted;
+    ///   a clock tick is subtracted, and for SQLite transactions that are synced
+    ///   ([`Sqlite::commits`]);
+    /// - the metric that a command names ([`Command::primary`]);
     /// - deliveries per second for trees whose files are written, synced, and renamed
     ///   ([`Tree::delivers`]);
     /// - durable throughput for other streams that make one pass of writes, end with a sync, and
@@ -89,7 +107,9 @@ impl Phase {
             }
             Work::Stream(_) | Work::Replay(_) => Metric::Throughput,
             Work::Tree(tree) if tree.delivers() => Metric::DeliveryRate,
-            Work::Tree(_) | Work::Mix(_) => Metric::OpsRate,
+            Work::Sqlite(sqlite) if sqlite.commits() => Metric::CommitRate,
+            Work::Tree(_) | Work::Mix(_) | Work::Sqlite(_) => Metric::OpsRate,
+            Work::Command(command) => command.primary(),
             Work::Task(_) | Work::Layout(_) | Work::Remove { .. } => Metric::Elapsed,
         }
     }
@@ -145,6 +165,10 @@ pub enum Work {
     Replay(Replay),
     /// One worker performs an everyday task.
     Task(Task),
+    /// Programs of the user.
+    Command(Box<Command>),
+    /// Transactions on a SQLite database.
+    Sqlite(Sqlite),
     /// Removes the files of a stream.
     Remove {
         /// Files to remove.
@@ -155,7 +179,8 @@ pub enum Work {
 }
 
 impl Work {
-    /// Number of workers: 1 for a task, [`u32::MAX`] for a layout, which uses one worker per CPU.
+    /// Number of workers: 1 for a task, [`u32::MAX`] for a layout and a command, which
+    /// may use all CPUs.
     pub fn workers(&self) -> u32 {
         match self {
             Self::Stream(stream) => stream.workers.count,
@@ -163,7 +188,9 @@ impl Work {
             Self::Mix(mix) => mix.workers.count,
             Self::Layout(_) => u32::MAX,
             Self::Replay(replay) => replay.workers.count,
-            Self::Task(_) => 1,
+            Self::Task(_) | Self::Sqlite(_) => 1,
+            // The programs determine the number of their processes.
+            Self::Command(_) => u32::MAX,
             Self::Remove { workers, .. } => *workers,
         }
     }

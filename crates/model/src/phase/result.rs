@@ -6,6 +6,7 @@ use super::ReplayOp;
 use crate::{
     environment::Environment,
     histogram::Histogram,
+    metric::Metric,
     units::{Bytes, Nanos, Ops},
 };
 
@@ -177,6 +178,17 @@ pub struct Series {
     pub bytes: Vec<u64>,
 }
 
+/// Number that a program printed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reported {
+    /// Name; `None` for the primary metric of the phase.
+    pub name: Option<String>,
+    /// Metric.
+    pub metric: Metric,
+    /// Value in the unit of the metric.
+    pub value: f64,
+}
+
 /// Result of a phase.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseResult {
@@ -184,6 +196,8 @@ pub struct PhaseResult {
     pub workers: Vec<WorkerResult>,
     /// Facts that are known only after the phase, such as the loadfile that was used.
     pub facts: Environment,
+    /// Numbers that the programs of a command printed.
+    pub reported: Vec<Reported>,
     /// Time from the release of the barrier to the end of the last close. For work without workers,
     /// its duration.
     pub wall_time: Nanos,
@@ -192,7 +206,7 @@ pub struct PhaseResult {
 impl PhaseResult {
     /// Creates a result without facts.
     pub fn new(workers: Vec<WorkerResult>, wall_time: Nanos) -> Self {
-        Self { workers, wall_time, facts: Environment::default() }
+        Self { workers, wall_time, ..Self::default() }
     }
 
     /// Counted bytes of all workers.

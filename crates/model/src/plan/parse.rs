@@ -29,6 +29,7 @@ use crate::{
     storage::Storage,
     suggest::nearest,
     units::{Bytes, Nanos},
+    words,
     workload::{Kind, SuiteSpec, Value, ValueError, WorkloadParameters},
 };
 
@@ -343,6 +344,40 @@ pub(super) fn at(error: ValueError, span: Range<usize>) -> PlanError {
     PlanError { message: error.message, span, hint: error.hint }
 }
 
+/// Text of lines of words: a text, a list of words, a table, or a list of such lists or tables.
+fn lines(item: Item<'_>) -> Result<String> {
+    let several = |item: &Spanned<DeValue<'_>>| {
+        matches!(item.get_ref(), DeValue::Array(_) | DeValue::Table(_))
+    };
+    match item.get_ref() {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Array(items) if items.iter().any(several) => {
+            let lines: Vec<String> = items.iter().map(line).collect::<Result<_>>()?;
+            Ok(lines.join("\n"))
+        }
+        _ => line(item),
+    }
+}
+
+/// Text of one line of words. A table becomes words `key=value`.
+fn line(item: Item<'_>) -> Result<String> {
+    match item.get_ref() {
+        DeValue::Array(_) => strings(item).map(words::join),
+        DeValue::Table(table) => {
+            let word = |(key, item): (&Spanned<toml::de::DeString<'_>>, Item<'_>)| {
+                let value = match item.get_ref() {
+                    DeValue::Integer(integer) => integer.as_str().to_owned(),
+                    _ => string(item)?,
+                };
+                Ok(format!("{}={value}", key.get_ref()))
+            };
+            let words: Vec<String> = table.iter().map(word).collect::<Result<_>>()?;
+            Ok(words::join(words))
+        }
+        _ => Err(wrong(item, "a text, a list of texts, or a table")),
+    }
+}
+
 /// Parses a value of `kind`.
 fn value(kind: Kind, item: Item<'_>) -> Result<Value> {
     let value = match (kind, item.get_ref()) {
@@ -367,6 +402,7 @@ fn value(kind: Kind, item: Item<'_>) -> Result<Value> {
         ),
         (Kind::Text { .. }, DeValue::String(text)) => Value::Text(text.to_string()),
         (Kind::Text { .. }, DeValue::Integer(integer)) => Value::Text(integer.as_str().to_owned()),
+        (Kind::Lines { .. }, _) => Value::Text(lines(item)?),
         (Kind::Flag, _) => Value::Flag(flag(item)?),
         (Kind::Word(_), DeValue::String(word)) => Value::Word(word.to_string()),
         (Kind::Words(_) | Kind::Sequence(_), DeValue::Array(_)) => Value::Words(strings(item)?),

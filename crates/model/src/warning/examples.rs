@@ -81,6 +81,9 @@ impl Warning {
                 why: text("the machine has no cpufreq"),
             },
             Self::UnexpectedStatus { count: 12, of: 458_344 },
+            Self::LeftoverProcesses { who: text("sleep") },
+            Self::NetworkAccess,
+            Self::ReportedRateDiffers { reported: 812.0, logged: 640.5 },
             Self::Bimodal { lower: 3, higher: 9, ratio: Ratio(1.18) },
             Self::Outliers { severe: 1, of: 12 },
             Self::EstimatesDisagree {

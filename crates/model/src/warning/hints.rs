@@ -122,6 +122,15 @@ impl Warning {
                 "check that the loadfile is complete and the directory was empty; many deviations \
                  change the workload"
             }
+            Self::LeftoverProcesses { .. } => {
+                "let the last program of `run` wait for its processes, or start them by `serve`"
+            }
+            Self::NetworkAccess => {
+                "remove `network = true`; without it, the kernel must allow network namespaces"
+            }
+            Self::ReportedRateDiffers { .. } => {
+                "check `column` and `unit` of `latencies`, and that the log has all operations"
+            }
             Self::Bimodal { .. } => {
                 "look for a difference between the groups: disk location, memory limit, trial order"
             }

@@ -163,6 +163,14 @@ impl Warning {
             Self::UnexpectedStatus { count, of } => {
                 format!("{count} of {of} operations returned another status than in the loadfile")
             }
+            Self::LeftoverProcesses { who } => {
+                format!("processes of the command still ran after its end and were killed: {who}")
+            }
+            Self::NetworkAccess => "the programs could use the network of the host".into(),
+            Self::ReportedRateDiffers { reported, logged } => format!(
+                "the program reported {reported:.1} operations per second, its log has \
+                 {logged:.1}"
+            ),
             Self::Bimodal { lower, higher, ratio } => format!(
                 "bimodal results: {} near the lower value, {higher} near a value {} higher; the \
                  median represents neither",

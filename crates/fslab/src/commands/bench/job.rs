@@ -50,6 +50,13 @@ fn single(phase: &Phase) -> String {
             counted(mix.workers.count.into(), "worker"),
         ],
         Work::Replay(replay) => of_replay(replay),
+        Work::Command(command) => command.run.iter().map(model::words::join).collect(),
+        Work::Sqlite(sqlite) => vec![
+            counted(sqlite.updates, "SQLite transaction"),
+            format!("journal {}", sqlite.journal.name()),
+            format!("synchronous {}", sqlite.synchronous.name()),
+            counted(sqlite.rows, "row"),
+        ],
         Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => vec![phase.name.clone()],
     };
     parts.join(", ")
@@ -69,6 +76,8 @@ fn several(suite: &str, phases: &[Phase]) -> String {
             | Work::Layout(_)
             | Work::Replay(_)
             | Work::Task(_)
+            | Work::Command(_)
+            | Work::Sqlite(_)
             | Work::Remove { .. } => None,
         });
         let first = parts.next().flatten()?;

@@ -52,6 +52,8 @@ fn depends_on_memory(phase: &Phase) -> bool {
         | Work::Replay(_)
         | Work::Layout(_)
         | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
         | Work::Remove { .. } => false,
     };
     phase.role == Role::Measure && phase.cache != Cache::Warm && !around

@@ -6,6 +6,7 @@
 use model::{
     Metric, Nanos, PhaseResult, SystemActivity,
     activity::{CpuActivity, GaugeSeries, Pressure},
+    phase::Work,
 };
 
 use super::{PhaseSamples, beyond_counting, float, moved::Devices, nanos};
@@ -37,6 +38,13 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult, activity: 
     }
     if let Some(own) = Devices::under(activity) {
         devices(named, &own, window);
+        if matches!(named.phase.work, Work::Command(_) | Work::Sqlite(_)) {
+            let ops = float(result.ops().0);
+            part(named, Metric::DeviceBytesWrittenPerOp, float(own.written.0), ops);
+            if let Some(flushes) = own.flushes {
+                part(named, Metric::DeviceFlushRequestsPerOp, float(flushes), ops);
+            }
+        }
     }
 }
 

@@ -16,7 +16,7 @@ mod warnings;
 
 use model::{
     Clock, Metric, Nanos, Phase, PhaseResult, Profile, Ratio, Sample, SystemActivity,
-    phase::{Bound, Direction, Moved, Pace, Replay, Stream, Until, Work, WorkerResult},
+    phase::{Bound, Direction, Moved, Pace, Replay, Reported, Stream, Until, Work, WorkerResult},
 };
 
 use self::thresholds::IDLE;
@@ -68,6 +68,10 @@ pub(super) fn of_phase(phase: &Phase, result: &PhaseResult, known: &PhaseContext
     }
     if let Some(rate) = ticked(result) {
         named.add(Metric::ThroughputDbench, rate);
+    }
+    for Reported { name, metric, value } in &result.reported {
+        let phase = name.as_ref().map_or(phase.name.clone(), |name| phase.number(name));
+        named.samples.push(Sample { phase, metric: *metric, worker: None, value: *value });
     }
     let parts = share(idle, known.activity.window) <= IDLE;
     let is_shown = |sample: &Sample| parts || !OF_PARTS.contains(&sample.metric);
@@ -148,6 +152,10 @@ fn generator_share(phase: &Phase, result: &PhaseResult, generator: Option<f64>) 
 /// when the first worker finishes). The rate of operations in these times is assumed to equal the
 /// counted rate.
 fn beyond_counting(phase: &Phase, result: &PhaseResult) -> f64 {
+    // The time of a command after its last program is not that of more operations.
+    if matches!(phase.work, Work::Command(_)) {
+        return 1.0;
+    }
     let ramp = ramp(phase);
     let counted = nanos(sum(result, |worker| worker.loop_time));
     let rest = nanos(sum(result, |worker| worker.uncounted_time + ramp));
@@ -165,6 +173,8 @@ fn ramp(phase: &Phase) -> Nanos {
         | Work::Replay(_)
         | Work::Layout(_)
         | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
         | Work::Remove { .. } => Nanos(0),
     }
 }
@@ -186,6 +196,8 @@ fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
         | Work::Mix(_)
         | Work::Replay(_)
         | Work::Layout(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
         | Work::Remove { .. } => result.wall_time,
     }
 }
@@ -199,6 +211,8 @@ fn direction(phase: &Phase) -> Option<Direction> {
         | Work::Replay(_)
         | Work::Layout(_)
         | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
         | Work::Remove { .. } => None,
     }
 }

@@ -94,9 +94,13 @@ pub(super) fn written_ratio(
 pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
     let there = match &phase.work {
         Work::Stream(stream) => stream.moves(),
-        Work::Tree(_) | Work::Mix(_) | Work::Replay(_) | Work::Layout(_) | Work::Remove { .. } => {
-            true
-        }
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
+        | Work::Remove { .. } => true,
         Work::Task(task) => task_files::reads_target(task),
     };
     let moved = |worker: &WorkerResult| match direction(phase) {
@@ -120,9 +124,13 @@ pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f6
 pub(super) fn written_to_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
     let there = match &phase.work {
         Work::Stream(stream) => stream.moves(),
-        Work::Tree(_) | Work::Mix(_) | Work::Replay(_) | Work::Layout(_) | Work::Remove { .. } => {
-            true
-        }
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
+        | Work::Remove { .. } => true,
         Work::Task(task) => task_files::writes_target(task),
     };
     let all =
@@ -150,6 +158,8 @@ pub(super) fn uses_page_cache(phase: &Phase) -> bool {
         | Work::Replay(_)
         | Work::Layout(_)
         | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
         | Work::Remove { .. } => true,
     }
 }
@@ -175,7 +185,8 @@ pub(super) fn ends_on_devices(phase: &Phase, result: &PhaseResult) -> bool {
             durable(&every) || stream.open.direct
         }
         Work::Tree(tree) => tree.end.sync || tree.steps.contains(&TreeStep::Fsync),
-        Work::Task(_) => flushed(result),
+        Work::Task(_) | Work::Command(_) => flushed(result),
+        Work::Sqlite(sqlite) => sqlite.commits(),
         // Data written after the last sync of a file may still be in memory.
         Work::Replay(replay) => replay.durability.files || replay.durability.writes,
         Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => false,

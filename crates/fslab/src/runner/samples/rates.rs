@@ -11,10 +11,12 @@ use super::{PhaseSamples, direction, float, mixed, moved::flushed, nanos, until_
 /// gettimeofday(2). A shorter difference counts as one tick.
 const TICK: Nanos = Nanos(1000);
 
-/// Adds the elapsed time. The time of a task ends with its loop, as at a shell prompt. The time
+/// Adds the elapsed time. The time of a task or command ends with its loop, as at a shell
+/// prompt. The time
 /// including the final sync is a separate metric.
 pub(super) fn elapsed(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
-    if !matches!(named.phase.work, Work::Task(_)) || result.workers.is_empty() {
+    let program = matches!(named.phase.work, Work::Task(_) | Work::Command(_));
+    if !program || result.workers.is_empty() {
         named.add(Metric::Elapsed, nanos(result.wall_time - named.idle));
         return;
     }
@@ -22,6 +24,10 @@ pub(super) fn elapsed(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
     named.add(Metric::Elapsed, nanos(longest(|worker| worker.loop_time) - named.idle));
     if flushed(result) {
         named.add(Metric::DurableElapsed, nanos(longest(until_durable)));
+    }
+    let settle = longest(|worker| worker.uncounted_time);
+    if matches!(named.phase.work, Work::Command(_)) && settle.0 > 0 {
+        named.add(Metric::SettleTime, nanos(settle));
     }
 }
 
@@ -48,7 +54,10 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
         named.add(Metric::Throughput, per_second(result.bytes().0, window));
     }
     let rate = per_second(result.ops().0, window);
-    named.add(Metric::OpsRate, rate);
+    // The operations of a command are known only from its log.
+    if result.ops().0 > 0 || !matches!(named.phase.work, Work::Command(_)) {
+        named.add(Metric::OpsRate, rate);
+    }
     let primary = named.phase.primary();
     if matches!(primary, Metric::CommitRate | Metric::DeliveryRate) {
         named.add(primary, rate);

@@ -38,11 +38,8 @@ fn result() -> PhaseResult {
         written: Moved { ops: Ops(256), bytes: Bytes::mib(1) },
         ..WorkerResult::default()
     };
-    PhaseResult {
-        facts: model::Environment::default(),
-        workers: vec![worker(0, 0, 1), worker(1, 500_000_000, 2)],
-        wall_time: Nanos(5_000_000_000),
-    }
+    let workers = vec![worker(0, 0, 1), worker(1, 500_000_000, 2)];
+    PhaseResult::new(workers, Nanos(5_000_000_000))
 }
 
 /// Turns the written bytes into read ones.

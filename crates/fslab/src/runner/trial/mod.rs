@@ -4,6 +4,7 @@
 //! of [`Trials`] run trials on this machine ([`LocalTrials`]), in guests, or simulate them in
 //! tests.
 
+pub(crate) mod commands;
 mod phases;
 mod verdict;
 

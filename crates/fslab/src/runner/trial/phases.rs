@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, path::Path};
 use engine::{Context, CrashState, EngineError};
 use model::{
     Clock, Nanos, Phase, PhaseResult, Warning,
-    phase::{Bound, Cache, Role, Series, Set, Stream, Tree, TreeStep, Until, Work},
+    phase::{Bound, Cache, Command, Role, Series, Set, Stream, Tree, TreeStep, Until, Work},
 };
 use rig::MountedFilesystem;
 
-use super::{Stop, TrialData, verdict, writable};
+use super::{Stop, TrialData, commands::Session, verdict, writable};
 use crate::runner::{
     RunObserver,
     events::Event,
@@ -94,12 +94,28 @@ impl Workload<'_> {
         phase: &Phase,
         generator: Option<f64>,
         mounted: &MountedFilesystem,
-        ready: Vec<Warning>,
+        mut ready: Vec<Warning>,
         data: &mut TrialData,
     ) -> (Result<(), Stop>, Result<(), String>) {
+        // The server of a command starts before the window of the monitor, and ends after it.
+        let mut session = None;
+        if let Work::Command(command) = &phase.work {
+            match self.session(&phase.name, command, mounted.directory()) {
+                Ok(started) => session = Some(started),
+                Err(stop) => return (Err(stop), Ok(())),
+            }
+        }
         let monitor = mounted.monitor();
-        let result = self.engine(phase, mounted.directory());
-        let activity = monitor.end();
+        let mut result = match &mut session {
+            Some(session) => session.measure(),
+            None => self.engine(phase, mounted.directory()),
+        };
+        let mut activity = monitor.end();
+        if let (Some(session), Ok(measured)) = (session, &mut result)
+            && let Err(stop) = session.complete(measured, &mut activity, &mut ready)
+        {
+            result = Err(stop);
+        }
         let stands = verdict::check_log(&activity.log);
         let known = PhaseContext { always: self.always, activity, generator };
         if let Ok(result) = &result {
@@ -140,6 +156,19 @@ impl Workload<'_> {
         }
     }
 
+    /// Starts the programs of a command, and its server.
+    fn session<'a>(
+        &'a self,
+        name: &'a str,
+        command: &'a Command,
+        directory: &'a Path,
+    ) -> Result<Session<'a>, Stop> {
+        let external = self
+            .external_directory
+            .ok_or_else(|| Stop::Failed("the programs have no external directory".into()))?;
+        Session::begin(name, command, directory, external, self.observer.interrupt)
+    }
+
     fn engine(&self, phase: &Phase, directory: &Path) -> Result<PhaseResult, Stop> {
         let RunObserver { progress, interrupt, .. } = self.observer;
         let state = self.crash_state.filter(|_| leaves_a_state(phase));
@@ -152,6 +181,13 @@ impl Workload<'_> {
             Work::Replay(replay) => engine::run_replay(replay, &context),
             Work::Layout(layout) => engine::run_layout(layout, &context),
             Work::Task(task) => engine::run_task(task, self.external_directory, &context),
+            Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, &context),
+            Work::Command(command) => {
+                let mut session = self.session(&phase.name, command, directory)?;
+                let mut result = session.measure()?;
+                session.complete(&mut result, &mut Default::default(), &mut Vec::new())?;
+                return Ok(result);
+            }
             Work::Remove { files, workers } => engine::remove(files, *workers, &context),
         };
         result.map_err(|error| {
@@ -197,7 +233,12 @@ fn set_of(phase: &Phase) -> Option<&Set> {
         Work::Tree(tree) => Some(&tree.set),
         Work::Mix(mix) => Some(&mix.set),
         Work::Layout(layout) => Some(&layout.set),
-        Work::Stream(_) | Work::Replay(_) | Work::Task(_) | Work::Remove { .. } => None,
+        Work::Stream(_)
+        | Work::Replay(_)
+        | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
+        | Work::Remove { .. } => None,
     }
 }
 
@@ -217,9 +258,13 @@ fn makes(phase: &Phase) -> bool {
                     | TreeStep::Mkdir
             )
         ),
-        Work::Mix(_) | Work::Stream(_) | Work::Replay(_) | Work::Task(_) | Work::Remove { .. } => {
-            false
-        }
+        Work::Mix(_)
+        | Work::Stream(_)
+        | Work::Replay(_)
+        | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
+        | Work::Remove { .. } => false,
     }
 }
 
@@ -268,9 +313,13 @@ pub(crate) fn time_of(phase: &Phase) -> Option<Nanos> {
             Until::Time { ramp, run } => Some(ramp + run),
             Until::Replayed(_) => None,
         },
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
-            None
-        }
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
+        | Work::Remove { .. } => None,
     }
 }
 

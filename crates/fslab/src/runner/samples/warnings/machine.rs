@@ -50,6 +50,8 @@ fn cpu_bound(phase: &Phase, result: &PhaseResult, activity: &SystemActivity) -> 
         | Work::Replay(_)
         | Work::Layout(_)
         | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
         | Work::Remove { .. } => true,
     };
     if phase.cache == Cache::Warm || !moves {

@@ -119,6 +119,8 @@ pub(in crate::runner) fn across(
         | Work::Replay(_)
         | Work::Layout(_)
         | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
         | Work::Remove { .. } => None,
     };
     let mut warnings = Vec::new();

@@ -33,7 +33,16 @@ pub(super) fn of(
         }
         // A replay writes only zeros.
         Work::Replay(_) => warnings.push(Warning::CompressibleData),
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {}
+        Work::Sqlite(sqlite) if sqlite.updates > 0 && !sqlite.commits() => {
+            warnings.push(Warning::NotDurable);
+        }
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
+        | Work::Remove { .. } => {}
     }
     let Some(written) = written_to_target(phase, result) else { return };
     if in_memory(phase, result)
@@ -70,7 +79,8 @@ fn in_memory(phase: &Phase, result: &PhaseResult) -> bool {
         Work::Tree(tree) => !tree.end.sync && !tree.steps.contains(&TreeStep::Fsync),
         Work::Replay(replay) => !replay.durability.files && !replay.durability.writes,
         Work::Mix(_) => true,
-        Work::Task(_) => !flushed(result),
+        Work::Task(_) | Work::Command(_) => !flushed(result),
+        Work::Sqlite(sqlite) => !sqlite.commits(),
         Work::Layout(_) | Work::Remove { .. } => false,
     }
 }
@@ -91,9 +101,14 @@ fn overwrites(phase: &Phase) -> bool {
     let stream = match &phase.work {
         Work::Replay(_) => return true,
         Work::Stream(stream) => stream,
-        Work::Tree(_) | Work::Mix(_) | Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => {
-            return false;
-        }
+        // A journal is written in addition to the rows, and pages are overwritten.
+        Work::Sqlite(_) => return true,
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Command(_)
+        | Work::Remove { .. } => return false,
     };
     let Stream { open, access_pattern, .. } = stream;
     let through = open.direct || open.sync || open.dsync;

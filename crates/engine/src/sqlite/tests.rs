@@ -1,0 +1,61 @@
+use std::sync::atomic::AtomicBool;
+
+use model::phase::{JournalMode, Synchronous};
+use tempfile::TempDir;
+
+use super::*;
+use crate::Progress;
+
+fn run(sqlite: &Sqlite, directory: &Path) -> Result<PhaseResult, EngineError> {
+    let context = Context {
+        directory,
+        progress: &Progress::default(),
+        interrupt: &AtomicBool::new(false),
+        state: None,
+        worker_command: &[],
+    };
+    run_sqlite(sqlite, &context)
+}
+
+fn sqlite(journal: JournalMode, synchronous: Synchronous, updates: u64) -> Sqlite {
+    Sqlite { rows: 200, row_size: Bytes(100), journal, synchronous, updates, seed: 3 }
+}
+
+/// Number of rows, and sum of the lengths of their texts.
+fn content(directory: &Path) -> (u64, u64, String) {
+    let connection = Connection::open(directory.join(NAME)).unwrap();
+    let one = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    let sum = one("SELECT sum(length(text)) FROM rows");
+    (one("SELECT count(*) FROM rows").cast_unsigned(), sum.cast_unsigned(), mode)
+}
+
+#[test]
+fn each_mode_commits_all_transactions() {
+    for journal in JournalMode::ALL {
+        for synchronous in Synchronous::ALL {
+            let directory = TempDir::new().unwrap();
+            run(&sqlite(journal, synchronous, 0), directory.path()).unwrap();
+            let result = run(&sqlite(journal, synchronous, 40), directory.path()).unwrap();
+            assert_eq!(result.ops().0, 40);
+            assert_eq!(result.latencies().operations().count(), 40);
+            let wal = if journal == JournalMode::Wal { "wal" } else { "delete" };
+            assert_eq!(content(directory.path()), (200, 20_000, wal.into()));
+        }
+    }
+}
+
+#[test]
+fn a_missing_table_is_an_error_of_sqlite() {
+    let directory = TempDir::new().unwrap();
+    let error = run(&sqlite(JournalMode::Wal, Synchronous::Full, 1), directory.path());
+    assert!(matches!(error, Err(EngineError::Sqlite { .. })), "{error:?}");
+}
+
+#[test]
+fn an_existing_database_is_not_filled_again() {
+    let directory = TempDir::new().unwrap();
+    let fill = sqlite(JournalMode::Delete, Synchronous::Full, 0);
+    run(&fill, directory.path()).unwrap();
+    assert!(matches!(run(&fill, directory.path()), Err(EngineError::Sqlite { .. })));
+}

@@ -1,0 +1,76 @@
+//! Workloads of a plan: parameters, phases, and programs.
+
+use std::collections::BTreeSet;
+
+use model::{
+    Value, WorkloadParameters,
+    phase::{Role, Work},
+    record::CellRecord,
+};
+
+/// Parameters of each workload that differ from the defaults, and the phases of one trial.
+pub(super) fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
+    let mut seen = BTreeSet::new();
+    for record in cells {
+        let point = &record.cell.workload;
+        let defaults = suites::find(&point.suite).map(|suite| suite.spec.defaults());
+        let own = point.parameters.iter().filter(|(name, value)| {
+            defaults.as_ref().is_none_or(|point| point.parameters.get(*name) != Some(value))
+        });
+        // Programs are listed below.
+        let programs = programs(point);
+        let long = |value: &Value| {
+            let Value::Text(text) = value else { return false };
+            text.contains(char::is_whitespace)
+        };
+        let own = own.filter(|(_, value)| programs.is_empty() || !long(value));
+        let own: Vec<_> = own.map(|(name, value)| format!("{name}={value}")).collect();
+        let phases: Vec<_> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
+        let mut entry = wrapped(&format!("{} {}", point.suite, own.join(" ")), 0);
+        entry.extend(wrapped(&phases.join(", "), 2));
+        entry.extend(programs);
+        // A workload is listed once for all filesystems, schedulers, and settings.
+        if seen.insert(entry.clone()) {
+            lines.extend(entry);
+        }
+    }
+    lines.push(String::new());
+}
+
+/// Programs of a workload as they will be run, with their user and their limits.
+fn programs(point: &WorkloadParameters) -> Vec<String> {
+    let phases = suites::find(&point.suite).map(|suite| (suite.phases)(point, 0));
+    let mut lines = Vec::new();
+    for phase in phases.unwrap_or_default() {
+        let Work::Command(command) = &phase.work else { continue };
+        lines.extend(command.programs().map(|it| format!("  $ {}", model::words::join(it))));
+        if phase.role == Role::Measure {
+            let user = match rig::programs::user(&command.user) {
+                Ok(Some(user)) => format!("user {}", user.user),
+                Ok(None) => "this user".into(),
+                Err(why) => format!("an unknown user: {why}"),
+            };
+            let network = if command.network { "with" } else { "without" };
+            lines.push(format!(
+                "  The programs run as {user}, {network} the network. They can change all files \
+                 of their user."
+            ));
+        }
+    }
+    lines
+}
+
+/// Text wrapped to 98 columns. Continuation lines are indented by two more columns.
+fn wrapped(text: &str, indent: usize) -> Vec<String> {
+    let mut lines = vec![" ".repeat(indent)];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a first line");
+        if line.trim().is_empty() || line.chars().count() + 1 + word.chars().count() <= 98 {
+            let gap = if line.trim().is_empty() { "" } else { " " };
+            *line = format!("{line}{gap}{word}");
+        } else {
+            lines.push(format!("{}{word}", " ".repeat(indent + 2)));
+        }
+    }
+    lines
+}
