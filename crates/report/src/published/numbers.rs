@@ -252,12 +252,15 @@ fn of_record(measured: &bonnie::Measured) -> Vec<Number> {
     numbers
 }
 
+/// Property of a number, such as the name of its filesystem.
+type Property = fn(&Number) -> &str;
+
 /// Table of some numbers by row and column. Rows and columns have the order of their first numbers.
 pub(super) fn grid(
     (id, title, caption): (String, String, &str),
     corner: &'static str,
     numbers: &[&Number],
-    (row, column): (fn(&Number) -> &str, fn(&Number) -> &str),
+    (row, column): (Property, Property),
 ) -> Table {
     let columns = distinct(numbers.iter().map(|number| column(number)));
     let cells: BTreeMap<(&str, &str), &Number> =

@@ -20,7 +20,11 @@ const SPARSE: &str = "image_allocation = \"sparse\"";
 fn size(kind: &StorageKind) -> Bytes {
     match kind {
         StorageKind::Image { size, .. } => *size,
-        other => panic!("{other:?}"),
+        StorageKind::Devices { .. }
+        | StorageKind::Directory { .. }
+        | StorageKind::Levels { .. } => {
+            panic!("{kind:?}")
+        }
     }
 }
 
