@@ -4,7 +4,7 @@ use expect_test::expect;
 use model::{Value, metric::Better, record::CellRecord};
 
 use super::*;
-use crate::fixture;
+use crate::{fixture, view::answer::Answer};
 
 /// ext4 with four options of two values, of which `mount.sync` divides the speed of writes by
 /// three, and no other has an effect. `fraction` keeps the half of a design of resolution IV.
@@ -50,6 +50,13 @@ fn findings(view: &View) -> String {
     let texts: Vec<&str> =
         all.filter(|it| it.template == "C24").map(|it| it.text.as_str()).collect();
     texts.join("\n")
+}
+
+#[test]
+fn the_first_page_begins_with_the_effect_of_an_option() {
+    let answer = Answer::new(&View::new(&record(3, false)));
+    expect!["mount.sync changed durable throughput on write, iozone block_size=1MiB: true -66.8 % [-66.9 to -66.6 %] relative to false"].assert_eq(&answer.headline);
+    assert!(answer.findings[0].text.starts_with("mount.sync changed"), "{:?}", answer.findings);
 }
 
 #[test]

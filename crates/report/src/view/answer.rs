@@ -112,6 +112,8 @@ impl Answer {
             Some(Finding { effect, text })
         });
         findings.extend(over_device);
+        findings
+            .extend(of_options(view).map(|text| Finding { effect: 0.0, text: text.to_owned() }));
         findings.sort_by(|one, other| other.effect.total_cmp(&one.effect));
         let shown = findings.len().min(FINDINGS_MAX);
         findings.truncate(shown);
@@ -291,7 +293,7 @@ fn is_contest(named: &Named<'_>) -> bool {
 }
 
 /// The result in one sentence: of the filesystems, and of the devices if the plan has several. With
-/// one filesystem, of the devices only.
+/// one filesystem, of the devices or options only.
 fn headline(
     view: &View,
     tests: &[Named<'_>],
@@ -302,8 +304,22 @@ fn headline(
     match devices::headline(&view.devices, &view.facts.margin.percent()) {
         Some(devices) if filesystems(view, tests) < 2 => sentence(view, devices),
         Some(devices) => format!("{}; {devices}", of_filesystems()),
+        None if filesystems(view, tests) < 2 => match of_options(view).next() {
+            // Without the test statistics in parentheses at the end.
+            Some(text) => {
+                let effect = text.split(" (").next().unwrap_or(text).trim_end_matches('.');
+                if view.facts.ended { effect.into() } else { format!("Provisional: {effect}") }
+            }
+            None => of_filesystems(),
+        },
         None => of_filesystems(),
     }
+}
+
+/// Findings about options of mkfs and mount.
+fn of_options(view: &View) -> impl Iterator<Item = &str> {
+    let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
+    findings.filter(|finding| finding.template == "C24").map(|finding| finding.text.as_str())
 }
 
 /// A sentence that does not start with a name, marked as provisional if the run has not ended.

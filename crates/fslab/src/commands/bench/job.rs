@@ -328,7 +328,7 @@ mod tests {
         for point in presets.chain(defaults) {
             for point in suites::refine(point).expect("valid parameters") {
                 let line = line(&point);
-                assert!(line.len() > 5 && !line.contains('\n') && !line.contains("  "), "{line}");
+                assert!(line.len() > 3 && !line.contains('\n') && !line.contains("  "), "{line}");
             }
         }
     }
