@@ -94,6 +94,14 @@ struct BenchReport<'a> {
     record: &'a RunRecord,
 }
 
+/// Metrics of numbers that a program printed.
+const REPORTED: [(Metric, &str); 4] = [
+    (Metric::ReportedRate, "printed by the program"),
+    (Metric::ReportedTime, "printed by the program"),
+    (Metric::ReportedBytes, "printed by the program"),
+    (Metric::ReportedCount, "printed by the program"),
+];
+
 impl<'a> BenchReport<'a> {
     fn phase(&mut self, cell: usize, phase: &'a PhaseInfo) -> Section {
         let n = self.sample_index.values(cell, &phase.name, phase.primary).len();
@@ -106,7 +114,8 @@ impl<'a> BenchReport<'a> {
             self.rates(cell, phase);
         }
         // A number that a program printed has no other metrics.
-        if n > 0 && self.summary(cell, phase, Metric::Elapsed).is_some() {
+        let printed = REPORTED.iter().any(|(metric, _)| *metric == phase.primary);
+        if n > 0 && (!printed || self.summary(cell, phase, Metric::Elapsed).is_some()) {
             self.latencies(cell, phase);
             self.costs(cell, phase);
             self.activity(cell, phase);
@@ -178,18 +187,12 @@ impl<'a> BenchReport<'a> {
             (Metric::SettleTime, "completion"),
             (Metric::DurableElapsed, "until durable"),
         ];
-        let reported = [
-            (Metric::ReportedRate, "printed by the program"),
-            (Metric::ReportedTime, "printed by the program"),
-            (Metric::ReportedBytes, "printed by the program"),
-            (Metric::ReportedCount, "printed by the program"),
-        ];
         // Phases whose primary metric is the time have no rate.
         let of = |list: &[(Metric, &str)]| list.iter().any(|(metric, _)| *metric == phase.primary);
         let (head, rows): (&str, Vec<(Metric, &str)>) = if of(&times) {
             ("times, lower is better ↓", times.into())
-        } else if of(&reported) {
-            (phase.primary.spec().better.label(), [&reported[..], &times[..]].concat())
+        } else if of(&REPORTED) {
+            (phase.primary.spec().better.label(), [&REPORTED[..], &times[..]].concat())
         } else {
             ("rates, higher is better ↑", rows.into())
         };
