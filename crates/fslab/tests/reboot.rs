@@ -1,11 +1,11 @@
 //! Runs with a reboot before each trial. Each session starts the program again, and another boot ID
 //! simulates the reboot.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, process::Command};
 
 use model::{RunRecord, Warning};
 
-use crate::support::{Bench, Finished, finished, needs_root};
+use crate::support::{BOOT, Bench, Finished, finished, needs_root};
 
 const PLAN: &str = r#"
 repetitions = 3
@@ -17,9 +17,6 @@ directory = "."
 workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests = ["write"] }]
 "#;
 
-/// File with the boot ID of the kernel.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-
 fn record(bench: &Bench) -> RunRecord {
     store::read(&bench.path("run.fslab")).unwrap()
 }
@@ -30,10 +27,9 @@ fn resumed_after_boot(bench: &Bench, id: &str) -> Finished {
     let file = bench.path("boot-id");
     fs::write(&file, format!("{id}\n")).unwrap();
     let program = bench.command(&[]).get_program().to_owned();
-    let script = "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]);
-    command.args([file.as_path(), Path::new(BOOT_ID)]).arg(program);
+    command.args(["--mount", "--propagation", "private", "sh", "-c", BOOT, "sh"]);
+    command.args([&bench.path("."), &file]).arg(program);
     command.args(["run", "--resume", "run.fslab"]);
     command.current_dir(bench.path(".")).env("FSLAB_STATE", bench.state());
     finished(command.output().unwrap())

@@ -9,6 +9,17 @@ use std::{
 
 use tempfile::TempDir;
 
+/// Script for sh(1) in a private mount namespace: replaces the boot ID of the kernel by a file and
+/// starts a program. Arguments: directory of the test, the file, the program with its arguments.
+///
+/// Copies of the mounts of parallel tests are unmounted first, because they would keep filesystems
+/// in use after these tests have unmounted them.
+pub(crate) const BOOT: &str = r#"
+    tac /proc/self/mounts | while read -r _ at _; do
+        case $at in "${1%/.}"/*) ;; /var/tmp/*) umount -l "$at";; esac
+    done
+    mount --bind "$2" /proc/sys/kernel/random/boot_id && shift 2 && exec "$@""#;
+
 /// Directory of a test, with a separate state directory. It is on a disk, because image files with
 /// direct I/O require one.
 pub(crate) struct Bench {

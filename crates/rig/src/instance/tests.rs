@@ -357,10 +357,14 @@ fn a_block_device_without_a_filesystem_is_cooled_and_reset() {
         let start = || fs::read(&device).unwrap()[..4096].to_vec();
         assert!(start().iter().all(|byte| *byte == 0), "the device is reset");
         let before = raw.counters().unwrap();
-        fs::write(&device, vec![7; 8 << 20]).unwrap();
-        assert_eq!(raw.wait_idle(Nanos(20_000_000_000)).unwrap(), None);
+        // Parallel tests may drop the caches of the machine at any time.
+        let cached = (0..100).any(|_| {
+            fs::write(&device, vec![7; 8 << 20]).unwrap();
+            assert_eq!(raw.wait_idle(Nanos(20_000_000_000)).unwrap(), None);
+            RealHost.resident(&device).unwrap() >= Bytes::mib(8)
+        });
+        assert!(cached);
         assert!(raw.counters().unwrap().since(before).written >= Bytes::mib(8), "synced");
-        assert!(RealHost.resident(&device).unwrap() >= Bytes::mib(8), "still cached");
         assert_eq!(raw.drop_caches().unwrap(), None);
         assert!(RealHost.resident(&device).unwrap() < Bytes::mib(1));
         assert_eq!(start(), vec![7; 4096]);

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     guest::package,
-    support::{Bench, Disk},
+    support::{BOOT, Bench, Disk},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -362,10 +362,8 @@ impl<'a> Ground<'a> {
         if let Some(boot) = boot {
             let id = self.range.path("boot-id");
             fs::write(&id, format!("{boot}\n")).unwrap();
-            let script = "mount --bind \"$1\" /proc/sys/kernel/random/boot_id && shift && \
-                          exec \"$@\"";
-            command.args(["unshare", "--mount", "--propagation", "private", "sh", "-c", script]);
-            command.arg("sh").arg(id);
+            command.args(["unshare", "--mount", "--propagation", "private", "sh", "-c", BOOT]);
+            command.arg("sh").args([self.range.path("."), id]);
         }
         command.arg(own.get_program()).args(arguments).current_dir(self.path("."));
         for (name, value) in own.get_envs() {

@@ -174,12 +174,18 @@ impl Drop for Swap {
     }
 }
 
+/// Start of a script in a mount namespace: unmounts the copies of mounts of parallel tests, which
+/// would keep their devices in use.
+pub(super) const DETACH: &str = "tac /proc/self/mounts | while read -r _ at _; do \
+    case $at in /var/tmp/*) umount -l \"$at\";; esac; done; ";
+
 /// Shell that has run its script and keeps its resources; ended by closing its input.
 pub(super) struct Holder(Child);
 
 impl Holder {
     pub(super) fn shell(wrapper: &[&str], script: &str, arguments: &[&Path]) -> Self {
-        let script = format!("{script} && echo ready && read end");
+        let detach = if wrapper.contains(&"-m") { DETACH } else { "" };
+        let script = format!("{detach}{script} && echo ready && read end");
         let mut words: Vec<&OsStr> = wrapper.iter().map(OsStr::new).collect();
         words.extend(["sh", "-c", &script].map(OsStr::new));
         words.extend(arguments.iter().map(|argument| argument.as_os_str()));

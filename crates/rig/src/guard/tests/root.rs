@@ -42,7 +42,7 @@ fn the_device_of_a_real_root() {
            done \
         && mount --bind \"$2\" program && exec chroot . /program --exact --nocapture \"$3\"";
     let output = Command::new("unshare")
-        .args(["-m", "sh", "-c", script])
+        .args(["-m", "sh", "-c", &format!("{DETACH}{script}")])
         .args([temp.path(), &device.path, &program])
         .arg("guard::tests::root::the_device_of_a_real_root")
         .env(INSIDE, &device.path)
