@@ -179,7 +179,10 @@ impl ResolvedPlan {
         if plan.title.is_empty() {
             plan.title.clone_from(&name);
         }
-        let storage = plan.storage_at(scale);
+        let points = plan.cells(scale, &suites::refine).map_err(wrong)?;
+        let needed =
+            points.iter().map(|labelled| with_metadata(footprint(&labelled.cell.workload)));
+        let storage = plan.storage_at(scale, needed.max().unwrap_or_default());
         check_memory_limit(&storage, scale)?;
         let refine = |point| {
             let points = suites::refine(point)?;
@@ -271,15 +274,19 @@ fn footprint(point: &model::WorkloadParameters) -> model::Bytes {
     suites::find(&point.suite).map(|suite| (suite.footprint)(point)).unwrap_or_default()
 }
 
-/// Checks that a workload fits the storage. 12.5 % of the size of the workload is added for
-/// filesystem metadata.
+/// Space for the files of a workload and 12.5 % for filesystem metadata.
+fn with_metadata(files: model::Bytes) -> model::Bytes {
+    model::Bytes(files.0.saturating_add(files.0 / 8))
+}
+
+/// Checks that a workload fits the storage.
 pub(crate) fn fits(
     point: &model::WorkloadParameters,
     storage: &StorageKind,
 ) -> Result<(), ValueError> {
     let needs = footprint(point);
     match capacity(storage) {
-        Some(has) if needs.0.saturating_add(needs.0 / 8) > has.0 => Err(ValueError::new(format!(
+        Some(has) if with_metadata(needs) > has => Err(ValueError::new(format!(
             "the workload needs {} plus 12.5 % for metadata, but the storage has {}",
             needs.rough(),
             has.rough()

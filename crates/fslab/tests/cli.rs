@@ -140,6 +140,9 @@ fn every_builtin_plan_can_be_shown() {
     assert!(small.contains("30 cells"), "{small}");
     let metadata = show("metadata-scaling", "1/64");
     assert!(metadata.contains("workers=8") && metadata.contains("32 cells"), "{metadata}");
+    // The files of 200 clients are not scaled, so the images are larger than 1/64.
+    let dbench = show("dbench-2012", "1/64");
+    assert!(dbench.contains("clients=200") && dbench.contains("2 image files"), "{dbench}");
     // Each plan can also be shown at scale 1, and as text for a new plan.
     let plans = bench.ends(0, &["list", "plans"]).stdout;
     for plan in plans.lines().skip(1).filter_map(|line| line.split_whitespace().next()) {

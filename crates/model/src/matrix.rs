@@ -280,17 +280,20 @@ impl Plan {
         levels
     }
 
-    /// Storage at a scale. The memory limit and image sizes are scaled; images have at least 512
-    /// MiB, unless they are smaller in the plan. Sizes that are an axis are not scaled.
-    pub fn storage_at(&self, scale: Scale) -> Storage {
+    /// Storage at a scale. The memory limit and image sizes are scaled. Images have at least 512 MiB
+    /// and together at least `needed`, unless they are smaller in the plan. Sizes that are an axis
+    /// are not scaled.
+    pub fn storage_at(&self, scale: Scale, needed: Bytes) -> Storage {
         let mut storage = self.storage.clone();
         storage.memory_limit = storage.memory_limit.map(|memory| memory.scaled(scale));
         if self.has_sizes() {
             return storage;
         }
         for kind in storage.kind.each_mut() {
-            let StorageKind::Image { size, .. } = kind else { continue };
-            *size = Bytes(size.scaled(scale).0 / 4096 * 4096).max(LEAST_SCALED_IMAGE.min(*size));
+            let StorageKind::Image { size, count, .. } = kind else { continue };
+            let share = needed.0.div_ceil(u64::from(*count).max(1) << 20);
+            let least = LEAST_SCALED_IMAGE.max(Bytes::mib(share));
+            *size = Bytes(size.scaled(scale).0 / 4096 * 4096).max(least.min(*size));
         }
         storage
     }

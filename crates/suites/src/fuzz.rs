@@ -26,7 +26,7 @@ pub fn plan(bytes: &[u8]) {
     let scales =
         scales.filter_map(|(key, value)| Scale::parse(value).ok().filter(|_| key == "scale"));
     for scale in scales.chain([Scale::ONE]).take(3) {
-        let _storage = plan.storage_at(scale);
+        let _storage = plan.storage_at(scale, model::Bytes(0));
         let Ok(cells) = plan.cells(scale, &crate::refine) else { continue };
         for labelled in cells.iter().take(20) {
             let point = &labelled.cell.workload;

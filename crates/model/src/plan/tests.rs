@@ -276,9 +276,13 @@ fn scaling_keeps_ratios_and_the_minimum_image_size() {
     assert_eq!(cell.workload.size("block_size"), Bytes::kib(1));
     let tiny = plan.cells(Scale::parse("1/1048576").unwrap(), &small).unwrap_err();
     assert!(tiny.message.contains("would be 16B; the minimum is 512B"), "{tiny}");
-    let storage = plan.storage_at(scale);
+    let storage = plan.storage_at(scale, Bytes(0));
     assert_eq!(storage.memory_limit, Some(Bytes::mib(128)));
     assert!(storage.to_string().starts_with("image file of 640MiB"), "{storage}");
+    let storage = plan.storage_at(scale, Bytes(Bytes::gib(1).0 + 1));
+    assert!(storage.to_string().starts_with("image file of 1025MiB"), "{storage}");
+    let storage = plan.storage_at(scale, Bytes::gib(100));
+    assert!(storage.to_string().starts_with("image file of 40GiB"), "as in the plan: {storage}");
 }
 
 #[test]

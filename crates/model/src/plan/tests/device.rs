@@ -178,7 +178,7 @@ fn overrides_select_or_replace_devices() {
 #[test]
 fn a_scale_applies_to_the_images_of_all_levels() {
     let text = text(DEVICES).replace("device = \"/dev/sdb\"", "image_size = \"8GiB\"");
-    let storage = plan(&text).storage_at(Scale::parse("1/4").unwrap());
+    let storage = plan(&text).storage_at(Scale::parse("1/4").unwrap(), Bytes(0));
     assert_eq!(
         storage.to_string(),
         "device hdd: image file of 2GiB (preallocated) on a loop device; \

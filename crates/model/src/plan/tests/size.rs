@@ -34,7 +34,7 @@ fn sizes_are_levels_of_an_axis() {
     let cells = plan.cells(Scale::parse("1/64").unwrap(), &small).unwrap();
     let labels: Vec<&str> = cells.iter().map(|cell| cell.label.as_str()).collect();
     assert_eq!(labels, ["toy size=1GiB", "toy size=4TiB"]);
-    let storage = plan.storage_at(Scale::parse("1/64").unwrap());
+    let storage = plan.storage_at(Scale::parse("1/64").unwrap(), Bytes(0));
     assert_eq!(size(&storage.kind), Bytes::gib(4096), "the largest, not scaled");
     let of = |at: usize| size(&storage.kind.of(&cells[at].cell.settings));
     assert_eq!([of(0), of(1)], [Bytes::gib(1), Bytes::gib(4096)]);
