@@ -54,7 +54,7 @@ impl Pair {
     }
 
     /// True if `better` is significantly better by a difference that may exceed δ.
-    fn beats(&self) -> bool {
+    pub fn beats(&self) -> bool {
         let matters = matches!(
             self.comparison.verdict,
             Verdict::Differs { side: Side::Better, size: Size::AtLeast | Size::Uncertain }

@@ -280,9 +280,9 @@ impl Plan {
         levels
     }
 
-    /// Storage at a scale. The memory limit and image sizes are scaled. Images have at least 512 MiB
-    /// and together at least `needed`, unless they are smaller in the plan. Sizes that are an axis
-    /// are not scaled.
+    /// Storage at a scale. The memory limit and image sizes are scaled. Images have at least 512
+    /// MiB and together at least `needed`, unless they are smaller in the plan. Sizes that are an
+    /// axis are not scaled.
     pub fn storage_at(&self, scale: Scale, needed: Bytes) -> Storage {
         let mut storage = self.storage.clone();
         storage.memory_limit = storage.memory_limit.map(|memory| memory.scaled(scale));

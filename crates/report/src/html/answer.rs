@@ -30,6 +30,10 @@ const SHADES: [f64; 3] = [1.5, 2.5, 5.0];
 /// Maximum number of columns next to the findings, of columns with ratios on the line of the
 /// median, and of rows with ratios below the median.
 const BESIDE_MAX: usize = 10;
+/// Maximum number of letters in the column titles of a table next to the findings, in which a
+/// column is at least as wide as [`SHORT`] letters.
+const LETTERS_MAX: usize = 80;
+const SHORT: usize = 8;
 const INLINE_MAX: usize = 5;
 const STACKED_MAX: usize = 10;
 
@@ -107,6 +111,15 @@ fn only_test(view: &View) -> Option<Figure> {
     only.then(|| figures::of_test(view, suite, point, test).into_iter().next()).flatten()
 }
 
+/// Smallest ratio to the best that is shown in the top group.
+const SHOWN_IN_TOP: f64 = 1.15;
+
+/// True if the table of medians leaves space for the findings next to it.
+fn is_narrow(board: &Board) -> bool {
+    let letters = board.filesystems.iter().map(|name| name.chars().count().max(SHORT));
+    board.filesystems.len() <= BESIDE_MAX && letters.sum::<usize>() <= LETTERS_MAX
+}
+
 /// Class of a cell by its distance from the best.
 fn shade(cell: &BoardCell) -> &'static str {
     match cell.distance {
@@ -142,10 +155,13 @@ impl Screen<'_> {
         cells.flatten().any(|cell| cell.blocked)
     }
 
-    /// Ratio to the best, unless the cell is the best or tied with it.
+    /// Ratio to the best. In the top group it is shown if it is not close to 1: such a cell varies
+    /// too much to differ significantly from the best.
     fn ratio(&self, cell: &BoardCell) -> String {
         match cell.distance {
-            Some(distance) if !cell.top && !cell.blocked => format!("÷{distance:.1}"),
+            Some(distance) if !cell.blocked && (!cell.top || distance >= SHOWN_IN_TOP) => {
+                format!("÷{distance:.1}")
+            }
             Some(_) | None => String::new(),
         }
     }
@@ -156,12 +172,12 @@ impl Screen<'_> {
 
     /// True if the findings are next to the table of medians instead of below it.
     fn in_columns(&self) -> bool {
-        matches!(self.answers, [only] if only.board.filesystems.len() <= BESIDE_MAX)
+        matches!(self.answers, [only] if is_narrow(&only.board))
     }
 
     /// True if a table needs the whole width.
     fn is_whole(&self, board: &Board) -> bool {
-        self.answers.len() == 1 || board.filesystems.len() > BESIDE_MAX
+        self.answers.len() == 1 || !is_narrow(board)
     }
 
     /// Class of a table: ratios are next to the medians, below them, or omitted.

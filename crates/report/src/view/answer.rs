@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use model::metric::{Better, Unit};
 
-use super::{View, points::Test};
+use super::{Family, View, points::Test};
 use crate::units::{Scale, capital, count, one_line};
 use standings::{Standing, comparative, findings, standings, superlatives};
 
@@ -246,7 +246,8 @@ fn board(view: &View, tests: &[Named<'_>]) -> Board {
     let row = |named: &Named<'_>| {
         let scale = if instructions(&named) { common } else { named.test.scale };
         let better = named.test.metric.spec().better;
-        let best = best(better, &medians(named));
+        let medians = medians(named);
+        let best = best(better, &medians).filter(|_| medians.len() > 1);
         let cell = |filesystem: &usize| {
             let entry = named.test.entry(*filesystem)?;
             let summary = entry.summary.as_ref()?;
@@ -327,6 +328,13 @@ fn sentence(view: &View, text: String) -> String {
     if view.facts.ended { capital(&text) } else { format!("Provisional: {text}") }
 }
 
+/// Number of filesystems that this one beats in a test, less the number of those that beat it.
+fn wins_less_losses(test: &Test, family: &Family, filesystem: usize) -> i64 {
+    let is = |member: usize| test.entries[family.members[member]].filesystem == filesystem;
+    let decided = family.ranking.pairs.iter().filter(|pair| pair.beats());
+    decided.map(|pair| i64::from(is(pair.better)) - i64::from(is(pair.other))).sum()
+}
+
 fn of_filesystems(
     view: &View,
     tests: &[Named<'_>],
@@ -369,7 +377,15 @@ fn of_filesystems(
         standings.iter().filter(|it| it.filesystem == filesystem).count()
     };
     let indices = || 0..view.filesystems.len();
-    let best = indices().max_by_key(|it| (times(*it), count(first, *it), usize::MAX - it));
+    // The count of top groups alone would favor a filesystem whose results vary too much to differ
+    // significantly from any other.
+    let wins = |filesystem| -> i64 {
+        let tests =
+            contests.iter().filter_map(|named| Some((named.test, named.test.family.as_ref()?)));
+        tests.map(|(test, family)| wins_less_losses(test, family, filesystem)).sum()
+    };
+    let best =
+        indices().max_by_key(|it| (wins(*it), times(*it), count(first, *it), usize::MAX - it));
     let best = best.unwrap_or_default();
     let worst = indices().max_by_key(|it| (count(last, *it), usize::MAX - it));
     let worst = worst.filter(|worst| count(last, *worst) > 1 && *worst != best);

@@ -1,7 +1,9 @@
 //! Header of a report: the run, its conditions, filesystems, missing results, and method.
 
+use std::collections::BTreeSet;
+
 use model::{
-    Clock, Profile, RunRecord, SetupStep, Warning,
+    Bytes, Clock, Profile, RunRecord, SetupStep, SystemSetting, Value, Warning,
     metric::Unit,
     record::{CellState, Outcome, TrialRecord},
     units::plural,
@@ -125,7 +127,7 @@ pub(crate) fn conditions(record: &RunRecord) -> String {
         format!("{} {} memory", scale.rough(bytes), scale.name)
     });
     let parts = [
-        Some(one_line(&record.info.storage)),
+        Some(storage(record)),
         below(record),
         (Clock::of(&record.environment) == Clock::Virtual)
             .then(|| fact("guest.unit").map(|unit| format!("times are {}", one_line(unit))))
@@ -138,6 +140,23 @@ pub(crate) fn conditions(record: &RunRecord) -> String {
     ];
     let parts = parts.into_iter().flatten().chain(run_conditions::conditions(record));
     capital(&parts.collect::<Vec<_>>().join(" · "))
+}
+
+/// Storage, with the range of sizes if the size of the image files is an axis. The run file has the
+/// text of the largest.
+fn storage(record: &RunRecord) -> String {
+    let text = one_line(&record.info.storage);
+    let settings = record.cells.iter().map(|cell| &cell.cell.settings);
+    let sizes: BTreeSet<Bytes> = settings
+        .filter_map(|settings| settings.get(&SystemSetting::Size).and_then(Value::as_size))
+        .collect();
+    match (sizes.first(), sizes.last()) {
+        (Some(first), Some(last)) if first < last => {
+            let (first, last) = (first.rough(), last.rough());
+            text.replacen(&format!(" of {last}"), &format!(" of {first} to {last}"), 1)
+        }
+        _ => text,
+    }
 }
 
 /// Kind and clock of the guest; `None` for runs on the host.

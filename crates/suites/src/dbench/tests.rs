@@ -74,7 +74,7 @@ fn footprint_grows_with_the_clients() {
     let point = refined(&[("clients", "200")]).unwrap();
     let workers = replay(&point, 1).workers;
     assert_eq!((workers.count, workers.kind), (200, WorkerKind::Process));
-    assert_eq!(footprint(&point), Bytes::mib(64 * 200));
+    assert_eq!(footprint(&point), Bytes::mib(32 * 200));
 }
 
 #[test]
