@@ -52,7 +52,7 @@ impl Mounted {
 }
 
 /// Maximum number of attempts to unmount, with increasing pauses.
-const UNMOUNTS: u32 = 20;
+const UNMOUNTS: u32 = 60;
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Drop for Mounted {
