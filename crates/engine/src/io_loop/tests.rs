@@ -369,13 +369,16 @@ fn stalled() -> [f64; 3] {
 fn an_open_loop_includes_a_stall_that_a_closed_loop_omits() {
     // 500 of 3000 operations wait for 500 ms down to 0: the 99th percentile waits 470 ms. One of
     // 3000 is slow and does not affect the other percentiles. A host may pause and add a stall.
-    let found: Vec<[f64; 3]> = (0..3).map(|_| stalled()).collect();
     let expected = |[open, service, closed]: &[f64; 3]| {
         (400.0..600.0).contains(open) && *service < 100.0 && *closed < 100.0
     };
+    let mut found = vec![stalled()];
+    while found.len() < 3 && !found.last().is_some_and(expected) {
+        found.push(stalled());
+    }
     assert!(
-        found.iter().any(expected),
-        "open loop, its service time, closed loop in ms: {found:?}"
+        found.last().is_some_and(expected),
+        "open loop, its service, closed loop: {found:?} ms"
     );
 }
 
