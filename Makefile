@@ -37,6 +37,8 @@ calibrate:               ## verify error rates of the statistics by simulation (
 check:                   ## check formatting, lints, and reference pages
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	! ls "$$(rustc --print sysroot)"/lib/rustlib | grep -q x86_64-unknown-linux-musl || \
+		cargo check -q --locked -p sys --target x86_64-unknown-linux-musl
 	cargo run -q --locked -p fslab -- docs --check docs/reference
 
 docs:                    ## regenerate the reference pages

@@ -58,7 +58,8 @@ pub fn activate_loopback() -> std::io::Result<()> {
         crate::checked(socket.into())?;
         let flags = libc::c_short::try_from(libc::IFF_UP).unwrap_or(1);
         request.ifr_ifru.ifru_flags = flags;
-        let set = crate::checked(libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw mut request).into());
+        let set =
+            crate::checked(libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw mut request).into());
         libc::close(socket);
         set.map(|_| ())
     }
