@@ -37,8 +37,10 @@ calibrate:               ## verify error rates of the statistics by simulation (
 check:                   ## check formatting, lints, and reference pages
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	! ls "$$(rustc --print sysroot)"/lib/rustlib | grep -q x86_64-unknown-linux-musl || \
-		cargo check -q --locked -p sys --target x86_64-unknown-linux-musl
+	for target in x86_64-unknown-linux-musl aarch64-unknown-linux-musl; do \
+		! ls "$$(rustc --print sysroot)"/lib/rustlib | grep -q $$target || \
+			cargo check -q --locked -p sys --target $$target || exit 1; \
+	done
 	cargo run -q --locked -p fslab -- docs --check docs/reference
 
 docs:                    ## regenerate the reference pages
