@@ -353,6 +353,11 @@ pub(crate) enum Format {
     Prometheus,
     /// Layout of IOzone (suite iozone).
     Iozone,
+    /// JSON of fio; each job is the median repetition of a cell (suite stream).
+    FioJson,
+    /// Like fio-json, with histograms.
+    #[value(name = "fio-json+")]
+    FioJsonPlus,
     /// Layout of bonnie++ 1.98 (suite bonnie).
     Bonnie,
     /// Layout of bonnie++ 1.96 (suite bonnie).
