@@ -47,11 +47,14 @@ pub fn dbench_text(bytes: &[u8]) {
 /// Imports and reports text of IOzone, exports the run, and imports the export.
 ///
 /// # Panics
-/// If the export cannot be imported.
+/// If the export has a value and cannot be imported.
 pub fn iozone(bytes: &[u8]) {
     let Some(run) = imported("iozone-text", bytes) else { return };
     if let Ok(text) = crate::iozone(&run) {
-        assert!(imported("iozone-text", text.as_bytes()).is_some(), "{text}");
+        // The layout has no place for some values, such as operations of workers.
+        let has_value = text.contains("reclen") || text.contains("Parent sees");
+        let again = imported("iozone-text", text.as_bytes()).is_some();
+        assert!(again || !has_value, "{text}");
     }
 }
 

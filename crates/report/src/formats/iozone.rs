@@ -159,6 +159,7 @@ fn disambiguate(reports: &mut [Report<'_>]) {
 fn head(text: &mut String, record: &RunRecord, filesystem: &str, words: &str, members: &[Member]) {
     let repetitions = members.iter().map(|(_, trials)| trials.len());
     let repetitions = span(repetitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
+    let noun = if repetitions == "1" { "repetition" } else { "repetitions" };
     let unknown = "not recorded".to_owned();
     let fact = |name: &str| record.environment.get(name).map_or_else(|| unknown.clone(), one_line);
     let caches = distinct(
@@ -169,23 +170,30 @@ fn head(text: &mut String, record: &RunRecord, filesystem: &str, words: &str, me
             .filter_map(|phase| (phase.role == Role::Measure).then_some(phase.cache?.name())),
     );
     let caches = if caches.is_empty() { unknown.clone() } else { caches.join(", ") };
+    let foreign = imported(record);
+    let (command, meaning) = match foreign {
+        Some(program) => {
+            ("fslab import", format!("Throughput as printed by {}", one_line(program)))
+        }
+        None => ("fslab run", "Accepted throughput, without the final sync".to_owned()),
+    };
     head::write(
         text,
         &head::Head {
             program: &record.info.program,
-            is_imported: imported(record).is_some(),
+            is_imported: foreign.is_some(),
             about: [
                 format!("Run {}: {}", one_line(&record.info.id), one_line(&record.info.title)),
                 format!("Filesystem {}; {words}", one_line(filesystem)),
                 format!("Storage {}", one_line(&record.info.storage)),
                 format!("Kernel {}", fact("kernel.release")),
-                format!("Median of {repetitions} repetitions"),
+                format!("Median of {repetitions} {noun}"),
                 format!("Cache state before the tests: {caches}"),
-                "Accepted throughput, without the final sync".into(),
+                meaning,
             ],
             began: utc(record.info.started_unix),
             options: options(members),
-            command: format!("fslab run {}", one_line(&record.info.plan_name)),
+            command: format!("{command} {}", one_line(&record.info.plan_name)),
         },
     );
 }
