@@ -92,7 +92,7 @@ fn read(file: &Path) -> Result<(&'static Importer, Vec<u8>), Failure> {
         Some(_) | None => sys::input::open(file).and_then(recognized),
     };
     let found = found.with_context(|| {
-        format!("cannot read the results in {}; check the path and its permissions", shown(file))
+        format!("cannot read the records in {}; check the path and its permissions", shown(file))
     });
     found.map_err(Failure::usage)
 }
