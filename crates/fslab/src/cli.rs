@@ -70,9 +70,10 @@ pub(crate) enum Command {
     /// Questions are for example which filesystem is fastest, or how much durability costs. The run
     /// may be unfinished.
     Explain(Explain),
-    /// Convert results of another benchmark to a run file (bonnie++ CSV).
+    /// Convert results of fio, IOzone, dbench, or bonnie++ to a run file.
     ///
-    /// Imported runs have no confidence intervals, system activity, or recorded conditions.
+    /// The format is recognized by the content of the file. Records with the same name and workload
+    /// are repetitions. Imported runs have no findings, system activity, or recorded conditions.
     Import(Import),
     /// Summarize or write a dbench loadfile.
     Loadfile(Loadfile),
@@ -352,6 +353,11 @@ pub(crate) enum Format {
     Prometheus,
     /// Layout of IOzone (suite iozone).
     Iozone,
+    /// JSON of fio; each job is the median repetition of a cell (suite stream).
+    FioJson,
+    /// Like fio-json, with histograms.
+    #[value(name = "fio-json+")]
+    FioJsonPlus,
     /// Layout of bonnie++ 1.98 (suite bonnie).
     Bonnie,
     /// Layout of bonnie++ 1.96 (suite bonnie).
@@ -362,16 +368,30 @@ pub(crate) enum Format {
 /// `fslab import`
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// bonnie++ CSV 1.03, 1.96, 1.97, 1.98, or 2.00, or `-` for stdin.
-    #[arg(required = true, value_name = "FILE")]
+    // The help lists the formats of the table of importers.
+    #[arg(required = true, value_name = "FILE", help = import_formats())]
     pub(crate) files: Vec<PathBuf>,
-    /// Configuration names, one for each record. Records with the same name are repetitions
-    /// [default: names in the records].
+    /// Configuration names: one per record of bonnie++, otherwise one per file. Records with
+    /// the same name are repetitions [default: names in the files].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) names: Vec<String>,
+    /// Configuration name of each file: the part of its path that matches, or the group `name` of
+    /// the pattern, such as '(?<name>ext4|xfs)'.
+    #[arg(long, value_name = "REGEX", conflicts_with = "names")]
+    pub(crate) name_from: Option<String>,
+    /// State a condition that the files do not contain, such as kernel=6.1. Reports show it as
+    /// stated by the user.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) state: Vec<(String, String)>,
     /// Run file [default: first file with .fslab].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Help text of the files to import.
+fn import_formats() -> String {
+    let titles = report::imports::titles().replace("; ", ", ");
+    format!("Results of another benchmark, or `-` for stdin: {titles}")
 }
 
 /// `fslab loadfile`

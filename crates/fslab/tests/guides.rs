@@ -116,3 +116,52 @@ fn commands_in_the_guide_to_applications_run() {
         assert!(output.stdout.contains("CPU time") || output.stdout.contains("devices"));
     }
 }
+
+/// Commands of the guide, with documents of fio in which the rates vary.
+#[test]
+fn commands_in_the_guide_to_results_of_fio_run() {
+    let bench = Bench::new();
+    let seed = fs::read_to_string(root().join("fuzz/seeds/fio_json/2.1")).unwrap();
+    let mut files = Vec::new();
+    for (directory, faster) in [("old", 0), ("today", 500)] {
+        fs::create_dir(bench.path(directory)).unwrap();
+        for (name, rate) in [("ext4", 26_000), ("xfs", 25_000)] {
+            for repetition in 1..=6 {
+                let file = format!("{directory}/{name}-{repetition}.json");
+                let rate = format!("\"iops\" : {}", rate + faster + repetition);
+                fs::write(bench.path(&file), seed.replace("\"iops\" : 26214.40", &rate)).unwrap();
+                files.push(file);
+            }
+        }
+    }
+    let lines: Vec<String> =
+        blocks("other-benchmarks.md", "sh").iter().flat_map(|block| lines(block)).collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    let mut outputs = Vec::new();
+    for line in &lines {
+        let words = model::words::split(line).unwrap().remove(0);
+        let words = words.iter().skip(1).flat_map(|word| match word.strip_suffix("*.json") {
+            Some(prefix) => files.iter().filter(|file| file.starts_with(prefix)).cloned().collect(),
+            None => vec![word.clone()],
+        });
+        let words: Vec<String> = words.collect();
+        outputs.push(bench.ends(0, &words.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    assert!(outputs[0].stderr.contains("12 records of fio-2.1.11"), "{}", outputs[0].stderr);
+    let report = &outputs[1].stdout;
+    for text in ["not measured by fslab", "ext4", "xfs", "Trust: poor. imported"] {
+        assert!(report.contains(text), "{text} is missing from\n{report}");
+    }
+    let compared = &outputs[3].stdout;
+    for text in ["B vs. A: conditions not recorded", "imported from fio-2.1.11", "stated.kernel"] {
+        assert!(compared.contains(text), "{text} is missing from\n{compared}");
+    }
+    for text in ["improved", "regressed", "▲", "▼"] {
+        assert!(!compared.contains(text), "{text} is in\n{compared}");
+    }
+}
+
+/// Lines of a block that call fslab.
+fn lines(block: &str) -> Vec<String> {
+    block.lines().filter(|line| line.starts_with("fslab ")).map(str::to_owned).collect()
+}

@@ -1,4 +1,4 @@
-//! Import and export of bonnie++ records.
+//! Import of results of fio, IOzone, and bonnie++, and export of bonnie++ records.
 
 use std::{
     fs,
@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::support::Bench;
+use crate::support::{Bench, on_path, root, skipped};
 
 /// Records of two configurations of the study of 2012, with a phase that was too short for a
 /// result.
@@ -190,4 +190,176 @@ fn fed(program: &str, text: &str) -> Option<String> {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{program}");
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Seed of a fuzz target, an output of another program.
+fn seed(name: &str) -> String {
+    fs::read_to_string(root().join("fuzz/seeds").join(name)).unwrap()
+}
+
+/// Import of three files of fio, with more arguments.
+fn import<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["import", "ext4-a.json", "ext4-b.json", "xfs.json"], more].concat()
+}
+
+#[test]
+fn files_of_fio_are_named_and_grouped() {
+    let bench = Bench::new();
+    for (file, text) in [
+        ("ext4-a.json", seed("fio_json/plain")),
+        ("ext4-b.json", seed("fio_json/plain").replace("\"iops\" : ", "\"iops\" : 1")),
+        ("xfs.json", seed("fio_json/plus")),
+        ("ext4.terse", seed("fio_terse/3.33")),
+        ("iozone.txt", seed("iozone/single")),
+    ] {
+        fs::write(bench.path(file), text).unwrap();
+    }
+    bench.ends(0, &import(&["--name-from", "^[a-z0-9]+", "-o", "a.fslab"]));
+    let text = bench.ends(0, &["report", "a.fslab", "--format", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["imported_from"], "fio-3.33");
+    let results = &json["workloads"][0]["tests"][0]["results"];
+    let counts: Vec<String> = results
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|own| own["metrics"]["ops_rate"]["n"].to_string())
+        .collect();
+    assert_eq!(counts, ["2", "1"], "{results}");
+    bench.ends(0, &import(&["--names", "ext4,ext4,xfs", "-o", "b.fslab"]));
+    bench.ends(0, &["import", "ext4.terse", "ext4-a.json", "-o", "c.fslab"]);
+    for (arguments, words) in [
+        (import(&["--names", "ext4"]), "there are 3 files, but 1 names"),
+        (import(&["--name-from", "btrfs"]), "does not match ext4-a.json"),
+        (import(&["--name-from", "("]), "invalid pattern `(`"),
+        (import(&["ext4-a.json"]), "ext4-a.json and ext4-a.json have the same content"),
+        (import(&["iozone.txt"]), "3 files are of fio, 1 file is of IOzone"),
+    ] {
+        let output = bench.ends(2, &arguments);
+        assert!(output.stderr.contains(words), "{words} is missing from\n{}", output.stderr);
+    }
+}
+
+/// Formats in the help text and on the reference page.
+#[test]
+fn every_import_format_is_documented() {
+    let bench = Bench::new();
+    let help = bench.ends(0, &["import", "--help"]).stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let summary = help.split(". ").next().unwrap();
+    let page = fs::read_to_string(root().join("docs/reference/import.md")).unwrap();
+    let targets = fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
+    for importer in &report::imports::IMPORTERS {
+        assert!(summary.contains(importer.program), "{}: {summary}", importer.program);
+        assert!(help.contains(importer.title), "{}: {help}", importer.title);
+        assert!(page.contains(&format!("\n## {}\n", importer.name)), "{}", importer.name);
+        let target = match importer.name {
+            "bonnie-csv" => "bonnie".to_owned(),
+            "iozone-text" => "iozone".to_owned(),
+            name => name.replace('-', "_"),
+        };
+        assert!(targets.contains(&format!("name = \"{target}\"")), "{target}");
+    }
+}
+
+#[test]
+fn text_of_iozone_is_imported_and_exported() {
+    let bench = Bench::new();
+    fs::write(bench.path("old.txt"), seed("iozone/single")).unwrap();
+    bench.ends(0, &["import", "old.txt", "--names", "ext4"]);
+    let text = bench.ends(0, &["report", "old.fslab", "--format", "iozone"]).stdout;
+    let row = "            4096      64  3346419  7342434 11409087 12919082 15880734 13086376";
+    assert!(text.lines().any(|line| line.starts_with(row)), "{text}");
+    assert!(text.starts_with("\tIozone: imported from IOzone 3.471, not measured"), "{text}");
+    fs::write(bench.path("again.txt"), text).unwrap();
+    bench.ends(0, &["import", "again.txt"]);
+    let again = bench.ends(0, &["report", "again.fslab", "--format", "csv"]).stdout;
+    assert!(again.lines().skip(1).all(|line| line.contains("ext4")), "{again}");
+}
+
+#[test]
+fn results_of_the_installed_fio_are_imported() {
+    const TEST: &str = "results_of_the_installed_fio_are_imported";
+    if !on_path("fio") {
+        return skipped(TEST, "fio");
+    }
+    let bench = Bench::new();
+    let mut files = Vec::new();
+    for repetition in 0..2 {
+        for (format, extension) in [("json+", "json"), ("terse", "terse")] {
+            let output = format!("{repetition}.{extension}");
+            let mut fio = Command::new("fio");
+            fio.current_dir(bench.path(".")).args([
+                "--name=small",
+                "--rw=randrw",
+                "--bs=4k",
+                "--size=1m",
+                "--ioengine=psync",
+                "--terse-version=3",
+                &format!("--output-format={format}"),
+                &format!("--output={output}"),
+            ]);
+            let ended = fio.output().unwrap();
+            assert!(ended.status.success(), "{ended:?}");
+            files.push(output);
+        }
+    }
+    let mut import = vec!["import"];
+    import.extend(files.iter().map(String::as_str).filter(|file| file.ends_with("json")));
+    bench.ends(0, &[&import[..], &["-o", "json.fslab"]].concat());
+    let csv = bench.ends(0, &["report", "json.fslab", "--format", "csv"]).stdout;
+    for repetition in 0..2 {
+        let text = fs::read_to_string(bench.path(&format!("{repetition}.json"))).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for direction in ["read", "write"] {
+            let rate = document["jobs"][0][direction]["iops"].as_f64().unwrap();
+            let own = |line: &&str| {
+                line.contains(",imported,")
+                    && line.contains(&format!(",{direction},"))
+                    && line.contains(",ops_rate,")
+            };
+            let values: Vec<f64> = csv
+                .lines()
+                .filter(own)
+                .flat_map(|line| line.split(',').filter_map(|field| field.parse::<f64>().ok()))
+                .collect();
+            let found = values.iter().any(|value| (value / rate - 1.0).abs() < 1e-9);
+            assert!(found, "{direction} {rate}: {csv}");
+        }
+    }
+    bench.ends(0, &["import", "0.terse", "1.terse", "-o", "terse.fslab"]);
+    let text = bench.ends(0, &["report", "terse.fslab", "--detail"]).stdout;
+    assert!(text.contains("n = 2 repetitions"), "{text}");
+}
+
+/// A JSON+ document of 30 MB is imported with four times its size of address space, in addition to
+/// that of the program.
+#[test]
+fn memory_of_an_import_is_bounded() {
+    let bench = Bench::new();
+    let values = (6..34_u32).flat_map(|octave| (64..128_u64).map(move |at| at << (octave - 6)));
+    let bins: Vec<String> = values.map(|value| format!("            \"{value}\" : 7")).collect();
+    let (bins, count) = (bins.join(",\n"), 7 * bins.len());
+    let job = |number: usize| {
+        format!(
+            "{{\"jobname\" : \"job{number}\", \"groupid\" : {number}, \"error\" : 0, \"read\" : {{\n\
+             \"io_bytes\" : 4096, \"bw\" : 4, \"iops\" : 1.0, \"runtime\" : 1000, \n\
+             \"total_ios\" : {count}, \"clat_ns\" : {{ \"min\" : 64, \"max\" : 17179869184, \n\
+             \"mean\" : 1000000.0, \"N\" : {count}, \"bins\" : {{\n{bins}\n}} }} }} }}"
+        )
+    };
+    let jobs: Vec<String> = (0..640).map(job).collect();
+    let text =
+        format!("{{\n\"fio version\" : \"fio-3.33\", \"jobs\" : [\n{}\n] }}", jobs.join(",\n"));
+    assert!(text.len() > 30_000_000, "{}", text.len());
+    fs::write(bench.path("big.json"), &text).unwrap();
+    let limit = (100 << 10) + 4 * text.len() / 1024;
+    let program = bench.command(&[]).get_program().to_owned();
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -v {limit} && exec \"$@\""), "sh"]).arg(program);
+    command.args(["import", "big.json", "-o", "big.fslab"]).current_dir(bench.path("."));
+    let ended = command.output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let kept = fs::metadata(bench.path("big.fslab")).unwrap().len();
+    assert!(kept > 1 << 20, "{kept}");
 }

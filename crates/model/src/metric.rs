@@ -178,6 +178,8 @@ metrics! {
         "io_uring only: 50th percentile of the time from submission to completion (fio clat).";
     CompletionLatencyP99 "completion_latency_p99" Nanoseconds Lower
         "io_uring only: 99th percentile of the time from submission to completion (fio clat).";
+    CompletionLatencyP999 "completion_latency_p999" Nanoseconds Lower
+        "io_uring only: 99.9th percentile of the time from submission to completion (fio clat).";
     SyncCalls "sync_calls" Count Neither
         "Sync calls in the loop.";
     SyncLatencyP50 "sync_latency_p50" Nanoseconds Lower

@@ -1,15 +1,14 @@
 //! Records of bonnie++: comma-separated lines that bonnie++ prints and other programs read.
 //!
 //! [`read`] parses text to [`Record`]s, and [`write`] formats a record as text. [`export`] converts
-//! a run of fslab to records, so that tools for bonnie++ can show it. [`import`] converts records
-//! to a run, so that reports can show them. The module neither measures nor opens files. Values
-//! that a record does not contain stay unknown.
+//! a run of fslab to records, so that tools for bonnie++ can show it. [`crate::imports`] converts
+//! records to a run, so that reports can show them. The module neither measures nor opens files.
+//! Values that a record does not contain stay unknown.
 //!
 //! The layouts are those of bonnie++ 1.03, 1.96, 1.97, and 1.98; 2.00 and 2.00a also print the
 //! layout of 1.98. Sources: bonnie++(8) and the header lines of its CSV.
 
 mod export;
-mod import;
 mod read;
 mod write;
 
@@ -19,7 +18,7 @@ pub(crate) mod tests;
 use model::{Bytes, Nanos};
 
 pub use export::{ExportError, export};
-pub use import::{Importing, import};
+pub(crate) use export::{SUITE, short_phase};
 pub use read::{ReadError, read};
 pub use write::write;
 
@@ -44,7 +43,7 @@ const IO_PHASES: usize = 6;
 
 /// Index of the random seeks in [`PHASES`], the only phase of the large file that is measured in
 /// operations.
-const SEEKS: usize = 5;
+pub(crate) const SEEKS: usize = 5;
 
 /// Layout of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,9 @@ mod statements;
 use analysis::{
     Side, Size, Verdict,
     changes::Change,
-    runs::{AtGate, Chain, Gate, GateVerdict, History, Missing, Paired, TestPair},
+    runs::{
+        AtGate, Chain, FindingsObstacle, Gate, GateVerdict, History, Missing, Paired, TestPair,
+    },
 };
 use model::RunRecord;
 
@@ -152,10 +154,14 @@ impl<'a> RenderedComparison<'a> {
     fn new(step: &'a Paired, names: (&str, &str)) -> Self {
         let aspects = phrases::aspects(&step.aspects);
         let aspects = aspects.as_str();
+        let is_imported =
+            step.obstacles.iter().any(|why| matches!(why, FindingsObstacle::Imported { .. }));
         let about = match (aspects, step.tests.is_empty()) {
-            (_, true) => "no common tests",
-            ("", false) => "repetition under the same conditions",
-            (aspects, false) => aspects,
+            (_, true) => "no common tests".to_owned(),
+            ("", false) if is_imported => "conditions not recorded".to_owned(),
+            ("", false) => "repetition under the same conditions".to_owned(),
+            (aspects, false) if is_imported => format!("{aspects}; other conditions not recorded"),
+            (aspects, false) => aspects.to_owned(),
         };
         let (first, second) = names;
         let of = |mark: Mark| {

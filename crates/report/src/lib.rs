@@ -4,7 +4,8 @@
 //! digits. [`terminal()`], [`html()`], [`markdown`], and [`json`] only format the view. [`csv`],
 //! `parquet`, and a sheet of [`xlsx()`] contain the samples. The same record gives the same bytes.
 //! Published results ([`PUBLISHED`]) are built in and shown separately. [`bonnie`] reads and writes
-//! bonnie++ records. [`audit`] checks printed tables and statements about them.
+//! bonnie++ records. [`imports`] converts results of other programs to runs. [`audit`] checks
+//! printed tables and statements about them.
 //!
 //! The crate reads no clock, file, or environment; the caller writes the output. Statistics are in
 //! crate `analysis`. Numbers have a unit, a direction, n, and an interval if there are enough
@@ -26,6 +27,8 @@ mod formats;
 #[doc(hidden)]
 pub mod fuzz;
 mod html;
+pub mod imports;
+mod iozone_layout;
 mod plain;
 mod published;
 mod run;
@@ -46,6 +49,7 @@ pub use explain::{Explanation, UnknownWord, explain};
 #[cfg(feature = "parquet")]
 pub use formats::parquet::{ParquetError, parquet};
 pub use formats::{
+    fio::{NotFio, fio},
     iozone::{NotIozone, iozone},
     json::json,
     prometheus::prometheus,

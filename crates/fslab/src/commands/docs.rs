@@ -6,7 +6,8 @@ use std::{fs, path::Path};
 
 use anyhow::Context;
 use clap::{Command, CommandFactory};
-use model::{metric, plan::KEYS, warning::Warning};
+use model::{Bytes, metric, plan::KEYS, warning::Warning};
+use report::imports::IMPORTERS;
 use rig::Catalog;
 
 use crate::{
@@ -23,6 +24,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("exit-status.md", exit_status()),
         ("settings.md", settings()),
         ("filesystems.md", filesystems()),
+        ("import.md", import()),
         ("metrics.md", metrics()),
         ("plan.md", plan()),
         ("run-file.md", run_file()),
@@ -38,6 +40,7 @@ fn manual() -> Vec<man::Reference> {
     vec![
         page("fslab-plan", "5", "plans of fslab", plan_keys()),
         page("fslab-run-file", "5", "run files of fslab", run_file()),
+        page("fslab-import-formats", "7", "formats that fslab import reads", import()),
         page("fslab-filesystems", "7", "filesystems that fslab can measure", filesystems()),
         page("fslab-metrics", "7", "metrics of fslab", metrics()),
         page("fslab-settings", "7", "system settings that fslab can vary", settings()),
@@ -261,6 +264,40 @@ fn suites() -> String {
         body.push_str(&format!("\n{}\n", spec.notes));
     }
     page("Suites", &body)
+}
+
+fn import() -> String {
+    let mut body = String::from(
+        "Formats that `fslab import` reads. The format of a file is recognized by its content, not \
+         by its name. All files of one import are of one program. Records with the same name and \
+         workload are repetitions of one cell. The [guide](../guides/other-benchmarks.md) shows \
+         examples.\n",
+    );
+    for importer in &IMPORTERS {
+        body.push_str(&format!(
+            "\n## {}\n\n{}{}. At most {} per file.\n\n",
+            importer.name,
+            importer.title[..1].to_uppercase(),
+            &importer.title[1..],
+            Bytes(importer.longest)
+        ));
+        body.push_str(&header(&["part", "content"]));
+        let names = match importer.is_one_configuration {
+            true => "one per file, by `--names` or `--name-from`",
+            false => "one per record, by default the name in the record",
+        };
+        for (part, content) in [
+            ("recognized by", importer.recognized_by),
+            ("cell", importer.cell),
+            ("name", names),
+            ("metrics", importer.metrics),
+            ("not imported", importer.omitted),
+        ] {
+            body.push_str(&row(&[part, content]));
+        }
+        body.push_str(&format!("\n{}\n", importer.method));
+    }
+    page("Import formats", &body)
 }
 
 fn workloads() -> String {

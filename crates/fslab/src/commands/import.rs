@@ -1,15 +1,19 @@
-//! `fslab import`: converts results of another benchmark to a run file.
+//! `fslab import`: converts results of other benchmarks to a run file.
 //!
-//! [`report::bonnie`] parses the records; this module reads and writes files.
+//! [`report::imports`] recognizes and parses the formats; this module reads and writes files, and
+//! names the configurations.
 
 use std::{
-    io,
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
 use anyhow::Context;
 use model::{Nanos, RunRecord};
-use report::bonnie::{self, Importing, ReadError, Record};
+use regex_lite::Regex;
+use report::imports::{self, HEAD, ImportError, Importer, Importing, Measurement};
 use store::Store;
 use sys::whole::Fresh;
 
@@ -20,31 +24,55 @@ use crate::{
     runner::now_unix,
 };
 
-/// Maximum file size in bytes, sufficient for 3,000 records.
-const LONGEST: u64 = 1 << 20;
-
 /// File name for stdin.
 const STDIN: &str = "-";
 
+/// Results of one file.
+struct Results {
+    importer: &'static Importer,
+    measurements: Vec<Measurement>,
+}
+
 pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
-    let mut records = Vec::new();
+    let pattern = pattern(arguments)?;
+    let mut all: Vec<Results> = Vec::new();
+    let mut contents: HashMap<u64, &Path> = HashMap::new();
     for file in &arguments.files {
-        let text = text(file)?;
-        let read = bonnie::read(&text).map_err(|error| refused(file, error))?;
-        records.extend(read);
+        let (importer, bytes) = read(file)?;
+        if let Some(same) = contents.insert(hash(&bytes), file) {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "{} and {} have the same content; import each file once",
+                shown(same),
+                shown(file)
+            )));
+        }
+        let measurements = importer.read(&bytes).map_err(|error| refused(file, &error))?;
+        all.push(Results { importer, measurements });
     }
-    name(&mut records, &arguments.names)?;
+    check_programs(&all)?;
+    for (results, file) in all.iter_mut().zip(&arguments.files) {
+        let name = pattern.as_ref().map(|pattern| name(pattern, file)).transpose()?;
+        for measurement in &mut results.measurements {
+            measurement.fact("import.file", &shown(file));
+            measurement.name = name.clone().or_else(|| measurement.name.take());
+        }
+    }
+    if !arguments.names.is_empty() {
+        assign(&mut all, &arguments.names)?;
+    }
     let now = now_unix();
     let sources: Vec<String> = arguments.files.iter().map(|file| shown(file)).collect();
     let importing = Importing {
         id: format!("imported-{}-{:04x}", report::stamp(now), fastrand::u16(..)),
         source: &sources.join(", "),
         now,
+        facts: arguments.state.clone(),
     };
-    let run = bonnie::import(&records, importing);
+    let measurements = all.into_iter().flat_map(|results| results.measurements).collect();
+    let run = imports::assemble(measurements, importing);
     let path = place(arguments);
     keep(&path, &run, now)?;
-    let count = match records.len() {
+    let count = match run.trials.len() {
         1 => "one record".to_owned(),
         several => format!("{several} records"),
     };
@@ -57,50 +85,124 @@ pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Text of a file, or of stdin, in any encoding that extends ASCII. Other bytes may be replaced,
-/// because the parser ignores them.
-fn text(file: &Path) -> Result<String, Failure> {
-    let bytes = match file.to_str() {
-        Some(STDIN) => sys::input::of(io::stdin().lock(), LONGEST),
-        Some(_) | None => sys::input::bytes(file, LONGEST),
+/// Importer and content of a file, or of stdin.
+fn read(file: &Path) -> Result<(&'static Importer, Vec<u8>), Failure> {
+    let found = match file.to_str() {
+        Some(STDIN) => recognized(io::stdin().lock()),
+        Some(_) | None => sys::input::open(file).and_then(recognized),
     };
-    let bytes = bytes.with_context(|| {
+    let found = found.with_context(|| {
         format!("cannot read the records in {}; check the path and its permissions", shown(file))
     });
-    Ok(String::from_utf8_lossy(&bytes.map_err(Failure::usage)?).into_owned())
+    found.map_err(Failure::usage)
+}
+
+/// Importer of a reader, by its first bytes, and its content up to the limit of the format.
+fn recognized(mut reader: impl Read) -> io::Result<(&'static Importer, Vec<u8>)> {
+    let mut head = Vec::new();
+    reader.by_ref().take(HEAD).read_to_end(&mut head)?;
+    let importer = imports::recognize(&head);
+    let bytes = sys::input::of(head.as_slice().chain(reader), importer.longest)?;
+    Ok((importer, bytes))
+}
+
+/// Hash by which equal contents are recognized.
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn shown(file: &Path) -> String {
     if file == Path::new(STDIN) { "stdin".into() } else { file.display().to_string() }
 }
 
-/// Parse error of a file, with the supported formats.
-fn refused(file: &Path, error: ReadError) -> Failure {
-    let whole = matches!(error, ReadError::Line { .. } | ReadError::Empty);
-    let hint = match whole {
-        true => {
-            "; fslab imports CSV of bonnie++ 1.03, 1.96, 1.97, 1.98, and 2.00, one record per line"
-        }
-        false => "",
-    };
-    Failure::usage(anyhow::anyhow!("{}: {error}{hint}", shown(file)))
+/// Parse error of a file, with the supported formats if the file may have another one.
+fn refused(file: &Path, error: &ImportError) -> Failure {
+    let file = shown(file);
+    Failure::usage(match error.is_of_format() {
+        true => anyhow::anyhow!(
+            "{file}: unknown format; fslab imports {}; read as the last one, {error}",
+            imports::titles()
+        ),
+        false => anyhow::anyhow!("{file}: {error}"),
+    })
 }
 
-/// Assigns the given names to the records.
-fn name(records: &mut [Record], names: &[String]) -> Result<(), Failure> {
-    if names.is_empty() {
+/// Checks that all files are of one program, because numbers of several programs are not
+/// repetitions of each other.
+fn check_programs(all: &[Results]) -> Result<(), Failure> {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for results in all {
+        let program = results.importer.program;
+        match counts.iter_mut().find(|(known, _)| *known == program) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((program, 1)),
+        }
+    }
+    if counts.len() < 2 {
         return Ok(());
     }
-    if names.len() != records.len() {
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(program, count)| match count {
+            1 => format!("1 file is of {program}"),
+            several => format!("{several} files are of {program}"),
+        })
+        .collect();
+    Err(Failure::usage(anyhow::anyhow!(
+        "{}; import the results of each program to a separate run file",
+        counts.join(", ")
+    )))
+}
+
+/// Pattern of `--name-from`.
+fn pattern(arguments: &Import) -> Result<Option<Regex>, Failure> {
+    let Some(text) = &arguments.name_from else { return Ok(None) };
+    let pattern = Regex::new(text).with_context(|| {
+        format!("invalid pattern `{text}` in --name-from; use one such as '(?<name>ext4|xfs)'")
+    });
+    pattern.map(Some).map_err(Failure::usage)
+}
+
+/// Name of a configuration in the path of a file: the group `name`, the first group, or the match.
+fn name(pattern: &Regex, file: &Path) -> Result<String, Failure> {
+    let path = shown(file);
+    let groups = pattern.captures(&path);
+    let found = groups
+        .as_ref()
+        .and_then(|groups| groups.name("name").or_else(|| groups.get(1)).or_else(|| groups.get(0)));
+    match found.map(|found| found.as_str()).filter(|name| !name.is_empty()) {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(Failure::usage(anyhow::anyhow!(
+            "the pattern of --name-from does not match {path}; change the pattern, or use --names"
+        ))),
+    }
+}
+
+/// Assigns the given names to files or records.
+fn assign(all: &mut [Results], names: &[String]) -> Result<(), Failure> {
+    let by_file = all.iter().all(|results| results.importer.is_one_configuration);
+    let mut groups: Vec<&mut [Measurement]> = Vec::new();
+    for results in all {
+        match results.importer.is_one_configuration {
+            true => groups.push(&mut results.measurements),
+            false => groups.extend(results.measurements.chunks_mut(1)),
+        }
+    }
+    let what = if by_file { "file" } else { "record" };
+    if groups.len() != names.len() {
         return Err(Failure::usage(anyhow::anyhow!(
-            "there are {} records, but {} names; use --names with one name per record, in the \
-             order of the records",
-            records.len(),
+            "there are {} {what}s, but {} names; use --names with one name per {what}, in the order \
+             of the {what}s",
+            groups.len(),
             names.len()
         )));
     }
-    for (record, name) in records.iter_mut().zip(names) {
-        record.name.clone_from(name);
+    for (group, name) in groups.into_iter().zip(names) {
+        for measurement in group {
+            measurement.name = Some(name.clone());
+        }
     }
     Ok(())
 }

@@ -72,6 +72,9 @@ fn text(set: &'static Published, format: Option<Format>, detail: bool) -> Result
                 "an IOzone listing contains single runs, but means were published",
             ));
         }
+        Some(Format::FioJson | Format::FioJsonPlus) => {
+            return Err(refused("a document of fio contains repetitions, and none were published"));
+        }
         None => {
             let (width, color) = (output::width(), output::color());
             output::legible(set.terminal(&TerminalOptions { width, color, detail }))

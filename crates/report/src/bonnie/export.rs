@@ -4,17 +4,15 @@
 //! signs. Reports show the full values.
 
 use model::{
-    Bytes, Metric, Nanos, RunRecord, Value, WorkloadParameters,
+    Bytes, Metric, Nanos, RunRecord, Value, Warning, WorkloadParameters,
     record::{CellRecord, Outcome, TrialRecord},
 };
 use thiserror::Error;
 
-use super::{
-    Figure, Format, IO_PHASES, Largest, PHASES, PhaseFigures, Record, SEEKS, import, write,
-};
+use super::{Figure, Format, IO_PHASES, Largest, PHASES, PhaseFigures, Record, SEEKS, write};
 
 /// Suite whose cells are exported.
-pub(super) const SUITE: &str = "bonnie";
+pub(crate) const SUITE: &str = "bonnie";
 
 /// Shorter phases get plus signs as in bonnie++, because its clock and the accounting of CPU time
 /// in ticks are too coarse for them.
@@ -159,9 +157,18 @@ fn figures(trial: &TrialRecord, phase: &str, at: usize) -> PhaseFigures {
     }
 }
 
+/// Warning instead of a number that the record does not contain. It is the same for all phases, so
+/// that a report shows it once.
+pub(crate) fn short_phase() -> Warning {
+    Warning::NotAvailable {
+        what: "rate of a phase shorter than 0.5 s".into(),
+        why: "the record has plus signs instead".into(),
+    }
+}
+
 /// True if the record that was imported has plus signs for the phase.
 fn withheld(trial: &TrialRecord, phase: &str) -> bool {
-    let withheld = import::withheld();
+    let withheld = short_phase();
     trial.warnings.iter().any(|(at, warning)| at.as_deref() == Some(phase) && *warning == withheld)
 }
 

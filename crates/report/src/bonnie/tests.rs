@@ -5,7 +5,11 @@ use model::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{View, fixture, json};
+use crate::{
+    View, fixture,
+    imports::{IMPORTERS, Importing, assemble},
+    json,
+};
 
 /// Records as printed by bonnie++ 2.00a, by 1.96, and by 1.96 without the large-file phases.
 pub(crate) const PRINTED: &str = "\
@@ -177,8 +181,10 @@ fn imported(text: &str) -> RunRecord {
         id: "imported-1".into(),
         source: "old.csv",
         now: Nanos(1_795_293_060_000_000_000),
+        facts: Vec::new(),
     };
-    import(&read(text).unwrap(), importing)
+    let importer = IMPORTERS.into_iter().find(|importer| importer.name == "bonnie-csv").unwrap();
+    assemble(importer.read(text.as_bytes()).unwrap(), importing)
 }
 
 #[test]

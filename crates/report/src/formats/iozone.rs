@@ -1,10 +1,13 @@
 //! Runs of suite `iozone` in the text layout of IOzone: columns of its single-stream mode, and
 //! lines of its throughput mode, with one or more reports per filesystem.
 //!
-//! The head states that fslab measured, to prevent confusion with results of IOzone. A value is the
-//! median of the repetitions in KiB/s, truncated to an integer as in IOzone. Data that the layout
-//! lacks (repetitions, intervals, warnings, durable throughput) are in the other formats. A/A
-//! duplicates and failed and invalid trials are excluded.
+//! The head has the lines of IOzone 3.471 in their order and number, because scripts search for
+//! them and count them. Its first line states that fslab measured, to prevent confusion with
+//! results of IOzone. A value is the median of the repetitions in KiB/s, truncated to an integer as
+//! in IOzone. Data that the layout lacks (repetitions, intervals, warnings, durable throughput) are
+//! in the other formats. A/A duplicates and failed and invalid trials are excluded.
+
+mod head;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,11 +16,16 @@ use std::{
 
 use model::{
     Metric, RunRecord, Sample, Value, WorkloadParameters,
+    phase::Role,
     record::{CellRecord, Outcome, TrialRecord},
 };
 use thiserror::Error;
 
-use crate::units::{one_line, span};
+use crate::{
+    iozone_layout::{ALWAYS, COLUMNS, WORKERS},
+    samples::imported,
+    units::{distinct, one_line, span, utc},
+};
 
 /// Suite whose cells are exported.
 const SUITE: &str = "iozone";
@@ -38,67 +46,6 @@ pub enum NotIozone {
     )]
     NothingMeasured,
 }
-
-/// Column of the single-stream mode: test, two lines of the head, width of head and values in
-/// characters, and title of its table by file size and block size.
-struct ColumnOf {
-    test: &'static str,
-    head: [&'static str; 2],
-    head_width: usize,
-    width: usize,
-    table: &'static str,
-}
-
-const fn column(
-    test: &'static str,
-    head: [&'static str; 2],
-    [head_width, width]: [usize; 2],
-    table: &'static str,
-) -> ColumnOf {
-    ColumnOf { test, head, head_width, width, table }
-}
-
-/// Columns in the order and widths of IOzone 3.471, as observed. Heads and values of IOzone also
-/// differ in width.
-const COLUMNS: [ColumnOf; 17] = [
-    column("write", ["", "write"], [9, 9], "Writer"),
-    column("rewrite", ["", "rewrite"], [9, 9], "Re-writer"),
-    column("read", ["", "read"], [8, 9], "Reader"),
-    column("reread", ["", "reread"], [10, 9], "Re-Reader"),
-    column("random-read", ["random", "read"], [8, 9], "Random read"),
-    column("random-write", ["random", "write"], [10, 9], "Random write"),
-    column("backward-read", ["bkwd", "read"], [9, 9], "Backward read"),
-    column("record-rewrite", ["record", "rewrite"], [10, 10], "Record rewrite"),
-    column("strided-read", ["stride", "read"], [10, 10], "Stride read"),
-    column("fwrite", ["", "fwrite"], [9, 9], "Fwrite"),
-    column("frewrite", ["", "frewrite"], [9, 9], "Re-Fwrite"),
-    column("fread", ["", "fread"], [9, 9], "Fread"),
-    column("freread", ["", "freread"], [9, 9], "Re-Fread"),
-    column("pwrite", ["", "pwrite"], [8, 9], "Pwrite"),
-    column("repwrite", ["", "repwrite"], [9, 9], "Re-Pwrite"),
-    column("pread", ["", "pread"], [8, 8], "Pread"),
-    column("repread", ["", "repread"], [10, 9], "Re-Pread"),
-];
-
-/// Number of columns that are always shown. The others are shown only if they were measured.
-const ALWAYS: usize = 13;
-
-/// Tests of the throughput mode: name in fslab, and name of the workers in the lines of IOzone.
-const WORKERS: [(&str, &str); 13] = [
-    ("initial-write", "initial writers"),
-    ("rewrite", "rewriters"),
-    ("read", "readers"),
-    ("reread", "re-readers"),
-    ("backward-read", "reverse readers"),
-    ("strided-read", "stride readers"),
-    ("random-read", "random readers"),
-    ("mixed", "mixed workload"),
-    ("random-write", "random writers"),
-    ("pwrite", "pwrite writers"),
-    ("pread", "pread readers"),
-    ("fwrite", "fwriters"),
-    ("fread", "freaders"),
-];
 
 /// Parameters of a cell, and its measured trials.
 type Member<'a> = (&'a WorkloadParameters, Vec<&'a TrialRecord>);
@@ -208,24 +155,81 @@ fn disambiguate(reports: &mut [Report<'_>]) {
     }
 }
 
-/// Head of a report, including the lines of IOzone that scripts search for.
+/// Head of a report.
 fn head(text: &mut String, record: &RunRecord, filesystem: &str, words: &str, members: &[Member]) {
     let repetitions = members.iter().map(|(_, trials)| trials.len());
     let repetitions = span(repetitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
-    let info = &record.info;
-    // Writing to a string cannot fail, here and below.
-    let _ = writeln!(
-        text,
-        "\tfslab, iozone workload: measured by {}, not by IOzone\n\
-         \tRun {}: {}\n\
-         \tFilesystem {}; {words}\n\
-         \tMedian of {repetitions} repetitions; accepted throughput, without the final sync\n\
-         \tOutput is in kBytes/sec\n",
-        one_line(&info.program),
-        one_line(&info.id),
-        one_line(&info.title),
-        one_line(filesystem)
+    let noun = if repetitions == "1" { "repetition" } else { "repetitions" };
+    let unknown = "not recorded".to_owned();
+    let fact = |name: &str| record.environment.get(name).map_or_else(|| unknown.clone(), one_line);
+    let caches = distinct(
+        record
+            .cells
+            .iter()
+            .flat_map(|cell| &cell.phases)
+            .filter_map(|phase| (phase.role == Role::Measure).then_some(phase.cache?.name())),
     );
+    let caches = if caches.is_empty() { unknown.clone() } else { caches.join(", ") };
+    let foreign = imported(record);
+    let (command, meaning) = match foreign {
+        Some(program) => {
+            ("fslab import", format!("Throughput as printed by {}", one_line(program)))
+        }
+        None => ("fslab run", "Accepted throughput, without the final sync".to_owned()),
+    };
+    head::write(
+        text,
+        &head::Head {
+            program: &record.info.program,
+            is_imported: foreign.is_some(),
+            about: [
+                format!("Run {}: {}", one_line(&record.info.id), one_line(&record.info.title)),
+                format!("Filesystem {}; {words}", one_line(filesystem)),
+                format!("Storage {}", one_line(&record.info.storage)),
+                format!("Kernel {}", fact("kernel.release")),
+                format!("Median of {repetitions} {noun}"),
+                format!("Cache state before the tests: {caches}"),
+                meaning,
+            ],
+            began: utc(record.info.started_unix),
+            options: options(members),
+            command: format!("{command} {}", one_line(&record.info.plan_name)),
+        },
+    );
+}
+
+/// Lines of IOzone for the options of the cells.
+fn options(members: &[Member]) -> Vec<String> {
+    let flag = |name: &str| {
+        let set = |(point, _): &Member| match point.parameters.get(name) {
+            Some(Value::Flag(set)) => *set,
+            _ => false,
+        };
+        !members.is_empty() && members.iter().all(set)
+    };
+    let flags = [
+        ("include_fsync", "Include fsync in write timing"),
+        ("include_close", "Include close in write timing"),
+        ("direct", "O_DIRECT feature enabled"),
+        ("o_sync", "SYNC Mode. "),
+    ];
+    let mut lines: Vec<String> =
+        flags.iter().filter(|(name, _)| flag(name)).map(|(_, line)| (*line).to_owned()).collect();
+    let sizes = |name: &str| {
+        distinct(members.iter().map(|(point, _)| kib(point, name)).filter(|size| *size > 0))
+    };
+    let (files, blocks) = (sizes("file_size"), sizes("block_size"));
+    if files.len() > 1 || blocks.len() > 1 {
+        lines.push("Auto Mode".into());
+    }
+    // As in IOzone, a range has no line per size.
+    if let [file] = files[..] {
+        lines.push(format!("File size set to {file} kB"));
+    }
+    if let [block] = blocks[..] {
+        lines.push(format!("Record Size {block} kB"));
+    }
+    lines
 }
 
 fn body(text: &mut String, members: &[Member]) {
@@ -320,10 +324,11 @@ fn throughput(
 ) {
     let _ = writeln!(
         text,
-        "\tFile size set to {} kB\n\tRecord Size {} kB\n\tThroughput test with {workers} {}\n",
+        "\tThroughput test with {workers} {}\n\tEach process writes a {} kByte file in {} kByte \
+         records\n",
+        if workers == 1 { "process" } else { "processes" },
         kib(point, "file_size"),
-        kib(point, "block_size"),
-        if workers == 1 { "process" } else { "processes" }
+        kib(point, "block_size")
     );
     for (test, name) in WORKERS {
         let Some(parent) = value(trials, test, Metric::Throughput) else {

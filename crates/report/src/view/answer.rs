@@ -354,7 +354,11 @@ fn of_filesystems(
         return sentence("fewer than two filesystems were measured: no comparison".into());
     }
     if m == 0 {
-        return sentence("no comparison: too few repetitions, or no valid results".into());
+        let why = match view.facts.imported {
+            Some(_) => "imported results are not compared",
+            None => "too few repetitions, or no valid results",
+        };
+        return sentence(format!("no comparison: {why}"));
     }
     let times = |filesystem: usize| {
         let top = |named: &&&Named<'_>| {

@@ -11,7 +11,10 @@ use model::{
 
 use super::{equivalence_margin::EquivalenceMargin, run_conditions};
 pub(super) use crate::samples::imported;
-use crate::units::{Scale, capital, count, duration, one_line, utc};
+use crate::{
+    imports,
+    units::{Scale, capital, count, distinct, duration, one_line, utc},
+};
 
 /// Run, program, conditions, and method.
 #[derive(Clone, Debug)]
@@ -78,9 +81,7 @@ impl Facts {
         let info = &record.info;
         let imported = imported(record);
         let when = match info.ended_unix {
-            _ if imported.is_some() => {
-                format!("imported {}; time of measurement unknown", utc(info.started_unix))
-            }
+            _ if imported.is_some() => imported_when(record),
             Some(end) => {
                 format!("{}, took {}", utc(info.started_unix), duration(end - info.started_unix))
             }
@@ -225,7 +226,7 @@ fn instance(record: &RunRecord) -> &'static str {
 /// Method of a run, with its parameters.
 fn method(record: &RunRecord) -> Vec<String> {
     if let Some(program) = imported(record) {
-        return imported_method(program);
+        return imported_method(record, program);
     }
     let (info, percent) = (&record.info, |share: f64| format!("{:.1} %", share * 100.0));
     let profile = info.profile;
@@ -284,23 +285,35 @@ fn method(record: &RunRecord) -> Vec<String> {
     icount.into_iter().chain(usual).collect()
 }
 
+/// Time of the import, and of the measurements as far as recorded.
+fn imported_when(record: &RunRecord) -> String {
+    let import = record.info.started_unix;
+    let starts = record.trials.iter().map(|trial| trial.started_unix).filter(|at| *at < import);
+    let measured = match (starts.clone().min().map(utc), starts.max().map(utc)) {
+        (Some(first), Some(last)) if first == last => format!("measured {first}"),
+        (Some(first), Some(last)) => format!("measured {first} to {last}"),
+        _ => "time of measurement unknown".into(),
+    };
+    format!("imported {}; {measured}", utc(import))
+}
+
 /// Method of an imported run, as far as known.
-fn imported_method(program: &str) -> Vec<String> {
-    vec![
+fn imported_method(record: &RunRecord, program: &str) -> Vec<String> {
+    let suites = distinct(record.cells.iter().map(|cell| cell.cell.workload.suite.as_str()));
+    let usual = [
         format!(
             "These results were imported from {} and not measured by fslab. Filesystem creation \
              and system activity were not recorded, so there are no findings.",
             one_line(program)
         ),
         "Each record is one repetition (n); the result of a cell is the median of the records with \
-         the same name and workload. It is unknown if their conditions were the same, so cells are \
-         neither compared nor ranked."
+         the same name and workload. With six records or more, there is a 95 % confidence interval \
+         from interpolated order statistics. It is unknown if the conditions of the records were \
+         the same, so cells are neither compared nor ranked."
             .into(),
-        "Rates are bytes, seeks, or files over the time of a phase, including fsync and close. CPU \
-         is user plus system time of the process over elapsed time. Latency is the longest single \
-         operation and not comparable, regardless of the number of repetitions."
-            .into(),
-    ]
+    ];
+    let numbers = suites.into_iter().filter_map(imports::method).map(str::to_owned);
+    usual.into_iter().chain(numbers).collect()
 }
 
 /// Filesystems in plan order.

@@ -3,7 +3,7 @@
 use model::{Bytes, FillLevel};
 
 use super::*;
-use crate::fixture;
+use crate::{fixture, imports};
 
 /// Last columns of the values of a row. No value is wider than its column.
 const ENDS: [usize; 15] = [16, 24, 33, 42, 51, 60, 69, 78, 87, 97, 107, 116, 125, 134, 143];
@@ -25,8 +25,160 @@ fn rows_have_the_columns_that_scripts_cut_at() {
             start = end;
         }
     }
-    assert!(text.contains("fslab, iozone workload"));
+    assert!(
+        text.starts_with("\tIozone: workload as of IOzone, measured by fslab, not by IOzone\n")
+    );
     assert!(text.contains("\"Writer report\"\n        \"1024\"  \"4096\"\n\"262144\"   "));
+}
+
+/// Number of values in the rows of the text that follow each other after the heads.
+fn rows_after_heads(lines: &[&str]) -> usize {
+    let heads = heads_at(lines);
+    lines[heads + 2..].iter().take_while(|line| !line.trim().is_empty()).count()
+}
+
+/// Index of the first line of the heads.
+fn heads_at(lines: &[&str]) -> usize {
+    let is_first = |line: &&str| {
+        line.matches("random").count() == 2
+            && ["bkwd", "record", "stride"].iter().all(|word| line.contains(word))
+    };
+    lines.iter().position(is_first).unwrap()
+}
+
+/// One report with five options, as in `iozone -e -c -I -s 256m -r 1m`.
+fn one_report() -> String {
+    let mut record = two(|cells| {
+        for cell in cells {
+            for flag in ["include_fsync", "include_close", "direct"] {
+                cell.cell.workload.parameters.insert(flag.into(), Value::Flag(true));
+            }
+        }
+    });
+    record.cells.truncate(1);
+    record.trials.retain(|trial| trial.cell == 0);
+    iozone(&record).unwrap()
+}
+
+/// IOzone 3.434 and later print the heads in lines 29 and 30 if there are five lines of options.
+#[test]
+fn the_lines_of_the_head_have_the_places_of_iozone() {
+    let text = one_report();
+    let lines: Vec<&str> = text.lines().collect();
+    for (number, start) in [
+        (1, "\tIozone: workload as of IOzone, measured by fslab, not by IOzone"),
+        (2, "\t        Version fslab "),
+        (3, "\t\tCompiled for 64 bit mode."),
+        (4, "\t\tBuild: fslab-"),
+        (6, "\tRun "),
+        (7, "\tFilesystem ext4; "),
+        (10, "\tMedian of 8 repetitions"),
+        (16, "\tRun began: 2026-"),
+        (18, "\tInclude fsync in write timing"),
+        (19, "\tInclude close in write timing"),
+        (20, "\tO_DIRECT feature enabled"),
+        (21, "\tFile size set to 262144 kB"),
+        (22, "\tRecord Size 1024 kB"),
+        (23, "\tCommand line used: fslab run "),
+        (24, "\tOutput is in kBytes/sec"),
+        (25, "\tTime Resolution = 0.000001 seconds."),
+        (26, "\tProcessor cache size set to 1024 kBytes."),
+        (27, "\tProcessor cache line size set to 32 bytes."),
+        (28, "\tFile stride size set to 17 * record size."),
+        (30, "              kB  reclen    write"),
+        (31, "          262144    1024"),
+        (33, "iozone test complete."),
+    ] {
+        assert!(lines[number - 1].starts_with(start), "line {number}: {}", lines[number - 1]);
+    }
+    for blank in [5, 13, 14, 15, 17, 32] {
+        assert_eq!(lines[blank - 1], "", "line {blank}");
+    }
+    assert_eq!(heads_at(&lines), 28);
+}
+
+/// Words from the end of the first line with a text.
+fn found<'a>(within: &[&'a str], text: &str) -> Vec<&'a str> {
+    let line = within.iter().find(|line| line.to_lowercase().contains(text)).copied();
+    line.unwrap_or_else(|| panic!("{text}")).split_whitespace().rev().collect()
+}
+
+/// Fields that public programs cut from a text of IOzone: a converter to CSV, a script that counts
+/// lines, two test frameworks, and readers of the tables of `-R` and of the throughput mode.
+#[test]
+fn public_readers_find_their_fields() {
+    let text = one_report();
+    let lines: Vec<&str> = text.lines().collect();
+    let heads = heads_at(&lines);
+    // Converter to CSV: number in the version line of the first four, build in the first five, and
+    // the lines before the heads by words counted from their ends.
+    let version = found(&lines[..4], "version").join(" ");
+    assert!(version.contains(|c: char| c.is_ascii_digit()) && version.contains('.'), "{version}");
+    assert!(found(&lines[..5], "build")[0].starts_with("fslab-"));
+    let last = &lines[heads - 10..heads];
+    assert_eq!(found(last, "output is in")[0], "kBytes/sec");
+    assert_eq!(found(last, "time resolution =")[..2], ["seconds.", "0.000001"]);
+    assert_eq!(found(last, "processor cache size set to")[1], "1024");
+    assert_eq!(found(last, "processor cache line size set to")[1], "32");
+    assert_eq!(found(&lines[heads - 5..heads], "file stride size")[3], "17");
+    // Its columns: the words of the first line of heads belong to the words 7 to 11 of the second.
+    let columns: Vec<&str> = lines[heads + 1].split_whitespace().collect();
+    assert_eq!(columns[6..11], ["read", "write", "read", "rewrite", "read"]);
+    assert_eq!(lines[heads].split_whitespace().count(), 5);
+    // Test frameworks: rows of 15 integers; rows after the heads up to a blank line.
+    let is_row = |line: &&&str| {
+        let words: Vec<_> = line.split_whitespace().map(str::parse::<u64>).collect();
+        words.len() == 15 && words.iter().all(Result::is_ok)
+    };
+    assert_eq!(lines.iter().filter(is_row).count(), 1);
+    assert_eq!(rows_after_heads(&lines), 1);
+    // A script: third and fifth word of line 31.
+    let row: Vec<u64> = lines[30].split_whitespace().map(|word| word.parse().unwrap()).collect();
+    assert_eq!((row[0], row[1]), (262_144, 1024));
+    // Tables of -R: title, block sizes, and rows that begin with the file size.
+    for (title, column) in [("\"Writer report\"", 2), ("\"Reader report\"", 4)] {
+        let at = lines.iter().position(|line| *line == title).unwrap();
+        assert_eq!(lines[at + 1].trim(), "\"1024\"");
+        assert_eq!(lines[at + 2], format!("\"262144\"   {} ", row[column]));
+    }
+    // Throughput mode: number of processes, kind, and number before the unit.
+    let record = two(|cells| {
+        for cell in cells {
+            cell.cell.workload.parameters.insert("workers".into(), Value::Count(2));
+        }
+    });
+    let text = iozone(&record).unwrap();
+    let line = text.lines().find(|line| line.contains("Parent sees throughput for  2 readers"));
+    let words = line.unwrap().split_whitespace().rev().collect::<Vec<_>>();
+    assert_eq!((words[0], words[2]), ("kB/sec", "="));
+    assert!(words[1].parse::<f64>().unwrap() > 0.0);
+    assert!(
+        text.contains("\tThroughput test with 2 processes\n\tEach process writes a 262144 kByte")
+    );
+}
+
+#[test]
+fn the_import_of_an_export_has_the_same_numbers() {
+    let record = fixture::record();
+    let text = iozone(&record).unwrap();
+    let importer = imports::recognize(text.as_bytes());
+    let importing = imports::Importing {
+        id: "again".into(),
+        source: "again",
+        now: model::Nanos(1),
+        facts: Vec::new(),
+    };
+    let again = imports::assemble(importer.read(text.as_bytes()).unwrap(), importing);
+    assert_eq!(again.cells.len(), 10, "{text}");
+    assert_eq!(again.info.program, "fslab 0.1.0, IOzone format");
+    let names: Vec<&str> =
+        again.cells.iter().map(|cell| cell.cell.filesystem.name.as_str()).collect();
+    assert_eq!(names[..4], ["ext4", "ext4", "xfs", "xfs"]);
+    let rows = |text: &str| -> Vec<String> {
+        let is_row = |line: &&str| line.trim_start().starts_with("262144 ");
+        text.lines().filter(is_row).map(str::to_owned).collect()
+    };
+    assert_eq!(rows(&iozone(&again).unwrap()), rows(&text));
 }
 
 #[test]

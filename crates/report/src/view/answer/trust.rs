@@ -49,8 +49,8 @@ fn describes(row: &WarningRow) -> bool {
 
 /// Poor: nothing was measured, no test compares filesystems although several were measured, or at
 /// least half of the results have a blocking warning. Limited: a blocking warning, or a warning
-/// that applies to at least a quarter of the results or to the whole run. Warnings that describe
-/// the measured object do not count.
+/// that applies to at least a quarter of the results or to the whole run, or an imported run.
+/// Warnings that describe the measured object do not count.
 pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
     let entries: Vec<_> = tests
         .iter()
@@ -81,6 +81,10 @@ pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
     };
     if all == 0 {
         return Trust { grade, reason: Some("nothing was measured".to_owned()), hint: None };
+    }
+    if view.facts.imported.is_some() {
+        let reason = "imported; the conditions of the measurement were not recorded".to_owned();
+        return Trust { grade: grade.max(Grade::Limited), reason: Some(reason), hint: None };
     }
     let main = causes.last();
     let reason = |(row, numbers): &(&WarningRow, usize)| {

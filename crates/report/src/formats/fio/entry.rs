@@ -1,0 +1,246 @@
+//! Entry of a job.
+
+use model::{
+    Histogram, Metric, Value,
+    phase::Role,
+    record::{HistogramKind, PhaseHistogram},
+};
+
+use super::{Job, layout::Node, name, value};
+
+/// Percentiles of fio by default, in percent.
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+
+/// I/O engines with a counterpart: name in fslab, name in fio, and true if synchronous.
+const ENGINES: [(&str, &str, bool); 6] = [
+    ("pread", "psync", true),
+    ("read", "sync", true),
+    ("preadv2", "pvsync2", true),
+    ("mmap", "mmap", true),
+    ("null", "null", true),
+    ("io_uring", "io_uring", false),
+];
+
+/// Rates of one direction: bytes and operations per second, and the time that they include in
+/// nanoseconds.
+#[derive(Clone, Copy, Default)]
+struct Rates {
+    bytes: f64,
+    operations: f64,
+    time: f64,
+}
+
+pub(super) fn entry(job: &Job<'_>, group: usize, bins: bool) -> Node {
+    debug_assert_eq!(job.phase.role, Role::Measure);
+    let sample = |metric| value(job.trial, &job.phase.name, metric);
+    let [read, write] = rates(job);
+    let longest = milliseconds(read.time.max(write.time));
+    let percent = |metric| Node::Float(sample(metric).unwrap_or_default() * 100.0);
+    let count = |metric| Node::Int(whole(sample(metric).unwrap_or_default()));
+    let switches = [Metric::VoluntaryContextSwitches, Metric::InvoluntaryContextSwitches];
+    let switches = switches.iter().filter_map(|metric| sample(*metric)).sum();
+    Node::object([
+        ("jobname", Node::Text(name(job))),
+        ("groupid", Node::Int(group.try_into().unwrap_or(u64::MAX))),
+        ("job_start", Node::Int(job.trial.started_unix.0 / 1_000_000)),
+        ("error", Node::Int(0)),
+        ("eta", Node::Int(0)),
+        ("elapsed", Node::Int(longest.div_ceil(1000))),
+        ("job options", options(job)),
+        ("read", side(job, read, HistogramKind::Read, bins)),
+        ("write", side(job, write, HistogramKind::Write, bins)),
+        ("trim", side(job, Rates::default(), HistogramKind::Write, bins)),
+        ("sync", sync(job, bins)),
+        ("job_runtime", Node::Int(longest)),
+        ("usr_cpu", percent(Metric::UserCpuUtilization)),
+        ("sys_cpu", percent(Metric::SystemCpuUtilization)),
+        ("ctx", Node::Int(whole(switches))),
+        ("majf", count(Metric::MajorFaults)),
+        ("minf", count(Metric::MinorFaults)),
+    ])
+}
+
+/// Rates of the reads and of the writes. The time of writes includes the final sync, as in fio, if
+/// the repetition has a durable throughput.
+fn rates(job: &Job<'_>) -> [Rates; 2] {
+    let sample = |metric| value(job.trial, &job.phase.name, metric);
+    let known = |metric| sample(metric).unwrap_or_default();
+    let bytes = known(Metric::Throughput);
+    let operations = known(Metric::OpsRate);
+    let time = sample(Metric::LoopTime).unwrap_or_else(|| known(Metric::Elapsed));
+    let direction = job.cell.cell.workload.parameters.get("direction").map(Value::to_string);
+    match direction.as_deref() {
+        Some("write") => {
+            let durable = sample(Metric::DurableThroughput).filter(|own| *own > 0.0 && bytes > 0.0);
+            let ratio = durable.map_or(1.0, |durable| durable / bytes);
+            let write =
+                Rates { bytes: bytes * ratio, operations: operations * ratio, time: time / ratio };
+            [Rates::default(), write]
+        }
+        Some("mixed" | "separate") => {
+            let part = |bytes, operations| Rates {
+                bytes: known(bytes),
+                operations: known(operations),
+                time,
+            };
+            [
+                part(Metric::ReadThroughput, Metric::ReadOpsRate),
+                part(Metric::WriteThroughput, Metric::WriteOpsRate),
+            ]
+        }
+        _ => [Rates { bytes, operations, time }, Rates::default()],
+    }
+}
+
+/// Results of one direction.
+fn side(job: &Job<'_>, rates: Rates, kind: HistogramKind, bins: bool) -> Node {
+    let seconds = rates.time / 1e9;
+    let is_used = rates.operations > 0.0;
+    let histogram = |kind| if is_used { histogram(job, kind) } else { None };
+    // Workloads of one direction have one histogram for all operations.
+    let latency = histogram(kind).or_else(|| histogram(HistogramKind::All));
+    let (submission, completion) =
+        match (histogram(HistogramKind::Submission), histogram(HistogramKind::Completion)) {
+            (submission, Some(completion)) => (submission, Some(completion)),
+            (_, None) => (None, latency),
+        };
+    let bytes = whole(rates.bytes * seconds);
+    Node::object([
+        ("io_bytes", Node::Int(bytes)),
+        ("io_kbytes", Node::Int(bytes / 1024)),
+        ("bw_bytes", Node::Int(whole(rates.bytes))),
+        ("bw", Node::Int(whole(rates.bytes) / 1024)),
+        ("iops", Node::Float(rates.operations)),
+        ("runtime", Node::Int(if is_used { milliseconds(rates.time) } else { 0 })),
+        ("total_ios", Node::Int(whole(rates.operations * seconds))),
+        ("short_ios", Node::Int(0)),
+        ("drop_ios", Node::Int(0)),
+        ("slat_ns", times(submission, false, bins)),
+        ("clat_ns", times(completion, true, bins)),
+        ("lat_ns", times(latency, false, bins)),
+    ])
+}
+
+fn sync(job: &Job<'_>, bins: bool) -> Node {
+    let histogram = histogram(job, HistogramKind::Sync);
+    let count = histogram.map_or(0, Histogram::count);
+    Node::object([("total_ios", Node::Int(count)), ("lat_ns", times(histogram, true, bins))])
+}
+
+fn histogram<'a>(job: &Job<'a>, kind: HistogramKind) -> Option<&'a Histogram> {
+    let own = |own: &&PhaseHistogram| own.phase == job.phase.name && own.kind == kind;
+    let found = job.trial.histograms.iter().find(own).map(|own| &own.histogram);
+    found.filter(|histogram| histogram.count() > 0)
+}
+
+/// Distribution of a latency; zeros without values.
+fn times(histogram: Option<&Histogram>, percentiles: bool, bins: bool) -> Node {
+    let limit = |time: fn(&Histogram) -> Option<model::Nanos>| {
+        histogram.and_then(time).map_or(0, |time| time.0)
+    };
+    let mean = histogram.and_then(Histogram::mean).map_or(0.0, |mean| mean.seconds() * 1e9);
+    let mut entries = vec![
+        ("min".to_owned(), Node::Int(limit(Histogram::min))),
+        ("max".to_owned(), Node::Int(limit(Histogram::max))),
+        ("mean".to_owned(), Node::Float(mean)),
+        ("stddev".to_owned(), Node::Float(histogram.map_or(0.0, |own| deviation(own, mean)))),
+        ("N".to_owned(), Node::Int(histogram.map_or(0, Histogram::count))),
+    ];
+    if let (Some(histogram), true) = (histogram, percentiles) {
+        let value = |percent: f64| {
+            let time = histogram.quantile(percent / 100.0).map_or(0, |time| time.0);
+            (format!("{percent:.6}"), Node::Int(time))
+        };
+        entries.push(("percentile".into(), Node::Object(PERCENTILES.map(value).into())));
+    }
+    if let (Some(histogram), true) = (histogram, bins) {
+        let bins = histogram.buckets();
+        let bins = bins.map(|(lowest, count)| (lowest.0.to_string(), Node::Int(count)));
+        entries.push(("bins".into(), Node::Object(bins.collect())));
+    }
+    Node::Object(entries)
+}
+
+/// Standard deviation from the counters of a histogram.
+#[expect(clippy::cast_precision_loss, reason = "counters have a relative error of 0.4 %")]
+fn deviation(histogram: &Histogram, mean: f64) -> f64 {
+    let squares = histogram.buckets().map(|(lowest, count)| {
+        let distance = lowest.seconds() * 1e9 - mean;
+        distance * distance * count as f64
+    });
+    (squares.sum::<f64>() / histogram.count().max(1) as f64).sqrt()
+}
+
+/// Options of the job that have a counterpart in fio.
+fn options(job: &Job<'_>) -> Node {
+    let parameters = &job.cell.cell.workload.parameters;
+    let text = |name: &str| parameters.get(name).map(Value::to_string).unwrap_or_default();
+    let is_set = |name: &str| text(name) == "true";
+    let size = |name: &str| match parameters.get(name) {
+        Some(Value::Size(size)) => size.0.to_string(),
+        _ => String::new(),
+    };
+    let seconds = |name: &str| match parameters.get(name) {
+        Some(Value::Time(time)) if time.0 > 0 => format!("{}ms", time.0.div_ceil(1_000_000)),
+        _ => String::new(),
+    };
+    let pattern = text("access_pattern");
+    let random = ["random", "permutation", "zipf", "pareto"].contains(&pattern.as_str());
+    let sequential = pattern == "sequential";
+    let rw = match (random, sequential, text("direction").as_str()) {
+        (true, _, "read") => "randread",
+        (true, _, "write") => "randwrite",
+        (true, _, "mixed") => "randrw",
+        (_, true, "read") => "read",
+        (_, true, "write") => "write",
+        (_, true, "mixed") => "rw",
+        _ => "",
+    };
+    let flag = |set: bool| if set { "1".to_owned() } else { String::new() };
+    let engine = text("io_engine");
+    let engine = ENGINES.iter().find(|(own, ..)| *own == engine);
+    let is_asynchronous = engine.is_some_and(|(_, _, synchronous)| !synchronous);
+    let distribution = match pattern.as_str() {
+        "zipf" => format!("zipf:{}", text("zipf_theta")),
+        "pareto" => format!("pareto:{}", text("pareto_h")),
+        _ => String::new(),
+    };
+    let mix = match parameters.get("read_fraction") {
+        Some(Value::Fraction(share)) if rw.ends_with("rw") => whole(share * 100.0).to_string(),
+        _ => String::new(),
+    };
+    let workers = Some(text("workers")).filter(|workers| workers != "1").unwrap_or_default();
+    let depth = if is_asynchronous { text("queue_depth") } else { String::new() };
+    let options = [
+        ("rw", rw.to_owned()),
+        ("ioengine", engine.map_or_else(String::new, |(_, name, _)| (*name).to_owned())),
+        ("bs", size("block_size")),
+        ("size", size("file_size")),
+        ("iodepth", depth),
+        ("direct", flag(is_set("direct"))),
+        ("numjobs", workers),
+        ("rwmixread", mix),
+        ("norandommap", flag(pattern == "random")),
+        ("random_distribution", distribution),
+        ("runtime", seconds("runtime")),
+        ("time_based", flag(!seconds("runtime").is_empty())),
+        ("ramp_time", seconds("ramp_time")),
+        ("end_fsync", flag(rw.ends_with("write") && text("end_fsync") != "none")),
+    ];
+    let set = options.into_iter().filter(|(_, value)| !value.is_empty());
+    Node::Object(set.map(|(name, value)| (name.to_owned(), Node::Text(value))).collect())
+}
+
+/// Milliseconds, at least 1.
+fn milliseconds(nanos: f64) -> u64 {
+    whole(nanos / 1e6).max(1)
+}
+
+/// Nearest integer; 0 for negative numbers.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+fn whole(value: f64) -> u64 {
+    value.max(0.0).round() as u64
+}

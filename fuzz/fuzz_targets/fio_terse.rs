@@ -1,0 +1,4 @@
+//! See [`report::fuzz::fio_terse`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| report::fuzz::fio_terse(bytes));
