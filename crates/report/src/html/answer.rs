@@ -11,7 +11,7 @@ use crate::{
     units::{count, distinct},
     view::{
         View,
-        answer::{self, Answer, Board, BoardCell, FINDINGS_MAX, Grade},
+        answer::{self, Answer, Board, BoardCell, BoardRow, FINDINGS_MAX, Grade},
     },
 };
 
@@ -30,10 +30,12 @@ const SHADES: [f64; 3] = [1.5, 2.5, 5.0];
 /// Maximum number of columns next to the findings, of columns with ratios on the line of the
 /// median, and of rows with ratios below the median.
 const BESIDE_MAX: usize = 10;
-/// Maximum number of letters in the column titles of a table next to the findings, in which a
-/// column is at least as wide as [`SHORT`] letters.
-const LETTERS_MAX: usize = 80;
-const SHORT: usize = 8;
+/// Maximum width of a table next to the findings, in letters.
+const LETTERS_MAX: usize = 105;
+/// Letters of a column with the ratio on the line of the median, and of other columns. A longer
+/// title is broken into lines.
+const INLINE: usize = 14;
+const SHORT: usize = 9;
 const INLINE_MAX: usize = 5;
 const STACKED_MAX: usize = 10;
 
@@ -116,8 +118,11 @@ const SHOWN_IN_TOP: f64 = 1.15;
 
 /// True if the table of medians leaves space for the findings next to it.
 fn is_narrow(board: &Board) -> bool {
-    let letters = board.filesystems.iter().map(|name| name.chars().count().max(SHORT));
-    board.filesystems.len() <= BESIDE_MAX && letters.sum::<usize>() <= LETTERS_MAX
+    let columns = board.filesystems.len();
+    let column = if columns <= INLINE_MAX { INLINE } else { SHORT };
+    let unit = |row: &BoardRow| if board.unit.is_some() { 0 } else { row.unit.chars().count() + 1 };
+    let titles = board.rows.iter().map(|row| row.title.chars().count() + unit(row));
+    columns <= BESIDE_MAX && titles.max().unwrap_or(0) + columns * column <= LETTERS_MAX
 }
 
 /// Class of a cell by its distance from the best.
