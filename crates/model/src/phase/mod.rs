@@ -13,6 +13,7 @@
 
 pub mod command;
 mod interface;
+mod recording;
 mod replay;
 mod result;
 mod sqlite;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use command::Command;
 pub use interface::{Advice, CallFlags, CopyCall, IoEngineKind, Ring};
+pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
