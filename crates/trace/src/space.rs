@@ -27,9 +27,6 @@ pub(crate) struct Inode {
 /// Root directory.
 pub(crate) const ROOT: u32 = 0;
 
-/// Component `.`; other components are numbered from 1.
-const DOT: u32 = 0;
-
 /// Maximum number of symbolic links of a path (path_resolution(7)).
 const LINKS: u32 = 40;
 
@@ -56,6 +53,7 @@ pub(crate) struct Walk {
 pub(crate) struct Space {
     inodes: Vec<Inode>,
     components: HashMap<Vec<u8>, u32>,
+    /// Component 0 is unused.
     names: Vec<Vec<u8>>,
 }
 
