@@ -27,6 +27,7 @@ mod calls;
 mod files;
 mod outcome;
 mod paths;
+mod raw;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -174,7 +175,7 @@ impl Drop for TracePhase<'_> {
     /// Closes the descriptors that the program had left open, or an aborted replay.
     fn drop(&mut self) {
         for slot in &self.slots {
-            calls::close(slot);
+            raw::close(slot);
         }
     }
 }

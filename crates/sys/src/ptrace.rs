@@ -96,11 +96,10 @@ pub struct Syscall {
     pub result: i64,
 }
 
-fn ptrace(request: usize, tid: i32, address: usize, data: usize) -> io::Result<i64> {
+fn ptrace(request: usize, tid: i32, address: usize, data: usize) -> io::Result<libc::c_long> {
     // SAFETY: the requests of this module take integers, or pointers to live memory of the callers
     // below.
     checked(unsafe { libc::syscall(libc::SYS_ptrace, request, tid, address, data) })
-        .map(i64::from)
 }
 
 /// Waits until a traced thread changes its state. Returns `None` if there is no traced thread.
@@ -385,17 +384,6 @@ pub fn ignore_keyboard() {
     unsafe {
         libc::signal(libc::SIGINT, libc::SIG_IGN);
         libc::signal(libc::SIGQUIT, libc::SIG_IGN);
-    }
-}
-
-/// File mode creation mask of this process.
-pub fn umask() -> u32 {
-    // SAFETY: the calls take an integer and do not fail; no other thread creates files meanwhile,
-    // because the tracer has one thread.
-    unsafe {
-        let mask = libc::umask(0o077);
-        libc::umask(mask);
-        mask
     }
 }
 

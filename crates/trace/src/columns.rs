@@ -64,10 +64,15 @@ pub(crate) fn encode(ops: &[Op]) -> Vec<u8> {
 fn put(to: &mut Vec<u8>, value: i64) {
     let mut rest = (value << 1 ^ value >> 63).cast_unsigned();
     while rest >= 0x80 {
-        to.push((rest & 0x7f) as u8 | 0x80);
+        to.push(low(rest) | 0x80);
         rest >>= 7;
     }
-    to.push(rest as u8);
+    to.push(low(rest));
+}
+
+/// Lowest seven bits.
+fn low(value: u64) -> u8 {
+    u8::try_from(value & 0x7f).unwrap_or(0)
 }
 
 /// Reads an integer.

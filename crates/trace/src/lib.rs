@@ -19,6 +19,7 @@
 mod check;
 mod columns;
 mod compile;
+mod effects;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;

@@ -2,32 +2,28 @@
 //!
 //! The calls are made directly, because their arguments are those of another program. A result is a
 //! count or a negative error number.
-#![expect(unsafe_code, reason = "raw system calls with recorded arguments")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
 
 use std::{
     ffi::CStr,
-    sync::atomic::{
-        AtomicI32,
-        Ordering::{Acquire, Relaxed, Release},
-    },
+    sync::atomic::Ordering::{Acquire, Release},
 };
 
 use model::phase::FileCall;
 use trace::{NO_FOLLOW, NO_OFFSET, NONE, Op, Step};
 
-use super::{TracePhase, files::MODES};
+use super::{
+    TracePhase,
+    files::MODES,
+    raw::{
+        call, close, close_number, digits, fd, flock, lock, map, text, times, word, xattr,
+    },
+};
 
 /// Maximum bytes of a buffer. Larger transfers use it repeatedly.
 pub(super) const BUFFER: usize = 8 << 20;
 
-/// Attempts to get a lock, 100 µs apart.
-const ATTEMPTS: u32 = 1000;
-
-/// Largest mapping whose pages are read.
-const MAPPED: u64 = 128 << 10;
-
 const FCHMODAT2: i64 = 452;
-const MADV_POPULATE_READ: usize = 22;
 
 /// Flags of open(2) that a replay uses.
 const OPEN_FLAGS: u64 = (libc::O_ACCMODE
@@ -54,80 +50,6 @@ pub(super) enum Outcome {
     NotDone,
     /// The operation is not replayed.
     LeftOut,
-}
-
-/// Makes a system call.
-fn call(number: i64, args: [usize; 6]) -> i64 {
-    let [a, b, c, d, e, f] = args;
-    // SAFETY: the callers of this function pass integers, and pointers to live memory of the size
-    // that the call reads or writes. The calls do not change memory otherwise, except for mappings,
-    // which `map` makes and removes.
-    let answer = unsafe { libc::syscall(number, a, b, c, d, e, f) };
-    if answer == -1 {
-        // SAFETY: the location is that of this thread.
-        return -i64::from(unsafe { *libc::__errno_location() });
-    }
-    answer
-}
-
-fn fd(number: i32) -> usize {
-    number as isize as usize
-}
-
-fn text(path: &CStr) -> usize {
-    path.as_ptr() as usize
-}
-
-/// Argument that is as large as a register.
-fn word(value: u64) -> usize {
-    value as usize
-}
-
-fn close_number(number: i32) -> i64 {
-    call(libc::SYS_close, [fd(number), 0, 0, 0, 0, 0])
-}
-
-/// Closes a descriptor, if it is open.
-pub(super) fn close(slot: &AtomicI32) -> Option<i64> {
-    let number = slot.swap(-1, Relaxed);
-    (number >= 0).then(|| close_number(number))
-}
-
-/// Changes the root and working directory of this thread to a directory, and its file mode
-/// creation mask to 0.
-pub(super) fn enter(root: i32, confined: bool) -> Result<(), i32> {
-    const CLONE_FS: usize = 0x200;
-    let steps: &[(i64, [usize; 6])] = &[
-        // The directories and the mask are then those of this thread only.
-        (libc::SYS_unshare, [CLONE_FS, 0, 0, 0, 0, 0]),
-        (libc::SYS_fchdir, [fd(root), 0, 0, 0, 0, 0]),
-        (libc::SYS_chroot, [text(c"."), 0, 0, 0, 0, 0]),
-    ];
-    let count = if confined { 3 } else { 2 };
-    for (number, args) in &steps[..count] {
-        let result = call(*number, *args);
-        if result < 0 {
-            return Err(i32::try_from(-result).unwrap_or(libc::EINVAL));
-        }
-    }
-    call(libc::SYS_umask, [0; 6]);
-    Ok(())
-}
-
-/// Decimal digits of a descriptor number.
-fn digits(number: i32, to: &mut [u8; 12]) -> &CStr {
-    let mut at = to.len() - 1;
-    to[at] = 0;
-    let mut rest = number.unsigned_abs();
-    loop {
-        at -= 1;
-        to[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    CStr::from_bytes_with_nul(&to[at..]).unwrap_or(c"")
 }
 
 /// Name of a file for a call: a directory and a path, and a directory to close afterwards.
@@ -398,7 +320,7 @@ impl Caller<'_> {
 
     /// Opens the file of an operation for one call.
     fn opened(&self, step: &Step, flags: i32, then: &dyn Fn(i32) -> i64) -> Option<i64> {
-        let opened = self.open_name(step, flags as u64, 0)?;
+        let opened = self.open_name(step, u64::from(flags.cast_unsigned()), 0)?;
         let Ok(number) = i32::try_from(opened) else { return Some(opened) };
         if number < 0 {
             return Some(opened);
@@ -432,6 +354,7 @@ impl Caller<'_> {
     }
 
     /// Calls with a descriptor.
+    #[expect(clippy::too_many_lines, reason = "one arm per system call")]
     fn by_descriptor(&mut self, op: &Op) -> Option<i64> {
         if matches!(op.call, FileCall::Close | FileCall::Release) {
             return close(self.phase.slots.get(op.fd as usize)?);
@@ -559,82 +482,4 @@ impl Caller<'_> {
         let (from, into) = (pointer(&mut from_offset), pointer(&mut to_offset));
         Some(call(libc::SYS_copy_file_range, [file, from, fd(to), into, word(op.size), 0]))
     }
-}
-
-/// Times of utimensat(2) as pairs of seconds and nanoseconds.
-fn times(op: &Op) -> [u64; 4] {
-    const NOW: u64 = 0x3fff_ffff;
-    const OMIT: u64 = 0x3fff_fffe;
-    let nanoseconds = |kind: u64| match kind & 3 {
-        0 => op.size % 1_000_000_000,
-        1 => NOW,
-        _ => OMIT,
-    };
-    [op.offset, nanoseconds(op.flags >> 4), op.offset, nanoseconds(op.flags >> 8)]
-}
-
-fn xattr(op: &Op, number: i32, name: &CStr, buffer: usize, length: usize) -> i64 {
-    let (file, name, size) = (fd(number), text(name), word(op.size).min(length));
-    match op.call {
-        FileCall::Getxattr => call(libc::SYS_fgetxattr, [file, name, buffer, size, 0, 0]),
-        FileCall::Setxattr => {
-            let size = size.min(64 << 10);
-            call(libc::SYS_fsetxattr, [file, name, buffer, size, word(op.flags >> 8 & 3), 0])
-        }
-        FileCall::Listxattr => call(libc::SYS_flistxattr, [file, buffer, size, 0, 0, 0]),
-        _ => call(libc::SYS_fremovexattr, [file, name, 0, 0, 0, 0]),
-    }
-}
-
-/// Gets or releases a lock of a whole file. It waits for a limited time.
-fn flock(op: &Op, file: usize) -> i64 {
-    let how = word(op.flags & 0xf) | libc::LOCK_NB as usize;
-    let mut result = 0;
-    for _ in 0..ATTEMPTS {
-        result = call(libc::SYS_flock, [file, how, 0, 0, 0, 0]);
-        if result != -i64::from(libc::EAGAIN) || op.result < 0 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_micros(100));
-    }
-    result
-}
-
-/// Gets, tests, or releases a record lock. Workers share a process, so that such a lock never
-/// waits for another worker.
-fn lock(op: &Op, file: usize) -> i64 {
-    let narrow = |value: u64| (value & 0xff) as libc::c_short;
-    let lock = libc::flock {
-        l_type: narrow(op.flags),
-        l_whence: narrow(op.flags >> 8),
-        l_start: op.offset.cast_signed(),
-        l_len: op.size.cast_signed(),
-        l_pid: 0,
-    };
-    let tests = [libc::F_GETLK, libc::F_OFD_GETLK].contains(&((op.flags >> 16 & 0xff) as i32));
-    let command = if tests { libc::F_GETLK } else { libc::F_SETLK };
-    call(libc::SYS_fcntl, [file, command as usize, &raw const lock as usize, 0, 0, 0])
-}
-
-/// Maps a part of a file, reads its pages unless it is large, and removes the mapping.
-///
-/// `MADV_POPULATE_READ` reads the pages in the kernel: an access to a page behind the end of the
-/// file would end this process.
-fn map(op: &Op, file: usize) -> i64 {
-    let size = word(op.size);
-    if size == 0 || op.size > 1 << 40 {
-        return -i64::from(libc::EINVAL);
-    }
-    let (read, private) = (libc::PROT_READ as usize, libc::MAP_PRIVATE as usize);
-    let base = call(libc::SYS_mmap, [0, size, read, private, file, word(op.offset)]);
-    // Addresses of errors are the last page.
-    if (-4095..0).contains(&base) {
-        return base;
-    }
-    let base = word(base.cast_unsigned());
-    if op.size <= MAPPED {
-        call(libc::SYS_madvise, [base, size, MADV_POPULATE_READ, 0, 0, 0]);
-    }
-    call(libc::SYS_munmap, [base, size, 0, 0, 0, 0]);
-    0
 }

@@ -1,4 +1,5 @@
 //! Worker of a replay: waits, pauses, operations, and their times.
+#![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
 
 use std::{
     hint,
@@ -19,9 +20,10 @@ use trace::{Step, Wait};
 
 use super::{
     TracePhase,
-    calls::{BUFFER, Caller, Outcome, enter},
+    calls::{BUFFER, Caller, Outcome},
     files,
     outcome::{agrees, is_fatal},
+    raw::enter,
 };
 use crate::{
     affinity::wake_exactly,

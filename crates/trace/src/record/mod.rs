@@ -14,6 +14,7 @@ mod chosen;
 mod entry;
 mod events;
 mod memory;
+mod names;
 mod paths;
 mod process;
 mod scan;
@@ -182,6 +183,13 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
     Ok(Recorded { recording, status })
 }
 
+/// File mode creation mask of this process, which the program inherits.
+fn umask() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
+}
+
 /// Recording of the collected tasks.
 fn finish(recorder: Recorder, nodes: Vec<crate::Node>) -> Result<Recording, TraceError> {
     let mut recording =
@@ -226,7 +234,7 @@ impl Session {
     fn first(&mut self, child: i32, directory: Vec<u8>) {
         let name = events::program_name(child);
         let task = self.recorder.add_task(None, None, name);
-        let place = Place { path: directory.clone(), slot: NONE, umask: ptrace::umask() };
+        let place = Place { path: directory.clone(), slot: NONE, umask: umask() };
         let place = Rc::new(RefCell::new(place));
         let tracee = Tracee::new(task, child, child, Rc::default(), place);
         self.tracees = HashMap::from([(child, tracee)]);
