@@ -382,7 +382,8 @@ fn a_thread_executes_a_program() {
     let Some(root) = as_program() else { return check("a_thread_executes_a_program") };
     let kept = File::create(root.join("inherited")).unwrap();
     rustix::io::fcntl_setfd(&kept, rustix::io::FdFlags::empty()).unwrap();
-    let script = format!("echo by number >&{}; echo x > {}/after", kept.as_raw_fd(), root.display());
+    let script =
+        format!("echo by number >&{}; echo x > {}/after", kept.as_raw_fd(), root.display());
     let _closed = File::create(root.join("closed")).unwrap();
     thread::spawn(move || {
         let error = Command::new("sh").args(["-c", &script]).exec();
@@ -486,11 +487,21 @@ fn replays_of_other_users_are_exact() {
 /// its recorded result is an error, and all calls use it.
 fn hostile(target: &str, as_node: bool) -> Recording {
     use trace::{Node, NodeKind, Op, Task};
-    let paths: Vec<Vec<u8>> =
-        ["l", target, "l/file", "d", "x", "user.x", "..", "d/../l/file", "l/new", "../outside/file"]
-            .iter()
-            .map(|path| path.as_bytes().to_vec())
-            .collect();
+    let paths: Vec<Vec<u8>> = [
+        "l",
+        target,
+        "l/file",
+        "d",
+        "x",
+        "user.x",
+        "..",
+        "d/../l/file",
+        "l/new",
+        "../outside/file",
+    ]
+    .iter()
+    .map(|path| path.as_bytes().to_vec())
+    .collect();
     let root = Node { kind: NodeKind::Directory, mode: 0o755, ..Node::default() };
     let mut nodes = vec![root, Node { name: 4, ..root }];
     let link = Node { kind: NodeKind::Symlink, name: 1, target: 2, ..Node::default() };

@@ -19,7 +19,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("analysis", &["model"]),
     ("report", &["model", "analysis"]),
     ("guest", &["model", "sys"]),
-    ("fslab", &["model", "suites", "sys", "rig", "engine", "store", "analysis", "report", "guest", "trace"]),
+    (
+        "fslab",
+        &[
+            "model", "suites", "sys", "rig", "engine", "store", "analysis", "report", "guest",
+            "trace",
+        ],
+    ),
 ];
 
 /// Maximum number of lines of a file, except tests.

@@ -298,11 +298,7 @@ pub const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } el
 ///
 /// # Panics
 /// If a word contains a NUL byte.
-pub fn spawn(
-    program: &CStr,
-    words: &[CString],
-    filter: &[libc::sock_filter],
-) -> io::Result<i32> {
+pub fn spawn(program: &CStr, words: &[CString], filter: &[libc::sock_filter]) -> io::Result<i32> {
     let mut argv: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();
     argv.push(ptr::null());
     let length = libc::c_ushort::try_from(filter.len()).map_err(io::Error::other)?;

@@ -50,9 +50,8 @@ pub(crate) fn check(recording: &Recording) -> Result<(), TraceError> {
         }
         let mut ended = 0;
         for (place, op) in task.ops.iter().enumerate() {
-            let wrong = |what| {
-                damaged(format!("operation {} of task {}: {what}", place + 1, index + 1))
-            };
+            let wrong =
+                |what| damaged(format!("operation {} of task {}: {what}", place + 1, index + 1));
             if op.begin < ended || op.begin > TIME || op.length > TIME || op.think > TIME {
                 return Err(wrong("its time is invalid"));
             }

@@ -90,8 +90,7 @@ pub fn compile(recording: &Recording, order: TraceOrder) -> Result<Program, Trac
     }
     all.sort_by_key(|at| (op(*at).begin, op(*at).end()));
     let mut waits = Waits::new(compiler.resources(), count);
-    let mut program =
-        Program { workers: vec![Vec::new(); count as usize], ..Program::default() };
+    let mut program = Program { workers: vec![Vec::new(); count as usize], ..Program::default() };
     // Number of steps of the worker up to each operation; left-out operations repeat the number.
     let mut numbers: Vec<Vec<u32>> =
         recording.tasks.iter().map(|task| Vec::with_capacity(task.ops.len())).collect();

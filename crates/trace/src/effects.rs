@@ -341,8 +341,12 @@ impl Compiler<'_> {
             self.uses(Resource::Position(position), Use::Change);
         }
         match op.call {
-            FileCall::Read | FileCall::Pread | FileCall::Stat | FileCall::Fstat
-            | FileCall::Seek | FileCall::Mmap => self.uses(Resource::Size(inode), Use::Read),
+            FileCall::Read
+            | FileCall::Pread
+            | FileCall::Stat
+            | FileCall::Fstat
+            | FileCall::Seek
+            | FileCall::Mmap => self.uses(Resource::Size(inode), Use::Read),
             FileCall::Write => self.writes(inode, None),
             FileCall::Pwrite => self.writes(inode, Some(op.offset.saturating_add(moved))),
             FileCall::CopyRange => {
@@ -367,8 +371,12 @@ impl Compiler<'_> {
                 self.uses(Resource::Dirty(inode), Use::Read);
             }
             FileCall::List => self.uses(Resource::Names(inode), Use::Read),
-            FileCall::Chmod | FileCall::Fchmod | FileCall::Chown | FileCall::Utimens
-            | FileCall::Setxattr | FileCall::Removexattr => {
+            FileCall::Chmod
+            | FileCall::Fchmod
+            | FileCall::Chown
+            | FileCall::Utimens
+            | FileCall::Setxattr
+            | FileCall::Removexattr => {
                 self.uses(Resource::Attributes(inode), Use::Change);
             }
             FileCall::Access | FileCall::Getxattr | FileCall::Listxattr => {
@@ -400,8 +408,12 @@ fn follows(op: &Op) -> bool {
             let exclusive = CREATE | 0o200;
             op.flags & OPEN_NO_FOLLOW == 0 && op.flags & exclusive != exclusive
         }
-        FileCall::Unlink | FileCall::Rmdir | FileCall::Rename | FileCall::Symlink
-        | FileCall::Readlink | FileCall::Mkdir => false,
+        FileCall::Unlink
+        | FileCall::Rmdir
+        | FileCall::Rename
+        | FileCall::Symlink
+        | FileCall::Readlink
+        | FileCall::Mkdir => false,
         // AT_SYMLINK_FOLLOW is the exception here.
         FileCall::Link => op.flags & NO_FOLLOW == 0,
         FileCall::Chdir => true,

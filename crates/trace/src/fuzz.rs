@@ -36,8 +36,12 @@ const NAMES: [&str; 8] = ["a", "b", "c", "a/b", "..", "../a", "/a", "a/../b/."];
 fn from_numbers(bytes: &[u8]) -> Recording {
     let paths: Vec<Vec<u8>> = NAMES.iter().map(|name| name.as_bytes().to_vec()).collect();
     let root = Node { kind: NodeKind::Directory, ..Node::default() };
-    let mut recording =
-        Recording { paths, nodes: vec![root], tasks: vec![Task::default(); 3], ..Recording::default() };
+    let mut recording = Recording {
+        paths,
+        nodes: vec![root],
+        tasks: vec![Task::default(); 3],
+        ..Recording::default()
+    };
     let (nodes, ops) = bytes.split_at(bytes.len().min(15));
     for row in nodes.chunks_exact(5) {
         let kind = NodeKind::ALL[usize::from(row[2] % 4)];

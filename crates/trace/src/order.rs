@@ -165,10 +165,7 @@ mod tests {
         // The wait for the same operation is not repeated.
         assert_eq!(waits.add(2, 2, (50, 60), &[(0, Use::Read)], None), []);
         // Reads do not wait for reads; a change waits for all.
-        assert_eq!(
-            waits.add(1, 2, (70, 80), &[(0, Use::Change)], None),
-            [wait(0, 1), wait(2, 2)]
-        );
+        assert_eq!(waits.add(1, 2, (70, 80), &[(0, Use::Change)], None), [wait(0, 1), wait(2, 2)]);
     }
 
     #[test]

@@ -90,8 +90,9 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, TraceError> {
 /// code of the file.
 fn tables(connection: &Connection) -> Result<(), TraceError> {
     let mut found = Vec::new();
-    let mut query = connection
-        .prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_schema ORDER BY name LIMIT 20")?;
+    let mut query = connection.prepare(
+        "SELECT type, name, coalesce(sql, '') FROM sqlite_schema ORDER BY name LIMIT 20",
+    )?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let (kind, name, sql): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
@@ -130,7 +131,9 @@ fn rows(connection: &Connection) -> Result<Recording, TraceError> {
         recording.nodes.push(Node {
             parent: row.get(1)?,
             name: row.get(2)?,
-            kind: *NodeKind::ALL.get(usize::from(kind)).ok_or_else(|| damaged("the kind of a node"))?,
+            kind: *NodeKind::ALL
+                .get(usize::from(kind))
+                .ok_or_else(|| damaged("the kind of a node"))?,
             size: row.get::<_, i64>(4)?.cast_unsigned(),
             mode: row.get(5)?,
             same: row.get(6)?,
@@ -138,17 +141,21 @@ fn rows(connection: &Connection) -> Result<Recording, TraceError> {
         });
         Ok(())
     })?;
-    each(connection, "SELECT id, parent, process, begin, name FROM task ORDER BY id", |index, row| {
-        numbered(index, row)?;
-        let name: String = row.get(4)?;
-        if name.len() > TEXT {
-            return Err(damaged("the name of a task is too long"));
-        }
-        let (parent, process) = (row.get(1)?, row.get(2)?);
-        let begin = row.get::<_, i64>(3)?.cast_unsigned();
-        recording.tasks.push(Task { parent, process, begin, name, ops: Vec::new() });
-        Ok(())
-    })?;
+    each(
+        connection,
+        "SELECT id, parent, process, begin, name FROM task ORDER BY id",
+        |index, row| {
+            numbered(index, row)?;
+            let name: String = row.get(4)?;
+            if name.len() > TEXT {
+                return Err(damaged("the name of a task is too long"));
+            }
+            let (parent, process) = (row.get(1)?, row.get(2)?);
+            let begin = row.get::<_, i64>(3)?.cast_unsigned();
+            recording.tasks.push(Task { parent, process, begin, name, ops: Vec::new() });
+            Ok(())
+        },
+    )?;
     let mut operations = 0usize;
     each(connection, "SELECT task, count, columns FROM chunk ORDER BY id", |index, row| {
         let (task, count): (u32, u32) = (row.get(0)?, row.get(1)?);

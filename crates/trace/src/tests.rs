@@ -134,10 +134,7 @@ fn other_databases_are_rejected() {
         ("PRAGMA user_version = 2", "version 2; this fslab reads version 1 only"),
         ("CREATE TABLE other (a)", "the table `other`"),
         ("CREATE VIEW v AS SELECT 1", "the view `v`"),
-        (
-            "CREATE TRIGGER t AFTER INSERT ON meta BEGIN SELECT 1; END",
-            "the trigger `t`",
-        ),
+        ("CREATE TRIGGER t AFTER INSERT ON meta BEGIN SELECT 1; END", "the trigger `t`"),
         ("DROP TABLE chunk", "other tables"),
         ("DROP TABLE node; CREATE VIEW node AS SELECT * FROM path", "the view `node`"),
         ("UPDATE path SET id = 100 WHERE id = 1", "not numbered from 1"),

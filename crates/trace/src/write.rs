@@ -37,16 +37,8 @@ pub fn bytes(recording: &Recording) -> Result<Vec<u8>, TraceError> {
             transaction.prepare("INSERT INTO node VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
         for (id, it) in (1i64..).zip(&recording.nodes) {
             let size = it.size.cast_signed();
-            let row = params![
-                id,
-                it.parent,
-                it.name,
-                it.kind as u8,
-                size,
-                it.mode,
-                it.same,
-                it.target
-            ];
+            let row =
+                params![id, it.parent, it.name, it.kind as u8, size, it.mode, it.same, it.target];
             node.execute(row)?;
         }
         let mut task = transaction.prepare("INSERT INTO task VALUES (?1, ?2, ?3, ?4, ?5)")?;

@@ -16,7 +16,8 @@ use super::{
     TracePhase,
     files::MODES,
     raw::{
-        call, close, close_number, digits, fd, flock, lock, map, text, times, word, xattr,
+        XATTR_CALLS, call, close, close_number, digits, fd, flock, lock, map, text, times, word,
+        xattr,
     },
 };
 
@@ -131,13 +132,11 @@ impl Caller<'_> {
     /// Opens a file below a directory without following links.
     fn open_straight(&self, directory: i32, path: &CStr, flags: u64, mode: u64) -> i64 {
         // struct open_how: flags, mode, and RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS.
-        let creates = flags & (libc::O_CREAT as u64 | (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64);
+        let creates =
+            flags & (libc::O_CREAT as u64 | (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64);
         let how = [flags, if creates != 0 { mode } else { 0 }, 0x08 | 0x04];
         let size = size_of_val(&how);
-        call(
-            libc::SYS_openat2,
-            [fd(directory), text(path), how.as_ptr() as usize, size, 0, 0],
-        )
+        call(libc::SYS_openat2, [fd(directory), text(path), how.as_ptr() as usize, size, 0, 0])
     }
 
     /// Name of the file of an operation; an error number if its directory cannot be opened.
@@ -251,16 +250,20 @@ impl Caller<'_> {
     fn by_name(&mut self, step: &Step) -> Option<i64> {
         let op = step.op;
         match op.call {
-            FileCall::Truncate => return self.opened(step, libc::O_WRONLY, &|number| {
-                call(libc::SYS_ftruncate, [fd(number), word(op.size), 0, 0, 0, 0])
-            }),
+            FileCall::Truncate => {
+                return self.opened(step, libc::O_WRONLY, &|number| {
+                    call(libc::SYS_ftruncate, [fd(number), word(op.size), 0, 0, 0, 0])
+                });
+            }
             FileCall::Statfs => {
                 let buffer = self.buffer.as_mut_ptr() as usize;
                 return self.opened(step, libc::O_PATH, &|number| {
                     call(libc::SYS_fstatfs, [fd(number), buffer, 0, 0, 0, 0])
                 });
             }
-            FileCall::Getxattr | FileCall::Setxattr | FileCall::Listxattr
+            FileCall::Getxattr
+            | FileCall::Setxattr
+            | FileCall::Listxattr
             | FileCall::Removexattr => return self.xattr_by_name(step),
             FileCall::Chmod if !self.phase.confined => {
                 let descriptors = self.phase.descriptors();
@@ -298,9 +301,7 @@ impl Caller<'_> {
                 call(libc::SYS_unlinkat, [directory, path, removes, 0, 0, 0])
             }
             FileCall::Unlink => call(libc::SYS_unlinkat, [directory, path, 0, 0, 0, 0]),
-            FileCall::Readlink => {
-                call(libc::SYS_readlinkat, [directory, path, buffer, size, 0, 0])
-            }
+            FileCall::Readlink => call(libc::SYS_readlinkat, [directory, path, buffer, size, 0, 0]),
             FileCall::Chmod if op.flags & NO_FOLLOW == 0 => {
                 call(libc::SYS_fchmodat, [directory, path, mode, 0, 0, 0])
             }
@@ -330,18 +331,29 @@ impl Caller<'_> {
         Some(result)
     }
 
+    /// Calls for extended attributes have no variant with a directory on older kernels, so the
+    /// directory becomes the working directory of this thread. Other calls do not use it.
     fn xattr_by_name(&mut self, step: &Step) -> Option<i64> {
         let op = &step.op;
         if !self.xattr_is_replayed(op) {
             return None;
         }
-        let buffer = self.buffer.as_mut_ptr() as usize;
-        let length = self.buffer.len();
-        let name = if op.path2 == NONE { c"" } else { self.phase.paths.whole(op.path2) };
-        // O_NONBLOCK: an open does not wait.
-        self.opened(step, libc::O_RDONLY | libc::O_NONBLOCK, &|number| {
-            xattr(op, number, name, buffer, length)
-        })
+        let follows = self.phase.confined && op.flags & NO_FOLLOW == 0;
+        let (buffer, length) = (self.buffer.as_mut_ptr() as usize, self.buffer.len());
+        let attribute = if op.path2 == NONE { c"" } else { self.phase.paths.whole(op.path2) };
+        let name = match self.name(op.fd, step.straight, op.path)? {
+            Ok(name) => name,
+            Err(errno) => return Some(errno),
+        };
+        let entered = call(libc::SYS_fchdir, [fd(name.directory), 0, 0, 0, 0, 0]);
+        if entered < 0 {
+            return Some(entered);
+        }
+        let calls = match follows {
+            true => &XATTR_CALLS[0],
+            false => &XATTR_CALLS[1],
+        };
+        Some(xattr(op, calls, text(name.path), attribute, (buffer, length)))
     }
 
     /// Only attributes of users are changed.
@@ -420,11 +432,14 @@ impl Caller<'_> {
                 Some(call(libc::SYS_fchownat, args))
             }
             FileCall::Utimens => plain(libc::SYS_utimensat, 0, times(op).as_ptr() as usize, 0),
-            FileCall::Getxattr | FileCall::Setxattr | FileCall::Listxattr
+            FileCall::Getxattr
+            | FileCall::Setxattr
+            | FileCall::Listxattr
             | FileCall::Removexattr => {
                 let name = if op.path2 == NONE { c"" } else { self.phase.paths.whole(op.path2) };
                 let length = self.buffer.len();
-                self.xattr_is_replayed(op).then(|| xattr(op, number, name, buffer, length))
+                self.xattr_is_replayed(op)
+                    .then(|| xattr(op, &XATTR_CALLS[2], file, name, (buffer, length)))
             }
             FileCall::Flock => Some(flock(op, file)),
             FileCall::Lock => Some(lock(op, file)),

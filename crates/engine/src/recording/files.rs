@@ -128,8 +128,7 @@ pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, Failure> {
 pub(super) fn open_root(path: &Path) -> Result<OwnedFd, Failure> {
     let root = open_directory(path)?;
     let failure = |fault| Failure { fault, path: path.to_owned() };
-    let status =
-        fstat(&root).map_err(|errno| failure(Fault::whole(Operation::Examine, errno)))?;
+    let status = fstat(&root).map_err(|errno| failure(Fault::whole(Operation::Examine, errno)))?;
     let ours = status.st_uid == geteuid().as_raw() && status.st_mode & 0o022 == 0;
     let named = path.symlink_metadata().is_ok_and(|it| it.ino() == status.st_ino);
     if ours && named { Ok(root) } else { Err(failure(Fault::Exchanged)) }

@@ -105,17 +105,31 @@ pub(super) fn times(op: &Op) -> [u64; 4] {
     [op.offset, nanoseconds(op.flags >> 4), op.offset, nanoseconds(op.flags >> 8)]
 }
 
-/// Gets, sets, lists, or removes extended attributes.
-pub(super) fn xattr(op: &Op, number: i32, name: &CStr, buffer: usize, length: usize) -> i64 {
-    let (file, name, size) = (fd(number), text(name), word(op.size).min(length));
+/// Calls that get, set, list, and remove extended attributes: of the target of a link, of a link,
+/// and of a descriptor.
+pub(super) const XATTR_CALLS: [[i64; 4]; 3] = [
+    [libc::SYS_getxattr, libc::SYS_setxattr, libc::SYS_listxattr, libc::SYS_removexattr],
+    [libc::SYS_lgetxattr, libc::SYS_lsetxattr, libc::SYS_llistxattr, libc::SYS_lremovexattr],
+    [libc::SYS_fgetxattr, libc::SYS_fsetxattr, libc::SYS_flistxattr, libc::SYS_fremovexattr],
+];
+
+/// Gets, sets, lists, or removes extended attributes of a path or descriptor.
+pub(super) fn xattr(
+    op: &Op,
+    calls: &[i64; 4],
+    file: usize,
+    name: &CStr,
+    (buffer, length): (usize, usize),
+) -> i64 {
+    let (name, size) = (text(name), word(op.size).min(length));
     match op.call {
-        FileCall::Getxattr => call(libc::SYS_fgetxattr, [file, name, buffer, size, 0, 0]),
+        FileCall::Getxattr => call(calls[0], [file, name, buffer, size, 0, 0]),
         FileCall::Setxattr => {
             let size = size.min(64 << 10);
-            call(libc::SYS_fsetxattr, [file, name, buffer, size, word(op.flags >> 8 & 3), 0])
+            call(calls[1], [file, name, buffer, size, word(op.flags >> 8 & 3), 0])
         }
-        FileCall::Listxattr => call(libc::SYS_flistxattr, [file, buffer, size, 0, 0, 0]),
-        _ => call(libc::SYS_fremovexattr, [file, name, 0, 0, 0, 0]),
+        FileCall::Listxattr => call(calls[2], [file, buffer, size, 0, 0, 0]),
+        _ => call(calls[3], [file, name, 0, 0, 0, 0]),
     }
 }
 

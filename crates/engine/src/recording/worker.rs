@@ -207,10 +207,7 @@ impl Run<'_> {
         }
         let mut since = now();
         let mut last = done.count.load(Acquire);
-        let timeout = futex::Timespec {
-            tv_sec: 0,
-            tv_nsec: NAP.subsec_nanos().into(),
-        };
+        let timeout = futex::Timespec { tv_sec: 0, tv_nsec: NAP.subsec_nanos().into() };
         done.sleepers.fetch_add(1, SeqCst);
         let result = loop {
             let count = done.count.load(SeqCst);

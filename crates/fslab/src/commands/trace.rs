@@ -110,7 +110,10 @@ fn check(path: &Path) -> Result<Exit, Failure> {
         program.waits.len()
     );
     if program.left_out > 0 {
-        line += &format!("; {} operations are not replayed, because they leave the root or change attributes of the system", program.left_out);
+        line += &format!(
+            "; {} operations are not replayed, because they leave the root or change attributes of the system",
+            program.left_out
+        );
     }
     output::lines(&[line])?;
     Ok(Exit::Success)

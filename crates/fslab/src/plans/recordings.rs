@@ -21,7 +21,8 @@ pub(super) fn resolve(point: &mut WorkloadParameters) -> Result<(), ValueError> 
         ));
     }
     let path = Path::new(&replay.trace);
-    let failed = |error: String| ValueError::new(format!("the recording {}: {error}", path.display()));
+    let failed =
+        |error: String| ValueError::new(format!("the recording {}: {error}", path.display()));
     let absolute = path.canonicalize().map_err(|error| failed(error.to_string()))?;
     let (bytes, digest) = trace::digest(&absolute).map_err(|error| failed(error.to_string()))?;
     if !replay.sha256.is_empty() && replay.sha256 != digest {

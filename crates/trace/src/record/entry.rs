@@ -14,9 +14,15 @@ use crate::{NO_FOLLOW, NO_OFFSET, NONE, Op};
 pub(super) enum Then {
     Nothing,
     /// The result is a new descriptor of a file with this path.
-    Bind { cloexec: bool, path: Vec<u8> },
+    Bind {
+        cloexec: bool,
+        path: Vec<u8>,
+    },
     /// dup2(2): the result is a duplicate of a descriptor, or of one that is not recorded.
-    Duplicate { recorded: bool, cloexec: bool },
+    Duplicate {
+        recorded: bool,
+        cloexec: bool,
+    },
     /// The working directory changes.
     Chdir,
     /// The mask changes to this value.
@@ -66,9 +72,7 @@ pub(super) fn decode(
 ) -> Option<Pending> {
     let mut call = Call { recorder, tracee, tid, args: syscall.args };
     let number = syscall.number.cast_signed();
-    call.by_descriptor(number)
-        .or_else(|| call.by_name(number))
-        .or_else(|| call.descriptors(number))
+    call.by_descriptor(number).or_else(|| call.by_name(number)).or_else(|| call.descriptors(number))
 }
 
 pub(super) fn plain(op: Op) -> Option<Pending> {
@@ -145,7 +149,13 @@ impl Call<'_> {
     }
 
     /// As [`Self::at`], with the flags of fstatat(2) and similar calls.
-    pub(super) fn at_flags(&mut self, call: FileCall, by_fd: FileCall, address: u64, flags: u64) -> Option<Op> {
+    pub(super) fn at_flags(
+        &mut self,
+        call: FileCall,
+        by_fd: FileCall,
+        address: u64,
+        flags: u64,
+    ) -> Option<Op> {
         let directory = fd(self.args[0]);
         if flags & AT_EMPTY_PATH != 0 && memory::string(self.tid, address)?.is_empty() {
             return Some(Op { fd: self.slot(directory)?, ..Op::new(by_fd) });
@@ -190,9 +200,7 @@ impl Call<'_> {
                 plain(Op { offset: args[1], flags: args[2], ..self.of_fd(FileCall::Seek)? })
             }
             libc::SYS_copy_file_range => self.copy_range(),
-            libc::SYS_ftruncate => {
-                plain(Op { size: args[1], ..self.of_fd(FileCall::Ftruncate)? })
-            }
+            libc::SYS_ftruncate => plain(Op { size: args[1], ..self.of_fd(FileCall::Ftruncate)? }),
             libc::SYS_fallocate => plain(Op {
                 flags: args[1],
                 offset: args[2],
@@ -225,17 +233,13 @@ impl Call<'_> {
             libc::SYS_fstat => plain(self.of_fd(FileCall::Fstat)?),
             libc::SYS_fstatfs => plain(self.of_fd(FileCall::Statfs)?),
             libc::SYS_getdents64 => plain(Op { size: args[2], ..self.of_fd(FileCall::List)? }),
-            libc::SYS_fchmod => {
-                plain(Op { offset: args[1], ..self.of_fd(FileCall::Fchmod)? })
-            }
+            libc::SYS_fchmod => plain(Op { offset: args[1], ..self.of_fd(FileCall::Fchmod)? }),
             libc::SYS_fchown => plain(self.of_fd(FileCall::Chown)?),
             libc::SYS_flock => plain(Op { flags: args[1], ..self.of_fd(FileCall::Flock)? }),
             libc::SYS_fgetxattr => self.xattr(FileCall::Getxattr, None, args[3], 0),
             libc::SYS_fsetxattr => self.xattr(FileCall::Setxattr, None, args[3], args[4] << 8),
             libc::SYS_fremovexattr => self.xattr(FileCall::Removexattr, None, 0, 0),
-            libc::SYS_flistxattr => {
-                plain(Op { size: args[2], ..self.of_fd(FileCall::Listxattr)? })
-            }
+            libc::SYS_flistxattr => plain(Op { size: args[2], ..self.of_fd(FileCall::Listxattr)? }),
             libc::SYS_mmap => self.mmap(),
             _ => None,
         }

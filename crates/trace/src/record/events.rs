@@ -351,8 +351,7 @@ impl Session {
     fn ended(&mut self, tid: i32) {
         let Some(tracee) = self.tracees.remove(&tid) else { return };
         if std::rc::Rc::strong_count(&tracee.table) == 1 {
-            let slots: Vec<u32> =
-                tracee.table.borrow().values().map(|held| held.slot).collect();
+            let slots: Vec<u32> = tracee.table.borrow().values().map(|held| held.slot).collect();
             for slot in slots {
                 self.release(&tracee, slot);
             }

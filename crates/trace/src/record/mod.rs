@@ -162,7 +162,8 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
     let mut session = Session::new(recorder);
     ptrace::ignore_keyboard();
     let directory = std::env::current_dir().map_err(failed)?;
-    let child = ptrace::spawn(&program, &words, &ptrace::filter(&chosen::calls())).map_err(failed)?;
+    let child =
+        ptrace::spawn(&program, &words, &ptrace::filter(&chosen::calls())).map_err(failed)?;
     session.recorder.started = now();
     session.first(child, directory.into_os_string().into_vec());
     let status = session.run(child)?;
@@ -192,8 +193,7 @@ fn umask() -> u32 {
 
 /// Recording of the collected tasks.
 fn finish(recorder: Recorder, nodes: Vec<crate::Node>) -> Result<Recording, TraceError> {
-    let mut recording =
-        Recording { nodes, paths: recorder.paths.all, ..Recording::default() };
+    let mut recording = Recording { nodes, paths: recorder.paths.all, ..Recording::default() };
     for task in recorder.tasks {
         let mut ops = Vec::new();
         for (blob, count) in &task.chunks {

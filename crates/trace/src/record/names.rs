@@ -5,9 +5,7 @@ use model::phase::FileCall;
 use sys::ptrace;
 
 use super::{
-    entry::{
-        AT_EMPTY_PATH, AT_FDCWD, CLOEXEC, Call, Named, Pending, Then, fd, plain,
-    },
+    entry::{AT_EMPTY_PATH, AT_FDCWD, CLOEXEC, Call, Named, Pending, Then, fd, plain},
     memory,
 };
 use crate::{NO_FOLLOW, NONE, Op};
@@ -182,10 +180,7 @@ impl Call<'_> {
         };
         let op = self.op(FileCall::Open, &named);
         let op = Op { flags: flags & !CLOEXEC, offset: self.mode(mode), ..op };
-        Some(Pending {
-            op: Some(op),
-            then: Then::Bind { cloexec: flags & CLOEXEC != 0, path },
-        })
+        Some(Pending { op: Some(op), then: Then::Bind { cloexec: flags & CLOEXEC != 0, path } })
     }
 
     /// Call that adds or removes one name.

@@ -94,9 +94,8 @@ mod tests {
     #[test]
     fn paths_below_the_root_are_found() {
         let root = Root::new(vec![b"/srv/mail".to_vec(), b"/mail".to_vec()]);
-        let below = |path: &str| {
-            root.below(path.as_bytes()).map(|rest| String::from_utf8(rest).unwrap())
-        };
+        let below =
+            |path: &str| root.below(path.as_bytes()).map(|rest| String::from_utf8(rest).unwrap());
         assert_eq!(below("/srv/mail").as_deref(), Some("."));
         assert_eq!(below("/srv/mail/").as_deref(), Some("."));
         assert_eq!(below("/srv/mail//a/b/").as_deref(), Some("a/b/"));

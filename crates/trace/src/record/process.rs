@@ -70,9 +70,8 @@ impl Tracee {
         let read = self.clock.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
         let text = &text[..read.unwrap_or(0)];
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
-        let time = digits.fold(0u64, |time, digit| {
-            time.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
-        });
+        let time = digits
+            .fold(0u64, |time, digit| time.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
         if time == 0 { self.cpu } else { time }
     }
 }

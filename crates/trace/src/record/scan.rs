@@ -20,11 +20,8 @@ use crate::{NONE, Node, NodeKind};
 /// If a directory cannot be read.
 pub(super) fn scan(root: &Path, paths: &mut Paths) -> io::Result<Vec<Node>> {
     let top = fs::metadata(root)?;
-    let mut nodes = vec![Node {
-        kind: NodeKind::Directory,
-        mode: top.mode() & 0o7777,
-        ..Node::default()
-    }];
+    let mut nodes =
+        vec![Node { kind: NodeKind::Directory, mode: top.mode() & 0o7777, ..Node::default() }];
     let mut links: HashMap<u64, u32> = HashMap::new();
     let mut directories = vec![(root.to_owned(), 0u32)];
     while let Some((directory, parent)) = directories.pop() {

@@ -55,7 +55,9 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
         named.add(Metric::LatencyMean, nanos(mean));
         named.add(Metric::LatencyMax, nanos(max));
     }
-    if mixed(result, |moved| moved.ops.0) && latencies.by_kind.is_empty() && latencies.by_call.is_empty()
+    if mixed(result, |moved| moved.ops.0)
+        && latencies.by_kind.is_empty()
+        && latencies.by_call.is_empty()
     {
         percentiles(named, &latencies.read, &READS);
         percentiles(named, &latencies.write, &WRITES);

@@ -28,9 +28,7 @@ pub(super) fn of(
         | Work::Replay(_)
         | Work::Layout(_)
         | Work::Sqlite(_)
-        | Work::Trace(_) => {
-            result.workers.iter().all(|worker| !worker.writes())
-        }
+        | Work::Trace(_) => result.workers.iter().all(|worker| !worker.writes()),
         Work::Task(_) | Work::Command(_) => true,
         Work::Remove { .. } => false,
     };
