@@ -13,8 +13,8 @@
 //! A recording is untrusted. No operation has an effect outside of [`ROOT`]:
 //!
 //! - [`trace::compile`] leaves out operations whose path leaves the root.
-//! - As root, each worker changes its root directory to [`ROOT`] (chroot(2)), so that symbolic links
-//!   and `..` cannot leave it.
+//! - As root, each worker changes its root directory to [`ROOT`] (chroot(2)), so that symbolic
+//!   links and `..` cannot leave it.
 //! - Otherwise, no symbolic link is followed: the directory of each path is opened with
 //!   `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` of openat2(2), with a path in which
 //!   [`trace::compile`] has resolved the links.
@@ -63,8 +63,8 @@ pub(crate) const ROOT: &str = "fslab-trace";
 ///
 /// # Errors
 /// [`EngineError::Recording`] if the recording cannot be read, has another hash, or cannot be
-/// replayed by this user; the error of the worker that failed first: the filesystem is full, broken,
-/// or read-only; [`EngineError::Interrupted`].
+/// replayed by this user; the error of the worker that failed first: the filesystem is full,
+/// broken, or read-only; [`EngineError::Interrupted`].
 pub fn run_trace(replay: &TraceReplay, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     interrupted(context.interrupt)?;
     let program = load(replay)?;

@@ -456,10 +456,11 @@ fn a_pipeline_of_threads_has_the_same_results_in_each_replay() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Runs a test of this file as the user nobody, if this process is root. Such a replay is confined
-/// by openat2(2) instead of chroot(2).
-fn as_nobody(name: &str) {
-    if !rustix::process::geteuid().is_root() || std::env::var_os("FSLAB_TEST_NOBODY").is_some() {
+/// Runs a test of this file as an unprivileged user, if this process is root. Such a replay is
+/// confined by openat2(2) instead of chroot(2).
+fn as_other_user(name: &str) {
+    if !rustix::process::geteuid().is_root() || std::env::var_os("FSLAB_TEST_OTHER_USER").is_some()
+    {
         return;
     }
     let directory = TempDir::new().unwrap();
@@ -468,23 +469,23 @@ fn as_nobody(name: &str) {
     fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     let mut command = Command::new(&copy);
     command.args(["--exact", name]).current_dir(directory.path());
-    command.env("FSLAB_TEST_NOBODY", "1").env("TMPDIR", directory.path());
+    command.env("FSLAB_TEST_OTHER_USER", "1").env("TMPDIR", directory.path());
     let output = command.uid(65534).gid(65534).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("1 passed"), "as nobody: {text}");
+    assert!(output.status.success() && text.contains("1 passed"), "as another user: {text}");
 }
 
 #[test]
 fn replays_of_other_users_are_exact() {
-    as_nobody("tar_is_replayed_exactly");
-    as_nobody("git_is_replayed_exactly");
-    as_nobody("sqlite_is_replayed_exactly");
-    as_nobody("shell_pipelines_are_replayed_exactly");
-    as_nobody("files_without_names_and_descriptors_in_proc");
+    as_other_user("tar_is_replayed_exactly");
+    as_other_user("git_is_replayed_exactly");
+    as_other_user("sqlite_is_replayed_exactly");
+    as_other_user("shell_pipelines_are_replayed_exactly");
+    as_other_user("files_without_names_and_descriptors_in_proc");
 }
 
-/// Recording whose results do not tell the truth: a link that leads outside is created, although
-/// its recorded result is an error, and all calls use it.
+/// Recording with false results: a link that leads outside is created, although its recorded result
+/// is an error, and all calls use it.
 fn hostile(target: &str, as_node: bool) -> Recording {
     use trace::{Node, NodeKind, Op, Task};
     let paths: Vec<Vec<u8>> = [
@@ -578,7 +579,7 @@ fn hostile_recordings_change_nothing_outside() {
             }
         }
     }
-    as_nobody("hostile_recordings_change_nothing_outside");
+    as_other_user("hostile_recordings_change_nothing_outside");
 }
 
 #[test]

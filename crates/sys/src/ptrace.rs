@@ -213,7 +213,7 @@ pub fn read(tid: i32, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let address = usize::try_from(address).unwrap_or(0);
     let remote =
         libc::iovec { iov_base: ptr::without_provenance_mut(address), iov_len: buffer.len() };
-    // SAFETY: the local vector is the exclusively borrowed buffer; the kernel checks the remote one.
+    // SAFETY: the local vector is the exclusively borrowed buffer; the kernel checks the other.
     let answer =
         unsafe { libc::process_vm_readv(tid, &raw const local, 1, &raw const remote, 1, 0) };
     checked(libc::c_long::try_from(answer).unwrap_or(-1))

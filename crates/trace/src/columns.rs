@@ -182,7 +182,9 @@ mod tests {
 
         #[test]
         fn a_damaged_chunk_is_an_error_or_other_operations(
-            ops in prop::collection::vec(any_op(), 1..20), place in any::<prop::sample::Index>(), bit in 0..8u8
+            ops in prop::collection::vec(any_op(), 1..20),
+            place in any::<prop::sample::Index>(),
+            bit in 0..8u8,
         ) {
             let mut blob = encode(&ops);
             let place = place.index(blob.len());

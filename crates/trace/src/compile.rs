@@ -8,7 +8,7 @@ use crate::{
     Node, Op, Recording, TraceError,
     check::TRANSFER,
     effects::{Compiler, Effect},
-    order::{self, Waits},
+    order::{self, Wait, Waits},
 };
 
 /// Maximum number of workers.
@@ -52,15 +52,6 @@ pub struct Step {
     pub first_wait: u32,
     /// Number of waits.
     pub waits: u32,
-}
-
-/// Condition for the start of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// Worker.
-    pub worker: u32,
-    /// Number of operations that this worker must have completed.
-    pub done: u32,
 }
 
 /// Compiles a recording.

@@ -1,13 +1,13 @@
 //! Recordings: the file operations of any program, kept in one file and replayed elsewhere.
 //!
 //! ```text
-//! program ─ record ─► Recording ─ write ─► NAME.fstrace ─ read ─► Recording ─ compile ─► Program
+//! program ─ record ─► Recording ─ bytes ─► NAME.fstrace ─ read ─► Recording ─ compile ─► Program
 //! ```
 //!
-//! [`record`] runs a program under ptrace(2) and returns a [`Recording`]: facts only, such as times,
-//! arguments, and results. [`compile`] derives from it what a replay needs: workers, the order of
-//! their operations, and the initial files. The rules are applied when a recording is replayed, so
-//! that a better rule also improves old recordings. The engine executes a [`Program`].
+//! [`record`] runs a program under ptrace(2) and returns a [`Recording`], which has facts only:
+//! times, arguments, and results. [`compile`] derives from it what a replay needs: workers, the
+//! order of their operations, and the initial files. The rules are applied when a recording is
+//! replayed, so that a better rule also improves old recordings. The engine executes a [`Program`].
 //!
 //! A recording is untrusted input. [`read`] checks every number and name, reads in bounded memory,
 //! and runs no SQL of the file. The module `check` lists what a recording may contain.
@@ -28,7 +28,7 @@ mod read;
 #[cfg(target_arch = "x86_64")]
 mod record;
 #[cfg(not(target_arch = "x86_64"))]
-#[path = "record_elsewhere.rs"]
+#[path = "record_unsupported.rs"]
 mod record;
 mod space;
 mod summary;
@@ -38,9 +38,10 @@ mod write;
 
 use std::collections::BTreeMap;
 
-pub use compile::{Program, RULES, Step, Wait, compile};
+pub use compile::{Program, RULES, Step, compile};
 pub use error::TraceError;
 use model::phase::FileCall;
+pub use order::Wait;
 pub use read::{digest, parse, read};
 pub use record::{Recorded, Settings, record};
 pub use summary::{Summary, summary};

@@ -9,7 +9,16 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use crate::{NONE, Recording, compile::Wait};
+use crate::{NONE, Recording};
+
+/// Condition for the start of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Worker.
+    pub worker: u32,
+    /// Number of operations that this worker must have completed.
+    pub done: u32,
+}
 
 /// Use of a resource. Two uses conflict unless both are [`Self::Read`], or both are
 /// [`Self::Commute`].

@@ -21,9 +21,9 @@ pub(super) fn run(arguments: &Record) -> Result<Exit, Failure> {
     }
     let root = arguments.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let settings = Settings { root, command: arguments.command.clone() };
-    let Recorded { recording, status } = trace::record(&settings).map_err(|error| match error {
-        TraceError::Program { .. } | TraceError::Root { .. } => Failure::usage(error),
-        other => Failure::from(other),
+    let Recorded { recording, status } = trace::record(&settings).map_err(|error| {
+        let usage = matches!(error, TraceError::Program { .. } | TraceError::Root { .. });
+        if usage { Failure::usage(error) } else { Failure::from(error) }
     })?;
     let bytes = trace::bytes(&recording)?;
     let failed = |source| TraceError::File { path: path.clone(), source };

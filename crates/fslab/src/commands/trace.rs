@@ -21,9 +21,11 @@ pub(super) fn run(arguments: &Trace) -> Result<Exit, Failure> {
 }
 
 fn read(path: &Path) -> Result<Recording, Failure> {
-    trace::read(path).map_err(|error| match error {
-        TraceError::File { .. } => Failure::usage(error),
-        other => Failure::usage(anyhow::Error::from(other).context(path.display().to_string())),
+    trace::read(path).map_err(|error| {
+        // Other errors do not name the file.
+        let named = matches!(error, TraceError::File { .. });
+        let error = anyhow::Error::from(error);
+        Failure::usage(if named { error } else { error.context(path.display().to_string()) })
     })
 }
 

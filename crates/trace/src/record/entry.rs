@@ -9,7 +9,7 @@ use sys::ptrace::{self, Syscall};
 use super::{Recorder, memory, paths, process::Tracee};
 use crate::{NO_FOLLOW, NO_OFFSET, NONE, Op};
 
-/// What happens to descriptors and directories if the call succeeds.
+/// Change of descriptors and directories if the call succeeds.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Nothing,

@@ -1,8 +1,8 @@
 //! Recorder: runs a program under ptrace(2) and records its operations below a directory.
 //!
 //! Each chosen system call stops its thread twice. At the beginning, the recorder reads the
-//! arguments and names and looks up the descriptors. At the end, it reads the result, takes the time
-//! before the thread continues, and binds new descriptors. If an operation B began after an
+//! arguments and names and looks up the descriptors. At the end, it reads the result, takes the
+//! time before the thread continues, and binds new descriptors. If an operation B began after an
 //! operation A because of the result of A, the recorded end of A is therefore not later than the
 //! begin of B.
 //!
@@ -41,7 +41,7 @@ use self::{
 };
 use crate::{NONE, Op, Recording, Task, TraceError, columns};
 
-/// What to record.
+/// Program to record, and its root.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Directory below which operations are recorded.

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use crate::{Recording, TraceError};
 
-/// What to record.
+/// Program to record, and its root.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Directory below which operations are recorded.
