@@ -1,4 +1,5 @@
-//! Recordings: the file operations of any program, kept in one file and replayed elsewhere.
+//! Recordings: the file operations of any program, kept in one file and replayed on any
+//! filesystem.
 //!
 //! ```text
 //! program ─ record ─► Recording ─ bytes ─► NAME.fstrace ─ read ─► Recording ─ compile ─► Program

@@ -1,10 +1,10 @@
 //! Simulated name space below the root: directories, links, and open descriptors.
 //!
 //! The simulation finds the file that a name or a descriptor refers to at each time, so that
-//! operations on the same file are known, although they use different names. It starts with the nodes of the
-//! recording and applies successful operations in the order in which they ended. If an operation
-//! found a file that the simulation does not have, because operations overlapped or another program
-//! created the file, the file is added.
+//! operations on the same file are known, although their names differ. It starts with the nodes of
+//! the recording and applies successful operations in the order in which they ended. If an
+//! operation found a file that the simulation does not have, because operations overlapped or
+//! another program created the file, the file is added.
 
 use std::collections::HashMap;
 
