@@ -28,8 +28,6 @@ mod files;
 mod outcome;
 mod paths;
 mod raw;
-#[cfg(test)]
-mod tests;
 mod worker;
 
 use std::{

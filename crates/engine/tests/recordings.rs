@@ -394,6 +394,47 @@ fn a_thread_executes_a_program() {
     drop(kept);
 }
 
+#[test]
+fn rings_are_denied_and_mappings_are_counted() {
+    let Some(root) = as_program() else {
+        let bench = Bench::new();
+        let recording = bench.record_test("rings_are_denied_and_mappings_are_counted");
+        let fact = |key: &str| recording.facts.get(key).map(String::as_str);
+        assert_eq!(fact("rings_denied"), Some("1"));
+        assert_eq!(fact("mapped_bytes"), Some("65536"));
+        assert_eq!(fact("mapped_writable_bytes"), Some("1048576"));
+        assert_eq!(fact("not_recorded.mknod"), Some("1"));
+        assert_eq!(summary(&recording).calls[&FileCall::Mmap].count, 2);
+        let (result, _place) = bench.replay(TraceOrder::Resources, TraceTiming::Recorded);
+        compare(&recording, &result);
+        return;
+    };
+    let file = options_of_all().open(root.join("mapped")).unwrap();
+    file.set_len(1 << 20).unwrap();
+    let mut parameters = [0u8; 256];
+    // SAFETY: the call writes `struct io_uring_params`, which has 120 bytes.
+    let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 8, parameters.as_mut_ptr()) };
+    assert_eq!((ring, std::io::Error::last_os_error().raw_os_error()), (-1, Some(libc::ENOSYS)));
+    let map = |length: usize, protection: i32, flags: i32| {
+        let number = file.as_raw_fd();
+        // SAFETY: a new mapping at an address that the kernel chooses; it is not accessed.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, number, 0) };
+        assert_ne!(base, libc::MAP_FAILED);
+    };
+    map(64 << 10, libc::PROT_READ, libc::MAP_PRIVATE);
+    map(1 << 20, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+    let mode = Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(CWD, root.join("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+}
+
+/// Options to read, write, and create a file.
+fn options_of_all() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    options
+}
+
 const FILES: usize = 1500;
 
 #[test]

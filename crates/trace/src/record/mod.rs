@@ -18,8 +18,6 @@ mod names;
 mod paths;
 mod process;
 mod scan;
-#[cfg(test)]
-mod tests;
 
 use std::{
     cell::RefCell,
