@@ -326,6 +326,15 @@ pub enum EngineError {
         /// Error of the system call.
         source: io::Error,
     },
+    /// A recording cannot be read or replayed.
+    #[error("the recording {}: {source}", .path.display())]
+    Recording {
+        /// Path of the recording.
+        path: PathBuf,
+        /// Cause, with a hint.
+        #[source]
+        source: ::trace::TraceError,
+    },
     /// SQLite reported an error.
     #[error("SQLite on {}", .path.display())]
     Sqlite {

@@ -86,6 +86,7 @@ pub(crate) fn latencies(stream: &Stream, mode: AccessMode, open: bool, queues: b
         complete: wanted(queues),
         flush: wanted(stream.sync_every.is_some()),
         by_kind: Vec::new(),
+        by_call: Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@
 //! progress counter.
 //!
 //! ```text
-//! run, tree, replay, mix, layout, task, sqlite     kinds of phases
+//! run, tree, replay, mix, layout, task, sqlite, recording     kinds of phases
 //!  └─ driver ─ barrier (control block), counter, process (workers in separate processes)
 //! run ─ worker ─ io_loop ─ io (engines)
 //!                  ├─ patterns (order of blocks), pace (start times)
@@ -47,6 +47,7 @@ mod payload;
 mod populate;
 mod process;
 mod progress;
+mod recording;
 mod replay;
 mod run;
 mod series;
@@ -69,6 +70,7 @@ pub use layout::run_layout;
 pub use mix::run_mix;
 pub use populate::populate;
 pub use progress::{Progress, Snapshot};
+pub use recording::run_trace;
 pub use replay::{check_load, inspect_load, run_replay, write_load};
 pub use run::{remove, run};
 pub use sqlite::run_sqlite;

@@ -4,6 +4,7 @@ mod axes;
 mod guest;
 mod list;
 mod parse;
+mod record;
 mod setup;
 mod usage;
 
@@ -16,6 +17,7 @@ pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand}
 pub(crate) use list::{List, Listed};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
 use parse::{aspect, guest, pair, percent, repetitions, setting, whole};
+pub(crate) use record::{Record, Trace, TraceCommand};
 pub(crate) use setup::{Complete, Completions, Docs, Doctor, Shell};
 pub(crate) use usage::{message, parse as parse_arguments};
 
@@ -77,6 +79,15 @@ pub(crate) enum Command {
     Import(Import),
     /// Summarize or write a dbench loadfile.
     Loadfile(Loadfile),
+    /// Record the file operations of a program.
+    ///
+    /// `fslab bench replay DIR --set trace=FILE` replays them on another filesystem, without the
+    /// program. Recording requires no root. It slows the program: each file operation takes some
+    /// microseconds longer. The exit status is that of the program.
+    Record(Record),
+    /// Summarize, check, or print a recording.
+    #[command(arg_required_else_help = true)]
+    Trace(Trace),
     /// Compare runs test by test.
     ///
     /// Tests of the same filesystem, workload, and settings are compared. The runs should differ in

@@ -28,6 +28,8 @@ pub(crate) enum Exit {
     Inconclusive,
     /// Interrupted; changes were undone and the run can be resumed.
     Interrupted,
+    /// Exit status of a recorded program.
+    Program(u8),
 }
 
 impl Exit {
@@ -54,6 +56,9 @@ impl Exit {
     ];
 
     fn status(self) -> u8 {
+        if let Self::Program(status) = self {
+            return status;
+        }
         Self::ALL.into_iter().find(|(exit, ..)| *exit == self).map_or(3, |(_, status, _)| status)
     }
 }

@@ -1,6 +1,7 @@
 //! Built-in plans, and the search, parsing, overrides, and diagnostics of plans.
 
 mod by_name;
+mod recordings;
 
 use std::{
     fs,
@@ -185,7 +186,8 @@ impl ResolvedPlan {
         let storage = plan.storage_at(scale, needed.max().unwrap_or_default());
         check_memory_limit(&storage, scale)?;
         let refine = |point| {
-            let points = suites::refine(point)?;
+            let mut points = suites::refine(point)?;
+            points.iter_mut().try_for_each(recordings::resolve)?;
             points.iter().try_for_each(|point| fits(point, &storage.kind))?;
             Ok(points)
         };

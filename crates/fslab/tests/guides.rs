@@ -165,3 +165,32 @@ fn commands_in_the_guide_to_results_of_fio_run() {
 fn lines(block: &str) -> Vec<String> {
     block.lines().filter(|line| line.starts_with("fslab ")).map(str::to_owned).collect()
 }
+
+#[test]
+fn the_guide_to_recordings_is_valid() {
+    let bench = Bench::new();
+    for directory in ["data", "mail"] {
+        fs::create_dir(bench.path(directory)).unwrap();
+    }
+    let script = blocks("record-and-replay.md", "text").remove(0);
+    fs::write(bench.path("deliver.sh"), script).unwrap();
+    let lines = blocks("record-and-replay.md", "sh").join("\n");
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    for line in lines.lines() {
+        let words = model::words::split(line).unwrap().remove(0);
+        let words = words.iter().skip(1).map(|word| match word.as_str() {
+            "/mnt/x" => "data",
+            "200" => "20",
+            word => word,
+        });
+        let output = bench.ends(0, &words.collect::<Vec<_>>());
+        if line.contains("bench") {
+            assert!(output.stdout.contains("elapsed") && output.stdout.contains("rename"));
+            assert!(!output.stdout.contains("unexpected-status"), "{}", output.stdout);
+        }
+    }
+    let plan = blocks("record-and-replay.md", "toml").remove(0);
+    bench.ends(0, &["show", &bench.plan(&plan)]);
+}

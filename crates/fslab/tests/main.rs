@@ -40,6 +40,7 @@ mod options;
 mod pipeline;
 mod raw;
 mod reboot;
+mod record;
 mod sizes;
 mod support;
 mod sure;

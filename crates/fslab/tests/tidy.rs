@@ -13,12 +13,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("suites", &["model"]),
     ("sys", &[]),
     ("rig", &["model", "sys"]),
-    ("engine", &["model", "sys"]),
+    ("trace", &["model", "sys"]),
+    ("engine", &["model", "sys", "trace"]),
     ("store", &["model", "sys"]),
     ("analysis", &["model"]),
     ("report", &["model", "analysis"]),
     ("guest", &["model", "sys"]),
-    ("fslab", &["model", "suites", "sys", "rig", "engine", "store", "analysis", "report", "guest"]),
+    (
+        "fslab",
+        &[
+            "model", "suites", "sys", "rig", "engine", "store", "analysis", "report", "guest",
+            "trace",
+        ],
+    ),
 ];
 
 /// Maximum number of lines of a file, except tests.

@@ -8,7 +8,7 @@ use crate::{
     environment::Environment,
     histogram::Histogram,
     metric::Metric,
-    phase::{Cache, ReplayOp, Role, Series},
+    phase::{Cache, FileCall, ReplayOp, Role, Series},
     plan::Profile,
     sample::Sample,
     study::Study,
@@ -182,6 +182,8 @@ pub enum HistogramKind {
     Sync,
     /// Replays only: operations of one type.
     Op(ReplayOp),
+    /// Replays of recordings only: system calls of one kind.
+    Call(FileCall),
 }
 
 impl HistogramKind {
@@ -208,6 +210,7 @@ impl HistogramKind {
             Self::Completion => "completion",
             Self::Sync => "sync",
             Self::Op(op) => op.word(),
+            Self::Call(call) => call.word(),
         }
     }
 }
@@ -222,6 +225,7 @@ impl TryFrom<String> for HistogramKind {
     type Error = String;
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let every = Self::ALL.into_iter().chain(ReplayOp::ALL.map(Self::Op));
+        let every = every.chain(FileCall::ALL.iter().map(|call| Self::Call(*call)));
         let found = every.into_iter().find(|kind| kind.name() == text);
         found.ok_or_else(|| format!("unknown histogram kind `{text}`"))
     }

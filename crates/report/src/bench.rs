@@ -8,7 +8,7 @@ use model::{
     Metric, RunRecord, Warning,
     activity::Origin,
     metric::Unit,
-    phase::{ReplayOp, Role},
+    phase::{FileCall, ReplayOp, Role},
     record::{HistogramKind, PhaseInfo},
 };
 
@@ -213,7 +213,8 @@ impl<'a> BenchReport<'a> {
         let filled = |of: HistogramKind| percentiles(of).iter().any(Option::is_some);
         let both = filled(HistogramKind::Read) && filled(HistogramKind::Write);
         let either = filled(HistogramKind::Read) || filled(HistogramKind::Write);
-        let of_replay = ReplayOp::ALL.iter().any(|op| filled(HistogramKind::Op(*op)));
+        let of_replay = ReplayOp::ALL.iter().any(|op| filled(HistogramKind::Op(*op)))
+            || FileCall::ALL.iter().any(|call| filled(HistogramKind::Call(*call)));
         let kinds = [
             (HistogramKind::All, nouns(phase).1),
             (HistogramKind::Read, "· reads"),
@@ -224,9 +225,11 @@ impl<'a> BenchReport<'a> {
             (HistogramKind::Sync, "sync calls"),
         ];
         let replayed = ReplayOp::ALL.map(|op| (HistogramKind::Op(op), op.name()));
+        let calls = FileCall::ALL.iter().map(|call| (HistogramKind::Call(*call), call.name()));
         let rows: Vec<(&str, Vec<Option<Summary>>)> = kinds
             .into_iter()
             .chain(replayed)
+            .chain(calls)
             .filter(|(of, _)| match of {
                 HistogramKind::Read | HistogramKind::Write => both && !of_replay,
                 HistogramKind::All => either || filled(HistogramKind::All),
@@ -234,7 +237,8 @@ impl<'a> BenchReport<'a> {
                 | HistogramKind::Submission
                 | HistogramKind::Completion
                 | HistogramKind::Sync
-                | HistogramKind::Op(_) => true,
+                | HistogramKind::Op(_)
+                | HistogramKind::Call(_) => true,
             })
             .map(|(of, name)| (name, percentiles(of)))
             .filter(|(_, percentiles)| percentiles.iter().any(Option::is_some))

@@ -17,6 +17,7 @@ mod iozone;
 mod metadata;
 mod overview;
 mod presets;
+mod replay;
 mod shared;
 mod small_files;
 mod sqlite;
@@ -42,6 +43,7 @@ pub const ALL: &[Suite] = &[
     iozone::SUITE,
     metadata::SUITE,
     overview::SUITE,
+    replay::SUITE,
     small_files::SUITE,
     sqlite::SUITE,
     stream::SUITE,
@@ -126,6 +128,7 @@ fn described(phase: &Phase) -> String {
             line += &format!(" {}", programs.join("; "));
         }
         Work::Sqlite(sqlite) => line += &format!(" {sqlite:?}"),
+        Work::Trace(replay) => line += &format!(" {replay:?}"),
         Work::Remove { files, workers } => line += &format!(" remove {files:?} {workers}"),
     }
     let Timed { sync: flush, close, tick_subtracted } = phase.timed;

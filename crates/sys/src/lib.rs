@@ -24,6 +24,7 @@ pub mod lock;
 pub mod loop_device;
 pub mod namespaces;
 pub mod program;
+pub mod ptrace;
 pub mod trust;
 pub mod usage;
 pub mod whole;

@@ -116,7 +116,9 @@ pub(crate) fn perform(arguments: &[OsString]) {
         Work::Layout(layout) => engine::run_layout(layout, &context),
         Work::Remove { files, workers } => engine::remove(files, *workers, &context),
         Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, &context),
-        Work::Task(_) | Work::Command(_) => panic!("tasks and commands have no fixtures"),
+        Work::Task(_) | Work::Command(_) | Work::Trace(_) => {
+            panic!("tasks, commands, and recordings have no fixtures")
+        }
     };
     result.unwrap();
 }

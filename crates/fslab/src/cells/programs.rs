@@ -38,6 +38,9 @@ fn name(program: &Argv) -> Option<&str> {
 
 /// Reason why the commands of these phases cannot run.
 pub(super) fn missing(phases: &[Phase], guests: bool) -> Option<String> {
+    if guests && phases.iter().any(|phase| matches!(phase.work, Work::Trace(_))) {
+        return Some("guests cannot read recordings of the host; measure without --guest".into());
+    }
     commands(phases).next()?;
     if guests {
         return Some("guests cannot run programs of the host; measure without --guest".into());

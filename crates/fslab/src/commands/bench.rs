@@ -365,6 +365,10 @@ fn heeded(
     typed: &str,
 ) -> Result<(), Failure> {
     let Ok(parameter) = suite.parameter(key) else { return Ok(()) };
+    // The path of a recording becomes absolute.
+    if (suite.name, key) == ("replay", "trace") {
+        return Ok(());
+    }
     // A list of values is not checked: it expands to several cells, and was parsed before.
     let Ok(asked) = parameter.kind.read(value) else { return Ok(()) };
     let cells = || chosen.cells.iter().map(|cell| &cell.cell.workload.parameters);

@@ -14,6 +14,7 @@ mod import;
 mod list;
 mod loadfile;
 mod published;
+mod record;
 mod report;
 mod run;
 mod run_file;
@@ -22,6 +23,7 @@ mod scratch;
 mod settings;
 mod show;
 mod signals;
+mod trace;
 mod verify;
 mod version;
 
@@ -58,6 +60,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Explain(explain) => explain::run(explain),
         Command::Import(import) => import::run(import),
         Command::Loadfile(loadfile) => loadfile::run(loadfile),
+        Command::Record(record) => record::run(record),
+        Command::Trace(trace) => trace::run(trace),
         Command::Compare(compare) => compare::run(compare),
         Command::Audit(audit) => audit::run(audit),
         Command::List(list) => list::run(list),

@@ -438,6 +438,7 @@ fn moved(point: &WorkloadParameters) -> Bytes {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => Bytes(0),
     });
     bytes.sum()

@@ -76,6 +76,7 @@ pub(crate) fn needs_external_directory(phase: &Phase) -> bool {
         | Work::Replay(_)
         | Work::Layout(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => false,
     }
 }

@@ -13,6 +13,7 @@
 
 pub mod command;
 mod interface;
+mod recording;
 mod replay;
 mod result;
 mod sqlite;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use command::Command;
 pub use interface::{Advice, CallFlags, CopyCall, IoEngineKind, Ring};
+pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
@@ -85,7 +87,7 @@ impl Phase {
     /// - operations per second for other streams that transfer no data or use
     ///   [`AccessPattern::Tickets`], for other trees, and for mixes;
     /// - throughput of the timed region for all other streams, and for replays;
-    /// - elapsed time for tasks, layouts, and removals.
+    /// - elapsed time for tasks, layouts, replays of recordings, and removals.
     pub fn primary(&self) -> Metric {
         match &self.work {
             Work::Stream(stream) if stream.commits() && self.timed == Timed::default() => {
@@ -110,7 +112,9 @@ impl Phase {
             Work::Sqlite(sqlite) if sqlite.commits() => Metric::CommitRate,
             Work::Tree(_) | Work::Mix(_) | Work::Sqlite(_) => Metric::OpsRate,
             Work::Command(command) => command.primary(),
-            Work::Task(_) | Work::Layout(_) | Work::Remove { .. } => Metric::Elapsed,
+            Work::Task(_) | Work::Layout(_) | Work::Trace(_) | Work::Remove { .. } => {
+                Metric::Elapsed
+            }
         }
     }
 }
@@ -169,6 +173,8 @@ pub enum Work {
     Command(Box<Command>),
     /// Transactions on a SQLite database.
     Sqlite(Sqlite),
+    /// Replays the recorded operations of a program.
+    Trace(TraceReplay),
     /// Removes the files of a stream.
     Remove {
         /// Files to remove.
@@ -190,7 +196,7 @@ impl Work {
             Self::Replay(replay) => replay.workers.count,
             Self::Task(_) | Self::Sqlite(_) => 1,
             // The programs determine the number of their processes.
-            Self::Command(_) => u32::MAX,
+            Self::Command(_) | Self::Trace(_) => u32::MAX,
             Self::Remove { workers, .. } => *workers,
         }
     }

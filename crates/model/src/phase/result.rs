@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ReplayOp;
+use super::{FileCall, ReplayOp};
 use crate::{
     environment::Environment,
     histogram::Histogram,
@@ -113,6 +113,9 @@ pub struct Latencies {
     /// Replays only: latencies of the same operations as in `read` and `write`, by operation. In
     /// the order of [`ReplayOp::ALL`], without operations that did not occur.
     pub by_kind: Vec<(ReplayOp, Histogram)>,
+    /// Replays of recordings only: latencies of the same operations as in `read` and `write`, by
+    /// system call, in the order of [`FileCall::ALL`].
+    pub by_call: Vec<(FileCall, Histogram)>,
 }
 
 impl Latencies {
@@ -154,6 +157,12 @@ impl Latencies {
     pub fn merge(&mut self, other: &Self) {
         for ((_, own), (_, other)) in self.each_mut().into_iter().zip(other.each()) {
             own.merge(other);
+        }
+        for (call, other) in &other.by_call {
+            match self.by_call.binary_search_by_key(call, |(own, _)| *own) {
+                Ok(index) => self.by_call[index].1.merge(other),
+                Err(index) => self.by_call.insert(index, (*call, other.clone())),
+            }
         }
         for (op, other) in &other.by_kind {
             match self.by_kind.binary_search_by_key(op, |(own, _)| *own) {

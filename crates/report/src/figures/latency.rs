@@ -130,7 +130,8 @@ impl Sheet<'_> {
             | HistogramKind::Submission
             | HistogramKind::Completion
             | HistogramKind::Sync
-            | HistogramKind::Op(_) => "an operation",
+            | HistogramKind::Op(_)
+            | HistogramKind::Call(_) => "an operation",
         }
     }
 

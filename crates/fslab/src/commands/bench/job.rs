@@ -57,6 +57,11 @@ fn single(phase: &Phase) -> String {
             format!("synchronous {}", sqlite.synchronous.name()),
             counted(sqlite.rows, "row"),
         ],
+        Work::Trace(replay) => vec![
+            format!("replay of {}", replay.trace),
+            format!("timing {}", replay.timing.name()),
+            format!("order {}", replay.order.name()),
+        ],
         Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => vec![phase.name.clone()],
     };
     parts.join(", ")
@@ -78,6 +83,7 @@ fn several(suite: &str, phases: &[Phase]) -> String {
             | Work::Task(_)
             | Work::Command(_)
             | Work::Sqlite(_)
+            | Work::Trace(_)
             | Work::Remove { .. } => None,
         });
         let first = parts.next().flatten()?;

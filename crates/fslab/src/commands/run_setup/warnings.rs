@@ -54,6 +54,7 @@ fn depends_on_memory(phase: &Phase) -> bool {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => false,
     };
     phase.role == Role::Measure && phase.cache != Cache::Warm && !around

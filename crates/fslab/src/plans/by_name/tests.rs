@@ -80,8 +80,11 @@ fn limits_of_a_sweep_remain_overrides() {
 
 #[test]
 fn every_preset_and_suite_is_a_plan() {
+    // A replay requires a recording.
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/trace/mail.fstrace");
     for name in names() {
-        let chosen = plan(&[name], &changes(on_image("1048576TiB"), &[]));
+        let set: &[(&str, &str)] = if name == "replay" { &[("trace", trace)] } else { &[] };
+        let chosen = plan(&[name], &changes(on_image("1048576TiB"), set));
         let chosen = chosen.map_err(|failure| failure.message()).expect(name);
         assert!(!chosen.cells.is_empty() && chosen.name == name);
     }

@@ -38,7 +38,7 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult, activity: 
     }
     if let Some(own) = Devices::under(activity) {
         devices(named, &own, window);
-        if matches!(named.phase.work, Work::Command(_) | Work::Sqlite(_)) {
+        if matches!(named.phase.work, Work::Command(_) | Work::Sqlite(_) | Work::Trace(_)) {
             let ops = float(result.ops().0);
             part(named, Metric::DeviceBytesWrittenPerOp, float(own.written.0), ops);
             if let Some(flushes) = own.flushes {

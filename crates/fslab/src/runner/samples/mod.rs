@@ -175,6 +175,7 @@ fn ramp(phase: &Phase) -> Nanos {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => Nanos(0),
     }
 }
@@ -198,6 +199,7 @@ fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
         | Work::Layout(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => result.wall_time,
     }
 }
@@ -213,6 +215,7 @@ fn direction(phase: &Phase) -> Option<Direction> {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => None,
     }
 }

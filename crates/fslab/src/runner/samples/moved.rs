@@ -100,6 +100,7 @@ pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f6
         | Work::Layout(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => true,
         Work::Task(task) => task_files::reads_target(task),
     };
@@ -130,6 +131,7 @@ pub(super) fn written_to_target(phase: &Phase, result: &PhaseResult) -> Option<f
         | Work::Layout(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => true,
         Work::Task(task) => task_files::writes_target(task),
     };
@@ -160,6 +162,7 @@ pub(super) fn uses_page_cache(phase: &Phase) -> bool {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => true,
     }
 }
@@ -189,7 +192,7 @@ pub(super) fn ends_on_devices(phase: &Phase, result: &PhaseResult) -> bool {
         Work::Sqlite(sqlite) => sqlite.commits(),
         // Data written after the last sync of a file may still be in memory.
         Work::Replay(replay) => replay.durability.files || replay.durability.writes,
-        Work::Mix(_) | Work::Layout(_) | Work::Remove { .. } => false,
+        Work::Mix(_) | Work::Layout(_) | Work::Trace(_) | Work::Remove { .. } => false,
     }
 }
 

@@ -102,7 +102,7 @@ fn both(named: &mut PhaseSamples<'_>, result: &PhaseResult, window: Nanos) {
     named.add(Metric::WriteThroughput, all(|worker| worker.written.bytes.0));
     // Operations of a task are entries or copies, each of which is read and written. Operations of
     // a replay are of many types, each of which is a separate metric.
-    if matches!(named.phase.work, Work::Task(_) | Work::Replay(_)) {
+    if matches!(named.phase.work, Work::Task(_) | Work::Replay(_) | Work::Trace(_)) {
         return;
     }
     named.add(Metric::ReadOpsRate, all(|worker| worker.read.ops.0));

@@ -55,7 +55,10 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
         named.add(Metric::LatencyMean, nanos(mean));
         named.add(Metric::LatencyMax, nanos(max));
     }
-    if mixed(result, |moved| moved.ops.0) && latencies.by_kind.is_empty() {
+    if mixed(result, |moved| moved.ops.0)
+        && latencies.by_kind.is_empty()
+        && latencies.by_call.is_empty()
+    {
         percentiles(named, &latencies.read, &READS);
         percentiles(named, &latencies.write, &WRITES);
     }
@@ -93,9 +96,12 @@ pub(in crate::runner) fn histograms(phase: &str, result: &PhaseResult) -> Vec<Ph
         .into_iter()
         .zip(std::iter::once(&all).chain(apart.iter().map(|(_, histogram)| *histogram)));
     let kinds = latencies.by_kind.iter().map(|(op, histogram)| (HistogramKind::Op(*op), histogram));
+    let calls = latencies.by_call.iter();
+    let calls = calls.map(|(call, histogram)| (HistogramKind::Call(*call), histogram));
+    let kinds = kinds.chain(calls);
     // A replay has a histogram for each type of operation instead of those for reads and writes.
     let halves = |kind: &HistogramKind| matches!(kind, HistogramKind::Read | HistogramKind::Write);
-    let whole = latencies.by_kind.is_empty();
+    let whole = latencies.by_kind.is_empty() && latencies.by_call.is_empty();
     let every = every.filter(|(kind, _)| whole || !halves(kind));
     let filled = every.chain(kinds).filter(|(_, histogram)| histogram.count() > 0);
     filled

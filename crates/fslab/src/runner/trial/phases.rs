@@ -182,6 +182,7 @@ impl Workload<'_> {
             Work::Layout(layout) => engine::run_layout(layout, &context),
             Work::Task(task) => engine::run_task(task, self.external_directory, &context),
             Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, &context),
+            Work::Trace(replay) => engine::run_trace(replay, &context),
             Work::Command(command) => {
                 let mut session = self.session(&phase.name, command, directory)?;
                 let mut result = session.measure()?;
@@ -238,6 +239,7 @@ fn set_of(phase: &Phase) -> Option<&Set> {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => None,
     }
 }
@@ -264,6 +266,7 @@ fn makes(phase: &Phase) -> bool {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => false,
     }
 }
@@ -319,6 +322,7 @@ pub(crate) fn time_of(phase: &Phase) -> Option<Nanos> {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => None,
     }
 }

@@ -23,9 +23,12 @@ pub(super) fn of(
     let cached = value(samples, Metric::CacheHitRatio).map(Ratio);
     let only_reads = match &phase.work {
         Work::Stream(stream) => each_reads(stream),
-        Work::Tree(_) | Work::Mix(_) | Work::Replay(_) | Work::Layout(_) | Work::Sqlite(_) => {
-            result.workers.iter().all(|worker| !worker.writes())
-        }
+        Work::Tree(_)
+        | Work::Mix(_)
+        | Work::Replay(_)
+        | Work::Layout(_)
+        | Work::Sqlite(_)
+        | Work::Trace(_) => result.workers.iter().all(|worker| !worker.writes()),
         Work::Task(_) | Work::Command(_) => true,
         Work::Remove { .. } => false,
     };

@@ -52,6 +52,7 @@ fn cpu_bound(phase: &Phase, result: &PhaseResult, activity: &SystemActivity) -> 
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => true,
     };
     if phase.cache == Cache::Warm || !moves {

@@ -121,6 +121,7 @@ pub(in crate::runner) fn across(
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => None,
     };
     let mut warnings = Vec::new();

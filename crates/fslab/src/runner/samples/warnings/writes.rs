@@ -42,6 +42,7 @@ pub(super) fn of(
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Trace(_)
         | Work::Remove { .. } => {}
     }
     let Some(written) = written_to_target(phase, result) else { return };
@@ -80,6 +81,8 @@ fn in_memory(phase: &Phase, result: &PhaseResult) -> bool {
         Work::Replay(replay) => !replay.durability.files && !replay.durability.writes,
         Work::Mix(_) => true,
         Work::Task(_) | Work::Command(_) => !flushed(result),
+        // Data written after the last recorded sync may still be in memory.
+        Work::Trace(_) => true,
         Work::Sqlite(sqlite) => !sqlite.commits(),
         Work::Layout(_) | Work::Remove { .. } => false,
     }
@@ -102,7 +105,7 @@ fn overwrites(phase: &Phase) -> bool {
         Work::Replay(_) => return true,
         Work::Stream(stream) => stream,
         // A journal is written in addition to the rows, and pages are overwritten.
-        Work::Sqlite(_) => return true,
+        Work::Sqlite(_) | Work::Trace(_) => return true,
         Work::Tree(_)
         | Work::Mix(_)
         | Work::Layout(_)

@@ -1,0 +1,213 @@
+//! Replays of recordings ([`trace`]): the file operations of any program.
+//!
+//! The input is a [`TraceReplay`], the output a [`PhaseResult`]. One operation is one recorded
+//! system call; its latency is from the end of the previous operation of the worker, or of the last
+//! wait, to its own end. Tasks that ran at the same time are different workers, which are threads
+//! with one descriptor table: a descriptor may be opened by one worker and used by another.
+//!
+//! A first phase creates [`ROOT`] with the files that existed before the recording. The second
+//! phase executes the operations. The root is not removed, so that its final state can be compared.
+//!
+//! # Confinement
+//!
+//! A recording is untrusted. No operation has an effect outside of [`ROOT`]:
+//!
+//! - [`trace::compile`] leaves out operations whose path leaves the root.
+//! - As root, each worker changes its root directory to [`ROOT`] (chroot(2)), so that symbolic
+//!   links and `..` cannot leave it.
+//! - Otherwise, no symbolic link is followed: the directory of each path is opened with
+//!   `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` of openat2(2), with a path in which
+//!   [`trace::compile`] has resolved the links.
+//! - Device files, set-user-ID bits, other owners, and extended attributes other than `user.*` are
+//!   not created.
+//!
+//! Between barrier and end, a worker neither allocates nor locks.
+
+mod calls;
+mod files;
+mod outcome;
+mod paths;
+mod raw;
+mod worker;
+
+use std::{
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicI32, AtomicU32},
+    },
+};
+
+use model::{
+    Bytes, PhaseResult,
+    phase::{TraceReplay, WorkerResult, Workers},
+};
+use trace::{Program, TraceError};
+
+use self::{outcome::Differences, paths::Paths};
+use crate::{
+    Context, EngineError,
+    clock::now,
+    driver::{self, Phase, Seat, interrupted},
+    error::Failure,
+};
+
+/// Name of the root in the directory under test.
+pub(crate) const ROOT: &str = "fslab-trace";
+
+/// Creates the files of a recording, or replays it, in the directory `fslab-trace` in
+/// `context.directory`.
+///
+/// # Errors
+/// [`EngineError::Recording`] if the recording cannot be read, has another hash, or cannot be
+/// replayed by this user; the error of the worker that failed first: the filesystem is full,
+/// broken, or read-only; [`EngineError::Interrupted`].
+pub fn run_trace(replay: &TraceReplay, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
+    interrupted(context.interrupt)?;
+    let program = load(replay)?;
+    let root = context.directory.join(ROOT);
+    if replay.prepares {
+        context.progress.begin(None, Bytes(0));
+        let started = now();
+        files::create(&program, &root, replay.seed, context.interrupt)?;
+        return Ok(PhaseResult::new(Vec::new(), now() - started));
+    }
+    raise_descriptors();
+    let phase = TracePhase::new(replay, &program, &root)?;
+    let mut result = driver::run(&phase, context)?;
+    phase.facts(&mut result);
+    Ok(result)
+}
+
+/// Reads and compiles a recording.
+fn load(replay: &TraceReplay) -> Result<Program, EngineError> {
+    let path = PathBuf::from(&replay.trace);
+    let failed = |source| EngineError::Recording { path: path.clone(), source };
+    let (bytes, digest) = trace::digest(&path).map_err(failed)?;
+    if !replay.sha256.is_empty() && digest != replay.sha256 {
+        let changed = "the file changed since the plan was read; start a new run";
+        return Err(failed(TraceError::Refused(changed.to_owned())));
+    }
+    let recording = trace::parse(&bytes).map_err(failed)?;
+    trace::compile(&recording, replay.order).map_err(failed)
+}
+
+/// Raises the limit of open files to its maximum, because a recorded program may have several
+/// processes with many files.
+fn raise_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // The previous limit is sufficient for most recordings.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Number of completed operations of a worker, in its own cache line.
+#[repr(align(64))]
+#[derive(Default)]
+struct Done {
+    count: AtomicU32,
+    /// Workers that sleep until the count changes.
+    sleepers: AtomicU32,
+}
+
+/// Replay in a directory.
+pub(crate) struct TracePhase<'a> {
+    replay: &'a TraceReplay,
+    program: &'a Program,
+    path: &'a Path,
+    root: OwnedFd,
+    /// Descriptors of this process, in /proc.
+    descriptors: OwnedFd,
+    paths: Paths,
+    /// Open descriptors by their numbers in the recording; -1 if closed.
+    slots: Vec<AtomicI32>,
+    done: Vec<Done>,
+    /// True if workers change their root directory.
+    confined: bool,
+    differences: Mutex<Differences>,
+}
+
+impl<'a> TracePhase<'a> {
+    fn new(
+        replay: &'a TraceReplay,
+        program: &'a Program,
+        path: &'a Path,
+    ) -> Result<Self, EngineError> {
+        let root = files::open_root(path)?;
+        let descriptors = files::open_directory(Path::new("/proc/self/fd"))?;
+        let confined = rustix::process::geteuid().is_root();
+        if !confined {
+            files::check_openat2(path)?;
+        }
+        let slots = (0..=program.descriptors).map(|_| AtomicI32::new(-1)).collect();
+        let done = program.workers.iter().map(|_| Done::default()).collect();
+        let paths = Paths::new(&program.paths);
+        let differences = Mutex::default();
+        Ok(Self {
+            replay,
+            program,
+            path,
+            root,
+            descriptors,
+            paths,
+            slots,
+            done,
+            confined,
+            differences,
+        })
+    }
+
+    /// Adds the most frequent differences from the recording to the facts of a result.
+    fn facts(&self, result: &mut PhaseResult) {
+        result.facts.set("trace.rules", trace::RULES.to_string());
+        result.facts.set("trace.left_out", self.program.left_out.to_string());
+        let differences = self.differences.lock().unwrap_or_else(|it| it.into_inner());
+        if let Some(text) = differences.text() {
+            result.facts.set("trace.unexpected", text);
+        }
+    }
+}
+
+impl Drop for TracePhase<'_> {
+    /// Closes the descriptors that the program had left open, or an aborted replay.
+    fn drop(&mut self) {
+        for slot in &self.slots {
+            raw::close(slot);
+        }
+    }
+}
+
+impl Phase for TracePhase<'_> {
+    type Error = Failure;
+
+    // Workers share descriptors.
+    const OWN_DESCRIPTORS: bool = false;
+
+    fn workers(&self) -> Workers {
+        Workers::threads(u32::try_from(self.program.workers.len()).unwrap_or(1).max(1))
+    }
+
+    fn total(&self) -> Bytes {
+        let steps = self.program.workers.iter().flatten();
+        Bytes(steps.fold(0, |sum: u64, step| sum.saturating_add(step.op.bytes())))
+    }
+
+    fn path(&self, _worker: u32) -> PathBuf {
+        self.path.to_owned()
+    }
+
+    fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
+        worker::perform(self, seat)
+    }
+}
+
+impl TracePhase<'_> {
+    fn root(&self) -> i32 {
+        self.root.as_raw_fd()
+    }
+
+    fn descriptors(&self) -> i32 {
+        self.descriptors.as_raw_fd()
+    }
+}

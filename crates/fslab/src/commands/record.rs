@@ -1,0 +1,64 @@
+//! `fslab record`: records the file operations of a program.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use sys::whole::Fresh;
+use trace::{Recorded, Settings, TraceError};
+
+use crate::{
+    cli::Record,
+    exit::{Exit, Failure},
+    output,
+};
+
+pub(super) fn run(arguments: &Record) -> Result<Exit, Failure> {
+    let path = path(arguments);
+    let exists = || Failure::usage(anyhow!("{} already exists; use another file", path.display()));
+    // Checked before the program runs.
+    if path.symlink_metadata().is_ok() {
+        return Err(exists());
+    }
+    let root = arguments.root.clone().unwrap_or_else(|| PathBuf::from("."));
+    let settings = Settings { root, command: arguments.command.clone() };
+    let Recorded { recording, status } = trace::record(&settings).map_err(|error| {
+        let usage = matches!(error, TraceError::Program { .. } | TraceError::Root { .. });
+        if usage { Failure::usage(error) } else { Failure::from(error) }
+    })?;
+    let bytes = trace::bytes(&recording)?;
+    let failed = |source| TraceError::File { path: path.clone(), source };
+    let fresh = Fresh::beside(&path, 0o666).map_err(failed)?;
+    std::io::Write::write_all(&mut fresh.file(), &bytes).map_err(failed)?;
+    match fresh.place_new() {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(exists()),
+        placed => placed.map(drop).map_err(failed)?,
+    }
+    output::message(&report(&recording, &path, bytes.len()));
+    Ok(Exit::Program(u8::try_from(status).unwrap_or(u8::MAX)))
+}
+
+/// Path of the recording: by default the name of the program, in the current directory.
+fn path(arguments: &Record) -> PathBuf {
+    arguments.output.clone().unwrap_or_else(|| {
+        let program = arguments.command.first().map(Path::new).and_then(Path::file_name);
+        let mut name = program.unwrap_or("program".as_ref()).to_owned();
+        name.push(".fstrace");
+        PathBuf::from(name)
+    })
+}
+
+/// Message after a recording: its size, and warnings.
+fn report(recording: &trace::Recording, path: &Path, bytes: usize) -> String {
+    let count = recording.operations();
+    let size = report::bytes(model::Bytes(bytes as u64));
+    let mut lines = vec![format!("recorded {count} operations into {} ({size})", path.display())];
+    if count == 0 {
+        let root = recording.facts.get("root").map_or("the root", String::as_str);
+        lines.push(format!(
+            "warning: no operation was below {root}; set --root to the directory that the program \
+             uses"
+        ));
+    }
+    lines.extend(super::trace::warnings(recording).iter().map(|text| format!("warning: {text}")));
+    lines.join("\n")
+}

@@ -1,0 +1,163 @@
+//! `fslab trace`: summarizes, checks, or prints a recording.
+
+use std::path::Path;
+
+use model::{Bytes, Metric, phase::TraceOrder};
+use serde_json::json;
+use trace::{Recording, TraceError};
+
+use crate::{
+    cli::{Trace, TraceCommand},
+    exit::{Exit, Failure},
+    output,
+};
+
+pub(super) fn run(arguments: &Trace) -> Result<Exit, Failure> {
+    match &arguments.command {
+        TraceCommand::Show { file } => show(file),
+        TraceCommand::Check { file } => check(file),
+        TraceCommand::Dump { file } => dump(file),
+    }
+}
+
+fn read(path: &Path) -> Result<Recording, Failure> {
+    trace::read(path).map_err(|error| {
+        // Other errors do not name the file.
+        let named = matches!(error, TraceError::File { .. });
+        let error = anyhow::Error::from(error);
+        Failure::usage(if named { error } else { error.context(path.display().to_string()) })
+    })
+}
+
+fn show(path: &Path) -> Result<Exit, Failure> {
+    let recording = read(path)?;
+    let (_, digest) = trace::digest(path)?;
+    let summary = trace::summary(&recording);
+    let fact = |key: &str| recording.facts.get(key).map_or("unknown", String::as_str).to_owned();
+    let bytes = |value: u64| report::bytes(Bytes(value));
+    let elapsed = fact("elapsed_ns").parse().map_or("unknown".into(), time);
+    let mut lines = vec![
+        format!("program     {}", fact("program")),
+        format!("exit status {}", fact("status")),
+        format!("root        {}", fact("root")),
+        format!("recorded    {elapsed} on Linux {} by {}", fact("kernel"), fact("recorder")),
+        format!("sha256      {digest}"),
+        format!(
+            "files       {} before the program started, {}",
+            summary.files.saturating_sub(1),
+            bytes(summary.file_bytes)
+        ),
+        format!("tasks       {}, replayed by {} workers", summary.tasks, summary.workers),
+        format!("moved       {} read, {} written", bytes(summary.read), bytes(summary.written)),
+        format!(
+            "time        {} in calls, {} of CPU time between them",
+            time(summary.in_calls),
+            time(summary.think)
+        ),
+        String::new(),
+        format!("{:16} {:>10} {:>8} {:>10} {:>10}", "call", "number", "failed", "bytes", "time"),
+    ];
+    for (call, total) in &summary.calls {
+        lines.push(format!(
+            "{:16} {:>10} {:>8} {:>10} {:>10}",
+            call.name(),
+            total.count,
+            total.failed,
+            bytes(total.bytes),
+            time(total.time)
+        ));
+    }
+    lines.extend(warnings(&recording).iter().map(|text| format!("warning: {text}")));
+    output::lines(&lines)?;
+    Ok(Exit::Success)
+}
+
+/// Properties of a recording that make its replay differ from the program.
+pub(super) fn warnings(recording: &Recording) -> Vec<String> {
+    let number = |key: &str| recording.facts.get(key).and_then(|text| text.parse::<u64>().ok());
+    let mut warnings = Vec::new();
+    if let Some(count) = number("rings_denied") {
+        warnings.push(format!(
+            "io_uring or Linux AIO was denied {count} times; the program used other calls"
+        ));
+    }
+    if let Some(mapped) = number("mapped_writable_bytes") {
+        warnings.push(format!(
+            "{} were mapped for writing; writes to memory are not recorded",
+            report::bytes(Bytes(mapped))
+        ));
+    }
+    if let Some(mapped) = number("mapped_bytes") {
+        warnings.push(format!(
+            "{} were mapped for reading; mappings of more than 128 KiB are not read in a replay",
+            report::bytes(Bytes(mapped))
+        ));
+    }
+    for (key, count) in &recording.facts {
+        if let Some(name) = key.strip_prefix("not_recorded.") {
+            warnings.push(format!("not recorded: {name} ({count} times)"));
+        }
+    }
+    warnings
+}
+
+fn check(path: &Path) -> Result<Exit, Failure> {
+    let recording = read(path)?;
+    let program = trace::compile(&recording, TraceOrder::Resources).map_err(Failure::usage)?;
+    let count: usize = program.workers.iter().map(Vec::len).sum();
+    let mut line = format!(
+        "{}: {count} operations, {} workers, {} waits",
+        path.display(),
+        program.workers.len(),
+        program.waits.len()
+    );
+    if program.left_out > 0 {
+        line += &format!(
+            "; {} operations are not replayed, because they leave the root or change attributes of the system",
+            program.left_out
+        );
+    }
+    output::lines(&[line])?;
+    Ok(Exit::Success)
+}
+
+fn dump(path: &Path) -> Result<Exit, Failure> {
+    let recording = read(path)?;
+    let text = |number: u32| match number {
+        trace::NONE => None,
+        _ => Some(String::from_utf8_lossy(recording.path(number)).into_owned()),
+    };
+    let number = |value: u32| (value != trace::NONE).then_some(value);
+    for (index, task) in recording.tasks.iter().enumerate() {
+        let mut lines = String::new();
+        for op in &task.ops {
+            let line = json!({
+                "task": index + 1,
+                "program": task.name,
+                "call": op.call.name(),
+                "begin_ns": op.begin,
+                "length_ns": op.length,
+                "think_ns": op.think,
+                "result": op.result,
+                "fd": number(op.fd),
+                "fd2": number(op.fd2),
+                "opened": number(op.opened),
+                "path": text(op.path),
+                "path2": text(op.path2),
+                "offset": op.offset,
+                "size": op.size,
+                "flags": op.flags,
+            });
+            lines += &line.to_string();
+            lines.push('\n');
+        }
+        output::bytes(lines.as_bytes())?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Time with three significant digits.
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn time(nanoseconds: u64) -> String {
+    report::quantity(Metric::Elapsed, nanoseconds as f64)
+}

@@ -1,0 +1,80 @@
+//! Fuzz target for recordings. It accepts any bytes, and must neither panic nor use unbounded time
+//! or memory.
+
+use model::phase::{FileCall, TraceOrder};
+
+use crate::{Node, NodeKind, Op, Recording, Task, check, compile, parse};
+
+/// Reads and compiles a recording: a file, or a sequence of numbers that become nodes, tasks, and
+/// operations, because mutations of compressed columns hardly ever are valid.
+pub fn recording(bytes: &[u8]) {
+    let recording = match parse(bytes) {
+        Ok(recording) => recording,
+        Err(_) if bytes.starts_with(b"SQLite") => return,
+        Err(_) => from_numbers(bytes),
+    };
+    if check::check(&recording).is_err() {
+        return;
+    }
+    let _summary = crate::summary(&recording);
+    for order in TraceOrder::ALL {
+        let Ok(program) = compile(&recording, order) else { continue };
+        for step in program.workers.iter().flatten() {
+            for number in [step.op.path, step.op.path2, step.straight, step.straight2] {
+                assert!(number as usize <= program.paths.len(), "unknown path");
+            }
+            let last = (step.first_wait + step.waits) as usize;
+            assert!(last <= program.waits.len(), "unknown wait");
+            assert!(step.op.opened <= program.descriptors, "unknown descriptor");
+        }
+    }
+}
+
+/// Names of the recordings of [`from_numbers`].
+const NAMES: [&str; 8] = ["a", "b", "c", "a/b", "..", "../a", "/a", "a/../b/."];
+
+fn from_numbers(bytes: &[u8]) -> Recording {
+    let paths: Vec<Vec<u8>> = NAMES.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let root = Node { kind: NodeKind::Directory, ..Node::default() };
+    let mut recording = Recording {
+        paths,
+        nodes: vec![root],
+        tasks: vec![Task::default(); 3],
+        ..Recording::default()
+    };
+    let (nodes, ops) = bytes.split_at(bytes.len().min(15));
+    for row in nodes.chunks_exact(5) {
+        let kind = NodeKind::ALL[usize::from(row[2] % 4)];
+        recording.nodes.push(Node {
+            parent: row[0].into(),
+            name: row[1].into(),
+            kind,
+            size: row[3].into(),
+            mode: 0o644,
+            same: row[4].into(),
+            target: if kind == NodeKind::Symlink { row[3].into() } else { 0 },
+        });
+    }
+    let mut opened = 0;
+    for row in ops.chunks_exact(10) {
+        let task = &mut recording.tasks[usize::from(row[0] % 3)];
+        let call = FileCall::ALL[usize::from(row[1]) % FileCall::ALL.len()];
+        let begin = task.ops.last().map_or(0, Op::end) + u64::from(row[2]);
+        let opens = matches!(call, FileCall::Open | FileCall::Dup | FileCall::Chdir);
+        opened += u32::from(opens);
+        task.ops.push(Op {
+            begin,
+            length: row[3].into(),
+            result: if row[4] > 200 { -2 } else { row[4].into() },
+            fd: row[5].into(),
+            fd2: row[6].into(),
+            opened: if opens && row[4] <= 200 { opened } else { 0 },
+            path: row[7].into(),
+            path2: row[8].into(),
+            flags: u64::from(row[9]) << (row[9] % 20),
+            size: row[9].into(),
+            ..Op::new(call)
+        });
+    }
+    recording
+}

@@ -1,0 +1,251 @@
+//! Recorder: runs a program under ptrace(2) and records its operations below a directory.
+//!
+//! Each chosen system call stops its thread twice. At the beginning, the recorder reads the
+//! arguments and names and looks up the descriptors. At the end, it reads the result, takes the
+//! time before the thread continues, and binds new descriptors. If an operation B began after an
+//! operation A because of the result of A, the recorded end of A is therefore not later than the
+//! begin of B.
+//!
+//! Names are compared with the root without regard to symbolic links. io_uring and Linux AIO are
+//! denied with `ENOSYS`, so that programs use other calls. Calls that a replay does not know are
+//! counted by name.
+
+mod chosen;
+mod entry;
+mod events;
+mod memory;
+mod names;
+mod paths;
+mod process;
+mod scan;
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    ffi::{CString, OsString},
+    fs, io,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use rustix::time::{ClockId, clock_gettime};
+use sys::ptrace;
+
+use self::{
+    events::Session,
+    paths::{Paths, Root},
+    process::{Place, Slots, Tracee},
+};
+use crate::{NONE, Op, Recording, Task, TraceError, columns};
+
+/// Program to record, and its root.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Directory below which operations are recorded.
+    pub root: PathBuf,
+    /// Program and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// Result of a recording.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Operations.
+    pub recording: Recording,
+    /// Exit status of the program; 128 plus the signal that ended it.
+    pub status: i32,
+}
+
+/// Data of a recording in progress.
+struct Recorder {
+    root: Root,
+    paths: Paths,
+    slots: Slots,
+    tasks: Vec<RecordedTask>,
+    /// Calls that are not recorded, by name.
+    left_out: BTreeMap<&'static str, u64>,
+    facts: BTreeMap<&'static str, u64>,
+    started: u64,
+}
+
+/// Task whose older operations are compressed.
+#[derive(Default)]
+struct RecordedTask {
+    parent: u32,
+    process: u32,
+    begin: u64,
+    name: String,
+    chunks: Vec<(Vec<u8>, usize)>,
+    ops: Vec<Op>,
+}
+
+impl Recorder {
+    /// Time since the start of the recording.
+    fn now(&self) -> u64 {
+        now().saturating_sub(self.started)
+    }
+
+    fn leave_out(&mut self, name: &'static str) {
+        *self.left_out.entry(name).or_default() += 1;
+    }
+
+    fn add_fact(&mut self, name: &'static str, value: u64) {
+        let fact = self.facts.entry(name).or_default();
+        *fact = fact.saturating_add(value);
+    }
+
+    fn push(&mut self, task: usize, op: Op) {
+        let task = &mut self.tasks[task];
+        task.ops.push(op);
+        if task.ops.len() == columns::MOST {
+            task.chunks.push((columns::encode(&task.ops), task.ops.len()));
+            task.ops.clear();
+        }
+    }
+
+    fn add_task(&mut self, parent: Option<usize>, process: Option<usize>, name: String) -> usize {
+        let number = |index: usize| u32::try_from(index + 1).unwrap_or(u32::MAX);
+        let index = self.tasks.len();
+        let begin = self.now();
+        self.tasks.push(RecordedTask {
+            parent: parent.map_or(NONE, number),
+            process: number(process.unwrap_or(index)),
+            begin,
+            name,
+            ..RecordedTask::default()
+        });
+        index
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.wrapping_mul(1_000_000_000).wrapping_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Runs a program and records its operations, until it and all programs that it started have ended.
+///
+/// # Errors
+/// [`TraceError::Program`] if the program cannot be started; [`TraceError::Root`] if the root
+/// cannot be read; [`TraceError::Trace`] if the kernel does not allow tracing.
+pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
+    let root_error = |source| TraceError::Root { path: settings.root.clone(), source };
+    let real = fs::canonicalize(&settings.root).map_err(root_error)?;
+    let given = std::path::absolute(&settings.root).map_err(root_error)?;
+    let mut paths = Paths::default();
+    let nodes = scan::scan(&real, &mut paths).map_err(root_error)?;
+    let name = settings.command.first().cloned().unwrap_or_default();
+    let failed = |source| TraceError::Program { program: name.display().to_string(), source };
+    let program = find(&name).map_err(failed)?;
+    let text = |word: &OsString| {
+        CString::new(word.as_bytes()).map_err(|_| failed(io::ErrorKind::InvalidInput.into()))
+    };
+    let words = settings.command.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    let program = text(&program.into_os_string())?;
+    let recorder = Recorder {
+        root: Root::new(vec![
+            real.as_os_str().as_bytes().to_vec(),
+            paths::normal(given.as_os_str().as_bytes()),
+        ]),
+        paths,
+        slots: Slots::default(),
+        tasks: Vec::new(),
+        left_out: BTreeMap::new(),
+        facts: BTreeMap::new(),
+        started: now(),
+    };
+    let mut session = Session::new(recorder);
+    ptrace::ignore_keyboard();
+    let directory = std::env::current_dir().map_err(failed)?;
+    let child =
+        ptrace::spawn(&program, &words, &ptrace::filter(&chosen::calls())).map_err(failed)?;
+    session.recorder.started = now();
+    session.first(child, directory.into_os_string().into_vec());
+    let status = session.run(child)?;
+    let elapsed = session.recorder.now();
+    let mut recording = finish(session.recorder, nodes)?;
+    let words: Vec<String> =
+        settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let facts = &mut recording.facts;
+    let mut set = |key: &str, value: String| facts.insert(key.to_owned(), value);
+    set("program", model::words::join(&words));
+    set("root", real.display().to_string());
+    set("elapsed_ns", elapsed.to_string());
+    set("status", status.to_string());
+    set("recorder", format!("fslab {}", env!("CARGO_PKG_VERSION")));
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    set("kernel", kernel.trim().to_owned());
+    set("user", if rustix::process::geteuid().is_root() { "root" } else { "other" }.to_owned());
+    Ok(Recorded { recording, status })
+}
+
+/// File mode creation mask of this process, which the program inherits.
+fn umask() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
+}
+
+/// Recording of the collected tasks.
+fn finish(recorder: Recorder, nodes: Vec<crate::Node>) -> Result<Recording, TraceError> {
+    let mut recording = Recording { nodes, paths: recorder.paths.all, ..Recording::default() };
+    for task in recorder.tasks {
+        let mut ops = Vec::new();
+        for (blob, count) in &task.chunks {
+            ops.extend(columns::decode(blob, *count)?);
+        }
+        ops.extend(task.ops);
+        let RecordedTask { parent, process, begin, name, .. } = task;
+        recording.tasks.push(Task { parent, process, begin, name, ops });
+    }
+    for (name, count) in recorder.left_out {
+        recording.facts.insert(format!("not_recorded.{name}"), count.to_string());
+    }
+    for (name, value) in recorder.facts {
+        recording.facts.insert(name.to_owned(), value.to_string());
+    }
+    Ok(recording)
+}
+
+/// Path of a program: as given if it contains a slash, otherwise the first executable file of this
+/// name in the directories of `PATH`.
+fn find(name: &OsString) -> io::Result<PathBuf> {
+    let path = Path::new(name);
+    if name.as_bytes().contains(&b'/') {
+        return Ok(path.to_owned());
+    }
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    let executes = |path: &PathBuf| {
+        path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    std::env::split_paths(&directories)
+        .map(|directory| directory.join(path))
+        .find(executes)
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+impl Session {
+    /// Registers the program itself, which is stopped.
+    fn first(&mut self, child: i32, directory: Vec<u8>) {
+        let name = events::program_name(child);
+        let task = self.recorder.add_task(None, None, name);
+        let place = Place { path: directory.clone(), slot: NONE, umask: umask() };
+        let place = Rc::new(RefCell::new(place));
+        let tracee = Tracee::new(task, child, child, Rc::default(), place);
+        self.tracees = HashMap::from([(child, tracee)]);
+        if let Some(rest) = self.recorder.root.below(&directory)
+            && rest != b"."
+        {
+            let path = self.recorder.paths.number(&rest);
+            let slot = self.recorder.slots.open(directory);
+            let op = Op { path, opened: slot, ..Op::new(model::phase::FileCall::Chdir) };
+            self.recorder.push(task, op);
+            if let Some(tracee) = self.tracees.get(&child) {
+                tracee.place.borrow_mut().slot = slot;
+            }
+        }
+    }
+}

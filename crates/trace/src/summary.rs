@@ -1,0 +1,81 @@
+//! Summary of a recording, for `fslab trace show` and for the facts of a run.
+//!
+//! Facts of a recording: `program`, `root`, `kernel`, `recorder`, `user`, `status`, `elapsed_ns`,
+//! `calls_stopped`; `mapped_bytes` and `mapped_writable_bytes` of mmap(2); `rings_denied`; and
+//! `not_recorded.NAME` for each kind of call that is not recorded.
+#![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
+
+use std::collections::BTreeMap;
+
+use model::phase::FileCall;
+
+use crate::{Recording, order};
+
+/// Summary of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Operations of each kind.
+    pub calls: BTreeMap<FileCall, Total>,
+    /// Tasks with operations.
+    pub tasks: usize,
+    /// Workers of a replay: tasks that ran at the same time.
+    pub workers: u32,
+    /// Bytes that were read.
+    pub read: u64,
+    /// Bytes that were written.
+    pub written: u64,
+    /// CPU time between operations, in nanoseconds.
+    pub think: u64,
+    /// Time in operations of all tasks, in nanoseconds.
+    pub in_calls: u64,
+    /// Files before the program started.
+    pub files: usize,
+    /// Bytes of these files.
+    pub file_bytes: u64,
+}
+
+/// Operations of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Total {
+    /// Number.
+    pub count: u64,
+    /// Number that failed.
+    pub failed: u64,
+    /// Bytes that were transferred.
+    pub bytes: u64,
+    /// Sum of their times in nanoseconds.
+    pub time: u64,
+}
+
+/// Summary of a recording.
+pub fn summary(recording: &Recording) -> Summary {
+    let mut summary = Summary {
+        workers: order::workers(recording).1,
+        files: recording.nodes.len(),
+        file_bytes: recording
+            .nodes
+            .iter()
+            .filter(|node| node.kind == crate::NodeKind::File && node.same == crate::NONE)
+            .fold(0, |sum: u64, node| sum.saturating_add(node.size)),
+        ..Summary::default()
+    };
+    for task in recording.tasks.iter().filter(|task| !task.ops.is_empty()) {
+        summary.tasks += 1;
+        for op in &task.ops {
+            let total = summary.calls.entry(op.call).or_default();
+            total.count += 1;
+            total.failed += u64::from(!op.succeeded());
+            total.bytes = total.bytes.saturating_add(op.bytes());
+            total.time = total.time.saturating_add(op.length);
+            summary.think = summary.think.saturating_add(op.think);
+            summary.in_calls = summary.in_calls.saturating_add(op.length);
+            match op.call {
+                FileCall::Write | FileCall::Pwrite | FileCall::CopyRange => {
+                    summary.written = summary.written.saturating_add(op.bytes());
+                }
+                _ => summary.read = summary.read.saturating_add(op.bytes()),
+            }
+        }
+    }
+    summary
+}
