@@ -52,6 +52,7 @@ mod sample;
 pub mod scaling;
 #[cfg(test)]
 mod simulated;
+pub mod slowdown;
 pub mod steady;
 pub mod stop;
 pub mod summary;

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 
-use crate::{Progress, crash_state::CrashState};
+use crate::{Progress, crash_state::CrashState, start_gate::Start};
 
 /// Parameters of a phase in addition to its description.
 #[derive(Clone, Copy, Debug)]
@@ -19,4 +19,6 @@ pub struct Context<'a> {
     /// Program and arguments of a worker process, which must call [`crate::worker_process`], such
     /// as `["/proc/self/exe", "worker"]`. Empty if no phase uses processes.
     pub worker_command: &'a [OsString],
+    /// Common start with other phases; `None` if the phase runs alone.
+    pub start: Option<Start<'a>>,
 }

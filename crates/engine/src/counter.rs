@@ -292,6 +292,11 @@ impl<'c> Counter<'c> {
         Ok(())
     }
 
+    /// True if the phase was aborted, or if counting was stopped.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.signal.load(Relaxed) != 0
+    }
+
     /// Fails if the phase is aborted.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Fault> {
@@ -396,6 +401,8 @@ impl<'c> Counter<'c> {
             involuntary_switches: usage.involuntary,
             latencies: self.latencies,
             series: self.recorder.finish(ops, bytes),
+            begun: Nanos(0),
+            events: Vec::new(),
         }
     }
 }

@@ -196,13 +196,16 @@ pub(crate) fn run<P: Phase>(phase: &P, context: &Context<'_>) -> Result<PhaseRes
     interrupted(context.interrupt)?;
     let Workers { count, kind, .. } = phase.workers();
     let control = Arc::new(phase.control()?);
+    if let Some(start) = context.start {
+        start.begin(&control);
+    }
     context.progress.begin(Some(Arc::clone(&control)), phase.total());
     let control = &*control;
     let (released, outcomes) = match kind {
         WorkerKind::Thread => {
             let work =
                 (0..count).map(|worker| move || work(phase, worker, control).map_err(Into::into));
-            run_threads(control, context.interrupt, work)?
+            run_threads(control, context, work)?
         }
         WorkerKind::Process => {
             let job = phase.job().expect("checked: the phase supports processes");
@@ -210,7 +213,7 @@ pub(crate) fn run<P: Phase>(phase: &P, context: &Context<'_>) -> Result<PhaseRes
             let job = &job;
             let processes = Process::spawn_all(count, job, context.worker_command)?;
             let work = processes.into_iter().map(|process| move || process.run(job, control));
-            run_threads(control, context.interrupt, work)?
+            run_threads(control, context, work)?
         }
     };
     interrupted(context.interrupt)?;
@@ -230,14 +233,16 @@ type Outcome = Result<WorkerResult, EngineError>;
 /// all of them. Returns the time of the opening, and the results in order.
 fn run_threads<W>(
     control: &ControlBlock,
-    interrupt: &AtomicBool,
+    context: &Context<'_>,
     work: impl Iterator<Item = W>,
 ) -> Result<(Nanos, Vec<Outcome>), EngineError>
 where
     W: FnOnce() -> Outcome + Send,
 {
+    let Context { interrupt, start, .. } = *context;
+    let canceled = || start.is_some_and(|start| start.gate.is_canceled());
     let poll = || {
-        if interrupt.load(Relaxed) && !control.aborted() {
+        if (interrupt.load(Relaxed) || canceled()) && !control.aborted() {
             control.abort();
         }
     };
@@ -259,6 +264,13 @@ where
             }
         }
         control.wait_ready(poll);
+        if let Some(start) = start
+            && !control.aborted()
+            && !start.wait(interrupt)
+        {
+            // The group failed or ended before this phase could start.
+            control.abort();
+        }
         let released = control.release();
         control.wait_finished(poll);
         let join = |thread: thread::ScopedJoinHandle<'_, Outcome>| {

@@ -343,6 +343,14 @@ pub enum EngineError {
         /// Error of SQLite.
         source: rusqlite::Error,
     },
+    /// A maintenance action failed.
+    #[error("maintenance action `{action}`")]
+    Maintenance {
+        /// Name of the action.
+        action: &'static str,
+        /// Cause.
+        source: io::Error,
+    },
     /// The caller interrupted the phase.
     #[error("interrupted")]
     Interrupted,

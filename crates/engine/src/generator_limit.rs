@@ -50,6 +50,7 @@ pub fn generator_limit(stream: &Stream) -> Result<GeneratorLimit, EngineError> {
             interrupt: &AtomicBool::new(false),
             state: None,
             worker_command: &command,
+            start: None,
         };
         let result = crate::run(&stream, &context)?;
         let elapsed = result.workers.iter().map(|worker| worker.loop_time).max();

@@ -8,8 +8,9 @@
 //! progress counter.
 //!
 //! ```text
-//! run, tree, replay, mix, layout, task, sqlite, recording     kinds of phases
-//!  └─ driver ─ barrier (control block), counter, process (workers in separate processes)
+//! run, tree, replay, mix, layout, task, sqlite, recording, maintenance     kinds of phases
+//!  └─ driver ─ barrier (control block), counter, process (workers in separate processes),
+//!              start_gate (phases that start together)
 //! run ─ worker ─ io_loop ─ io (engines)
 //!                  ├─ patterns (order of blocks), pace (start times)
 //!                  └─ payload (content), buffer (memory)
@@ -39,6 +40,7 @@ mod generator_limit;
 mod io;
 mod io_loop;
 mod layout;
+mod maintenance;
 mod mapping;
 mod mix;
 mod pace;
@@ -53,6 +55,7 @@ mod run;
 mod series;
 mod set;
 mod sqlite;
+mod start_gate;
 mod task;
 mod tree;
 mod worker;
@@ -67,6 +70,7 @@ pub use generator_limit::{
     GeneratorLimit, generator_limit, memory_copy_rate, write_generator_limit,
 };
 pub use layout::run_layout;
+pub use maintenance::run_maintenance;
 pub use mix::run_mix;
 pub use populate::populate;
 pub use progress::{Progress, Snapshot};
@@ -74,6 +78,7 @@ pub use recording::run_trace;
 pub use replay::{check_load, inspect_load, run_replay, write_load};
 pub use run::{remove, run};
 pub use sqlite::run_sqlite;
+pub use start_gate::{Start, StartGate};
 pub use task::run_task;
 pub use tree::run_tree;
 pub use worker_process::worker_process;

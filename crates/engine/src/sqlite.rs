@@ -76,7 +76,8 @@ impl Phase for SqlitePhase<'_> {
     }
 
     fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, EngineError> {
-        let Sqlite { rows, row_size, seed, updates, .. } = *self.sqlite;
+        let Sqlite { rows, row_size, seed, updates, time, .. } = *self.sqlite;
+        let time = time.filter(|_| updates > 0);
         // The rows of the table and the updates are different texts.
         let mut random = generator(seed, u32::from(updates > 0), PURPOSE);
         let length = usize::try_from(row_size.0).unwrap_or(usize::MAX);
@@ -89,10 +90,11 @@ impl Phase for SqlitePhase<'_> {
             length,
             random,
             rows,
-            left: updates,
+            left: if time.is_some() { u64::MAX } else { updates },
         };
         let latencies = Latencies { write: Histogram::new(), ..Latencies::default() };
-        let limits = Limits::default();
+        let time = time.map(|limit| (limit.ramp, limit.run));
+        let limits = Limits { time, ..Limits::default() };
         seat.run(work, Counter::new(seat.control, seat.worker, limits, latencies))
     }
 }

@@ -102,6 +102,7 @@ fn allocations_do_not_grow_with_operations() {
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &command,
+        start: None,
     };
     let orders = [
         AccessPattern::Sequential,

@@ -64,6 +64,7 @@ fn calls<T>(phase: impl FnOnce(&Context<'_>) -> T, directory: &Path) -> (u64, T)
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &[],
+        start: None,
     };
     let before = CALLS.load(Relaxed);
     let result = phase(&context);
@@ -94,7 +95,7 @@ fn allocations_do_not_grow_with_entries_or_operations() {
         let layout = phase::Layout { set: set.clone(), item: Item::File, owners: workers.count };
         calls(|context| run_layout(&layout, context), directory).1.expect("the layout succeeds");
         let weights = MixOp::ALL.map(|(op, _)| (op, 1)).to_vec();
-        let mix = Mix { set, ops, weights, workers };
+        let mix = Mix { set, ops, time: None, weights, workers };
         let (calls, result) = calls(|context| run_mix(&mix, context), directory);
         assert_eq!(result.expect("the mix succeeds").ops(), Ops(ops * 2));
         calls

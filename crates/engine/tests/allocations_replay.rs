@@ -50,6 +50,7 @@ fn calls(replay: &Replay, directory: &Path) -> (u64, Ops) {
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &[],
+        start: None,
     };
     let before = CALLS.load(Relaxed);
     let result = run_replay(replay, &context).expect("the replay succeeds");

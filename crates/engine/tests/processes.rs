@@ -121,7 +121,14 @@ fn run_with(
     let progress = progress.unwrap_or(&unseen);
     run(
         stream,
-        &Context { directory, progress, interrupt, state: None, worker_command: &worker_command },
+        &Context {
+            directory,
+            progress,
+            interrupt,
+            state: None,
+            worker_command: &worker_command,
+            start: None,
+        },
     )
 }
 
@@ -329,6 +336,7 @@ fn tree_as(role: &str, directory: &Path, tree: &Tree) -> Result<PhaseResult, Eng
         interrupt: &interrupt,
         state: None,
         worker_command: &worker_command,
+        start: None,
     };
     run_tree(tree, &context)
 }
@@ -412,6 +420,7 @@ fn replay_as(
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &command,
+        start: None,
     };
     run_replay(&replay, &context)
 }

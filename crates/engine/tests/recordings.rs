@@ -93,6 +93,7 @@ impl Bench {
             interrupt: &interrupt,
             state: None,
             worker_command: &[],
+            start: None,
         };
         let mut replay = TraceReplay {
             trace: self.file().to_str().unwrap().to_owned(),
@@ -641,6 +642,7 @@ fn a_changed_recording_and_missing_files_are_errors() {
         interrupt: &interrupt,
         state: None,
         worker_command: &[],
+        start: None,
     };
     let replay = TraceReplay {
         trace: bench.file().to_str().unwrap().to_owned(),

@@ -128,7 +128,7 @@ fn available(
             tests.map(|(name, primary)| PhaseInfo {
                 name,
                 group: phase.group.clone(),
-                role: phase.role,
+                role: phase.result_role(),
                 primary: chosen.plan.clock().primary_metric(primary),
                 cache: Some(phase.cache),
             })

@@ -50,6 +50,7 @@ pub(crate) const BUILTIN_PLANS: &[BuiltinPlan] = &[
         name: "filesystem-cost",
         text: include_str!("../../../plans/filesystem-cost.toml"),
     },
+    BuiltinPlan { name: "interference", text: include_str!("../../../plans/interference.toml") },
     BuiltinPlan { name: "iozone-2009", text: include_str!("../../../plans/iozone-2009.toml") },
     BuiltinPlan {
         name: "kernel-history",

@@ -194,3 +194,15 @@ fn the_guide_to_recordings_is_valid() {
     let plan = blocks("record-and-replay.md", "toml").remove(0);
     bench.ends(0, &["show", &bench.plan(&plan)]);
 }
+
+#[test]
+fn plans_in_the_guide_to_workloads_that_run_together_are_valid() {
+    let bench = Bench::new();
+    let plans = blocks("side-by-side.md", "toml");
+    assert_eq!(plans.len(), 3);
+    for plan in plans {
+        let shown = bench.ends(0, &["show", &bench.plan(&plan)]).stdout;
+        assert!(shown.contains(" (background): "), "{shown}");
+        assert!(shown.contains(" alone"), "{shown}");
+    }
+}

@@ -45,5 +45,6 @@ mod sizes;
 mod support;
 mod sure;
 mod tidy;
+mod together;
 mod trust;
 mod usage;

@@ -1,12 +1,14 @@
 //! Expansion of a plan into cells: all combinations of the levels of its axes, in text order.
 
+mod together;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     cell::{Cell, FilesystemLevel, FillLevel, SetupStep},
     design::Design,
     options::VariedOptions,
-    plan::{Plan, PlanError, WorkloadEntry},
+    plan::{Plan, PlanError, WorkloadEntry, together::TogetherEntry},
     setting::{SETTINGS, SettingSpec, SystemSetting, SystemSettings},
     storage::{Storage, StorageKind},
     units::{Bytes, Scale},
@@ -77,7 +79,11 @@ impl Plan {
             entry.check_scale(scale)?;
             let reference = entry.reference(scale, refine);
             let each = product(&self.outer_sizes(entry));
-            for point in entry.points(scale) {
+            let points = match &entry.together {
+                Some(together) => together.points(&entry.points(scale), scale, refine)?,
+                None => entry.points(scale).into_iter().map(|it| (it, String::new())).collect(),
+            };
+            for (point, label) in points {
                 let refined = refine(point).map_err(|error| PlanError {
                     message: error.message,
                     span: entry.span.clone(),
@@ -89,7 +95,8 @@ impl Plan {
                     return Err(self.too_many(cells, entry));
                 }
                 for point in refined {
-                    named.push(Named { entry, reference: reference.clone(), point });
+                    let (reference, label) = (reference.clone(), label.clone());
+                    named.push(Named { entry, reference, point, label });
                 }
             }
         }
@@ -303,6 +310,8 @@ impl WorkloadEntry {
     /// Rejects scales at which a size of the plan or preset would be below its minimum. If only
     /// this size were raised to its minimum, the ratios of sizes would change.
     fn check_scale(&self, scale: Scale) -> Result<(), PlanError> {
+        let members = self.together.iter().flat_map(|together| &together.members);
+        members.map(|member| &member.entry).try_for_each(|entry| entry.check_scale(scale))?;
         let named = |name: &str| self.values.iter().any(|(own, _)| own == name);
         let preset = self.base.parameters.iter().filter(|(name, _)| !named(name));
         let preset = preset.filter(|_| self.preset.is_some());
@@ -331,7 +340,8 @@ impl WorkloadEntry {
 
     /// Numbers of values of the parameters.
     fn sizes(&self) -> Vec<(String, usize)> {
-        self.values.iter().map(|(name, values)| (name.clone(), values.len())).collect()
+        let own = self.values.iter().map(|(name, values)| (name.clone(), values.len()));
+        own.chain(self.together.iter().flat_map(TogetherEntry::sizes)).collect()
     }
 
     /// Name in labels.
@@ -365,7 +375,7 @@ impl WorkloadEntry {
     }
 
     /// All combinations of the parameter values, scaled.
-    fn points(&self, scale: Scale) -> Vec<WorkloadParameters> {
+    pub(crate) fn points(&self, scale: Scale) -> Vec<WorkloadParameters> {
         let mut points = vec![self.base_at(scale)];
         for (name, values) in &self.values {
             let with = |point: &WorkloadParameters, value: &Value| {
@@ -391,6 +401,8 @@ struct Named<'a> {
     entry: &'a WorkloadEntry,
     reference: WorkloadParameters,
     point: WorkloadParameters,
+    /// Label of workloads that run together; empty for a single workload.
+    label: String,
 }
 
 /// Labels: the name of the preset or suite, and the parameters that differ between workloads of the
@@ -429,6 +441,9 @@ fn labels(named: &[Named<'_>]) -> Vec<String> {
     named
         .iter()
         .map(|one| {
+            if !one.label.is_empty() {
+                return one.label.clone();
+            }
             let shown = one.point.parameters.iter().filter(|(name, value)| shown(one, name, value));
             let one_line = |value: &Value| value.to_string().replace('\n', "; ");
             let shown = shown.map(|(name, value)| format!(" {name}={}", one_line(value)));

@@ -3,6 +3,7 @@
 //! Each warning has a message with the observed values and a hint. The reference page
 //! `docs/reference/warnings.md` is generated from this module.
 
+mod codes;
 mod examples;
 mod hints;
 mod messages;
@@ -89,6 +90,11 @@ pub enum Warning {
     },
     /// Sizes of filesystems are compared, but the filesystems are empty.
     EmptyFilesystems,
+    /// A measured member of workloads that run together is a closed loop.
+    ClosedLoop {
+        /// Member.
+        member: String,
+    },
     /// Written data was not synced in or after the timed region.
     NotDurable,
     /// The written data can be compressed or deduplicated.
@@ -365,66 +371,6 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Code of the warning: the serde tag.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::TooFewRepetitions { .. } => "too-few-repetitions",
-            Self::WideInterval { .. } => "wide-interval",
-            Self::CacheNotCold { .. } => "cache-not-cold",
-            Self::CacheNotDropped { .. } => "cache-not-dropped",
-            Self::FitsInMemory { .. } => "fits-in-memory",
-            Self::SharedStorage { .. } => "shared-storage",
-            Self::DeviceSizesDiffer { .. } => "device-sizes-differ",
-            Self::EmptyFilesystems => "empty-filesystems",
-            Self::NotDurable => "not-durable",
-            Self::CompressibleData => "compressible-data",
-            Self::SettingNotApplied { .. } => "setting-not-applied",
-            Self::MemoryLimitNotSet { .. } => "memory-limit-not-set",
-            Self::DeviceNotIdle { .. } => "device-not-idle",
-            Self::SlowClock { .. } => "slow-clock",
-            Self::GeneratorBound { .. } => "generator-bound",
-            Self::ShortPhase { .. } => "short-phase",
-            Self::CacheNotWarm { .. } => "cache-not-warm",
-            Self::PartlyCached { .. } => "partly-cached",
-            Self::CpuBound { .. } => "cpu-bound",
-            Self::OtherCpuLoad { .. } => "other-cpu-load",
-            Self::OtherIoLoad { .. } => "other-io-load",
-            Self::ResourcePressure { .. } => "resource-pressure",
-            Self::CpuSteal { .. } => "cpu-steal",
-            Self::CpuThrottled { .. } => "cpu-throttled",
-            Self::NotSteadyState { .. } => "not-steady-state",
-            Self::UnwrittenData { .. } => "unwritten-data",
-            Self::ReducedWrites { .. } => "reduced-writes",
-            Self::ImplausibleResult { .. } => "implausible-result",
-            Self::DeferredWork { .. } => "deferred-work",
-            Self::KernelMessage { .. } => "kernel-message",
-            Self::NotAvailable { .. } => "not-available",
-            Self::FsckFailed { .. } => "fsck-failed",
-            Self::PlanOverridden { .. } => "plan-overridden",
-            Self::OptionRemoved { .. } => "option-removed",
-            Self::NotSupported { .. } => "not-supported",
-            Self::NotRebooted => "not-rebooted",
-            Self::MeasuredInGuest { .. } => "measured-in-guest",
-            Self::GuestIdle { .. } => "guest-idle",
-            Self::FlushNotPassed => "flush-not-passed",
-            Self::SettingEmulated { .. } => "setting-emulated",
-            Self::UnexpectedStatus { .. } => "unexpected-status",
-            Self::LeftoverProcesses { .. } => "leftover-processes",
-            Self::NetworkAccess => "network-access",
-            Self::ReportedRateDiffers { .. } => "reported-rate-differs",
-            Self::Bimodal { .. } => "bimodal",
-            Self::Outliers { .. } => "outliers",
-            Self::EstimatesDisagree { .. } => "estimates-disagree",
-            Self::Drift { .. } => "drift",
-            Self::CarryOver { .. } => "carry-over",
-            Self::AaDifference { .. } => "aa-difference",
-            Self::ManyInvalidTrials { .. } => "many-invalid-trials",
-            Self::TimeLimitReached => "time-limit-reached",
-            Self::Imported { .. } => "imported",
-            Self::Resumed { .. } => "resumed",
-        }
-    }
-
     /// Effect on the value that the warning qualifies.
     pub fn severity(&self) -> Severity {
         match self {
@@ -448,6 +394,7 @@ impl Warning {
             | Self::Outliers { .. }
             | Self::TimeLimitReached
             | Self::NetworkAccess
+            | Self::ClosedLoop { .. }
             | Self::Imported { .. } => Severity::Info,
             Self::Resumed { differs } if differs.is_empty() => Severity::Info,
             Self::WideInterval { .. }

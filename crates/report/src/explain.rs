@@ -21,7 +21,7 @@ use crate::{
 const FORMAT: u32 = 1;
 
 /// Question of each finding template.
-const QUESTIONS: [(&str, &str); 21] = [
+const QUESTIONS: [(&str, &str); 22] = [
     ("C1", "fastest filesystem"),
     ("C2", "top group"),
     ("C3", "slowest filesystem"),
@@ -43,6 +43,7 @@ const QUESTIONS: [(&str, &str); 21] = [
     ("C22", "validity"),
     ("C23", "cost of a filesystem over its device"),
     ("C24", "effects of options"),
+    ("C25", "slowdown by other workloads"),
 ];
 
 /// Word that matches no question of a run.
@@ -133,6 +134,7 @@ fn not_raised(template: &'static str, view: &View) -> Question {
         "C19" => "it requires the axis `device` with at least two devices".into(),
         "C20" => "no repetition failed".into(),
         "C24" => "it requires options in `axes.mkfs` or `axes.mount`".into(),
+        "C25" => "it requires workloads that run `together`".into(),
         "C23" => "it requires level `none`, the block device without a filesystem".into(),
         _ => "this run was imported, or has no data for this question".into(),
     };

@@ -11,6 +11,7 @@ pub(crate) mod devices;
 pub(crate) mod schema;
 pub(crate) mod smallfile;
 pub(crate) mod tasks;
+pub(crate) mod together;
 
 use std::collections::BTreeMap;
 

@@ -40,7 +40,7 @@ pub(crate) fn document(view: &View, budget: &mut Budget) -> Document {
     let wide = wide::sections(view, &mut half);
     budget.return_unused(&half);
     let mut sections: Vec<Section> = view.since.iter().cloned().collect();
-    sections.extend([findings(view), study].into_iter().flatten());
+    sections.extend([findings(view), study, slowdowns(view)].into_iter().flatten());
     let mut first = 0;
     for (at, suite) in view.suites.iter().enumerate() {
         sections.extend(std::mem::take(&mut overviews[at]).some());
@@ -234,6 +234,13 @@ fn tables<'a>(
     layout: Layout,
 ) -> impl Iterator<Item = Block> {
     tables.into_iter().map(move |table| Block::Table(table.clone(), layout))
+}
+
+/// Slowdown of workloads by others that run at the same time.
+fn slowdowns(view: &View) -> Option<Section> {
+    let own: Vec<Table> = view.slowdowns.iter().map(|own| own.table()).collect();
+    let blocks = tables(&own, Layout::Full).collect();
+    Section::new("slowdown", "Slowdown by other workloads", blocks).some()
 }
 
 fn latency(view: &View) -> Option<Section> {

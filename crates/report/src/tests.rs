@@ -8,6 +8,7 @@ mod options;
 mod raw;
 mod study;
 mod tasks;
+mod together;
 
 use std::collections::BTreeSet;
 

@@ -27,6 +27,7 @@ pub(crate) mod sample_index;
 mod samples;
 mod scaling;
 mod sizes;
+mod slowdown;
 mod study;
 mod sweeps;
 mod tables;
@@ -98,6 +99,8 @@ pub struct View {
     pub(crate) devices: Vec<Contest>,
     /// Lifecycle steps and space over the axis `size`.
     pub(crate) sizes: Vec<BySize>,
+    /// Slowdown of workloads by others that run at the same time.
+    pub(crate) slowdowns: Vec<slowdown::MemberSlowdown>,
     /// Effects of other swept parameters.
     pub(crate) sweeps: Vec<Sweep>,
     /// Latency tables, one per workload point.
@@ -120,19 +123,16 @@ impl View {
             across(&suites, &filesystems, &sample_index, &quality);
         let devices = devices::contests(&suites, &filesystems, (&sample_index, &quality));
         let sizes = sizes::by_size(&sample_index, &filesystems);
+        let slowdowns = slowdown::slowdowns(&sample_index, &suites, quality.margin);
         quality.with_numbers(&sample_index, &suites, &filesystems);
-        facts.add_methods([
-            (!quality.is_empty()).then_some(quality::METHOD),
-            (!scaling.is_empty()).then_some(scaling::METHOD),
-            (!interactions.is_empty()).then_some(interaction::METHOD),
-            interactions.iter().any(|own| !own.effects.is_empty()).then_some(interaction::EFFECTS),
-            (!devices.is_empty()).then_some(devices::METHOD),
-            filesystems.iter().any(|own| own.is_raw).then_some(raw::METHOD),
-            (!sizes.is_empty()).then_some(sizes::METHOD),
-            (!sweeps.is_empty()).then_some(sweeps::METHOD),
-        ]);
+        facts.add_methods(methods(
+            (&quality, &filesystems),
+            (&scaling, &interactions, &sweeps),
+            (&devices, &sizes, &slowdowns),
+        ));
         let scopes = interaction::scopes(&interactions);
-        let wide = wide((&devices, quality.margin), &scaling, &interactions, (&sweeps, &sizes));
+        let mut wide = wide((&devices, quality.margin), &scaling, &interactions, (&sweeps, &sizes));
+        wide.splice(0..0, slowdown::findings(&slowdowns, quality.margin));
         let findings = || {
             let drift = quality.suspected;
             let mut found =
@@ -170,6 +170,7 @@ impl View {
             sweeps,
             devices,
             sizes,
+            slowdowns,
             scaling,
             interactions,
             latency,
@@ -182,6 +183,25 @@ impl View {
             suites,
         }
     }
+}
+
+/// Method paragraphs of the analyses that the report contains.
+fn methods(
+    (quality, filesystems): (&RunQuality, &[Filesystem]),
+    (scaling, interactions, sweeps): (&[Scaled], &[Interaction], &[Sweep]),
+    (devices, sizes, slowdowns): (&[Contest], &[BySize], &[slowdown::MemberSlowdown]),
+) -> [Option<&'static str>; 9] {
+    [
+        (!quality.is_empty()).then_some(quality::METHOD),
+        (!scaling.is_empty()).then_some(scaling::METHOD),
+        (!interactions.is_empty()).then_some(interaction::METHOD),
+        interactions.iter().any(|own| !own.effects.is_empty()).then_some(interaction::EFFECTS),
+        (!devices.is_empty()).then_some(devices::METHOD),
+        filesystems.iter().any(|own| own.is_raw).then_some(raw::METHOD),
+        (!sizes.is_empty()).then_some(sizes::METHOD),
+        (!slowdowns.is_empty()).then_some(slowdown::METHOD),
+        (!sweeps.is_empty()).then_some(sweeps::METHOD),
+    ]
 }
 
 /// Run quality, and all suites with ranked tests.

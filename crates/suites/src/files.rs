@@ -271,6 +271,8 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         cache: if cold { Cache::Cold } else { Cache::Unchanged },
         work: Work::Tree(tree(point, seed, steps)),
         timed: Timed::default(),
+        directory: None,
+        together: None,
     };
     if creates {
         return vec![measured];

@@ -14,6 +14,7 @@ mod files;
 #[doc(hidden)]
 pub mod fuzz;
 mod iozone;
+mod maintenance;
 mod metadata;
 mod overview;
 mod presets;
@@ -24,6 +25,7 @@ mod sqlite;
 mod stream;
 mod suite;
 mod tasks;
+pub mod together;
 
 #[cfg(test)]
 use model::Bytes;
@@ -41,6 +43,7 @@ pub const ALL: &[Suite] = &[
     dbench::SUITE,
     files::SUITE,
     iozone::SUITE,
+    maintenance::SUITE,
     metadata::SUITE,
     overview::SUITE,
     replay::SUITE,
@@ -48,6 +51,7 @@ pub const ALL: &[Suite] = &[
     sqlite::SUITE,
     stream::SUITE,
     tasks::SUITE,
+    together::SUITE,
 ];
 
 /// Suite with this name.
@@ -116,7 +120,7 @@ fn described(phase: &Phase) -> String {
         }
         Work::Tree(tree) => line += &tree_described(tree),
         Work::Task(task) => line += &format!(" {:?} {:?}", task.method, task.operation),
-        Work::Mix(Mix { set, ops, weights, workers }) => {
+        Work::Mix(Mix { set, ops, time: _, weights, workers }) => {
             line += &format!("{} {ops} {weights:?} workers={}", set_described(set), workers.count);
         }
         Work::Layout(Layout { set, item, owners }) => {
@@ -129,6 +133,7 @@ fn described(phase: &Phase) -> String {
         }
         Work::Sqlite(sqlite) => line += &format!(" {sqlite:?}"),
         Work::Trace(replay) => line += &format!(" {replay:?}"),
+        Work::Maintenance(maintenance) => line += &format!(" {maintenance:?}"),
         Work::Remove { files, workers } => line += &format!(" remove {files:?} {workers}"),
     }
     let Timed { sync: flush, close, tick_subtracted } = phase.timed;

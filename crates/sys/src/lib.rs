@@ -1,4 +1,5 @@
-//! System calls that rustix lacks: loop devices, block device ioctls, page cache residency,
+//! System calls that rustix lacks: loop devices, ioctls of devices and filesystems, page cache
+//! residency,
 //! resource usage of tasks, record locks, namespaces, and virtual CPUs. The crate also searches for
 //! programs, checks that only root can change a path, creates files atomically, and reads files
 //! with a size limit and without blocking.
@@ -17,6 +18,7 @@ pub mod block_ioctl;
 pub mod cache;
 pub mod child;
 pub mod entropy;
+pub mod fs_ioctl;
 pub mod input;
 #[cfg(target_arch = "x86_64")]
 pub mod kvm;

@@ -155,6 +155,7 @@ fn tree(set: &Set, order: TreeOrder, steps: &[TreeStep], end: TreeEnd, at: &Path
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &[],
+        start: None,
     };
     run_tree(&tree, &context).expect("the phase runs")
 }
@@ -282,6 +283,7 @@ fn layout(set: &Set, directory: &Path) -> Rate {
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &[],
+        start: None,
     };
     let layout = Layout { set: set.clone(), item: Item::File, owners: 1 };
     let result = run_layout(&layout, &context).expect("the layout is made");

@@ -25,6 +25,7 @@ pub(crate) fn phase(stream: &Stream, directory: &Path) -> PhaseResult {
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &command,
+        start: None,
     };
     engine::run(stream, &context).expect("the phase runs")
 }

@@ -142,6 +142,7 @@ fn run(replay: &Replay, directory: &Path) -> PhaseResult {
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &command,
+        start: None,
     };
     engine::run_replay(replay, &context).expect("the replay runs")
 }
@@ -275,6 +276,7 @@ fn reading(path: &Path) -> String {
             interrupt: &AtomicBool::new(false),
             state: None,
             worker_command: &[],
+            start: None,
         };
         engine::run_replay(&refused, &context).expect_err("the loadfile has no timestamps");
     });

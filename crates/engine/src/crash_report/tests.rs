@@ -33,6 +33,7 @@ impl Bench {
             interrupt: &AtomicBool::new(false),
             state: Some(state),
             worker_command: &[],
+            start: None,
         };
         run(stream, &context).map(drop)
     }

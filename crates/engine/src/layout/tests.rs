@@ -35,6 +35,7 @@ impl Bench {
             interrupt: &self.interrupt,
             state: None,
             worker_command: &[],
+            start: None,
         }
     }
 
@@ -267,6 +268,7 @@ fn a_full_filesystem_is_reported_with_the_file() {
             interrupt: &interrupt,
             state: None,
             worker_command: &[],
+            start: None,
         };
         let sizes = Sizes::Fixed(Bytes(if operation == "writing" { 5000 } else { 0 }));
         let set = Set { sizes, spread: Spread::Flat, ..layout().set };

@@ -41,6 +41,7 @@ impl Bench {
             interrupt: &self.interrupt,
             state: None,
             worker_command: &[],
+            start: None,
         }
     }
 
@@ -82,7 +83,7 @@ fn mix() -> Mix {
         seed: 3,
     };
     let weights = MixOp::ALL.into_iter().map(|(op, _)| op).zip(4..).collect();
-    Mix { set, ops: 2000, weights, workers: Workers::threads(2) }
+    Mix { set, ops: 2000, time: None, weights, workers: Workers::threads(2) }
 }
 
 /// Expected effect of the operations of a worker.
@@ -199,7 +200,7 @@ fn operations_follow_their_weights_and_files_are_uniform() {
 fn an_empty_population_gets_a_new_file() {
     let set = Set { files: 5, ..mix().set };
     let weights = vec![(MixOp::Unlink, 1)];
-    let mix = Mix { set, ops: 24, weights, workers: Workers::ONE };
+    let mix = Mix { set, ops: 24, time: None, weights, workers: Workers::ONE };
     let bench = Bench::new(&mix);
     let result = bench.run(&mix).unwrap();
     assert_eq!(result.ops(), Ops(24));

@@ -32,15 +32,17 @@ const CHANGED: Mode = Mode::from_raw_mode(0o640);
 
 /// Opens the directory of the set and runs the loop in the calling thread.
 pub(super) fn perform(mix: &Mix, owner: u32, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
-    let time = Clock::new();
+    let clock = Clock::new();
     let context = MixContext::new(mix, owner, seat)?;
     let draw = Draw::new(mix, seat.worker);
     let finish = mix.workers.stonewall == Stonewall::Finish;
-    let limits = Limits { finish, ..Limits::default() };
+    let time = mix.time.map(|limit| (limit.ramp, limit.run));
+    let limits = Limits { time, finish, ..Limits::default() };
     let latencies =
         Latencies { read: Histogram::new(), write: Histogram::new(), ..Latencies::default() };
     let counter = Counter::new(seat.control, seat.worker, limits, latencies);
-    seat.run(MixLoop { seat, context, draw, time, left: mix.ops }, counter)
+    let left = if mix.time.is_some() { u64::MAX } else { mix.ops };
+    seat.run(MixLoop { seat, context, draw, time: clock, left }, counter)
 }
 
 /// Prepared worker.

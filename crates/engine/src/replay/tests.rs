@@ -61,6 +61,7 @@ impl Bench {
             interrupt: &self.interrupt,
             state: None,
             worker_command: &[],
+            start: None,
         };
         run_replay(replay, &context)
     }

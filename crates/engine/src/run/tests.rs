@@ -43,6 +43,7 @@ impl Bench {
             interrupt: &self.interrupt,
             state: None,
             worker_command: &[],
+            start: None,
         }
     }
 

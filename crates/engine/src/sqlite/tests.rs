@@ -13,12 +13,13 @@ fn run(sqlite: &Sqlite, directory: &Path) -> Result<PhaseResult, EngineError> {
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &[],
+        start: None,
     };
     run_sqlite(sqlite, &context)
 }
 
 fn sqlite(journal: JournalMode, synchronous: Synchronous, updates: u64) -> Sqlite {
-    Sqlite { rows: 200, row_size: Bytes(100), journal, synchronous, updates, seed: 3 }
+    Sqlite { rows: 200, row_size: Bytes(100), journal, synchronous, updates, time: None, seed: 3 }
 }
 
 /// Number of rows, and sum of the lengths of their texts.

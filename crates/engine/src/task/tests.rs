@@ -58,6 +58,7 @@ impl Bench {
             interrupt: &self.interrupt,
             state: None,
             worker_command: &[],
+            start: None,
         };
         let result = run_task(&task, Some(self.external.path()), &context)?;
         let [worker] = &result.workers[..] else { unreachable!("one worker does a task") };
@@ -386,6 +387,7 @@ fn invalid_tasks_are_rejected_before_any_change() {
         interrupt: &bench.interrupt,
         state: None,
         worker_command: &[],
+        start: None,
     };
     let text = run_task(&task, None, &context).unwrap_err().to_string();
     assert!(

@@ -45,6 +45,7 @@ impl Bench {
             interrupt: &self.interrupt,
             state: None,
             worker_command: &[],
+            start: None,
         };
         run_tree(tree, &context)
     }

@@ -15,8 +15,15 @@ const MORE: u64 = 10;
 fn calls(journal: JournalMode, synchronous: Synchronous, names: &[&str]) -> Vec<u64> {
     let count = |updates| {
         let directory = TempDir::new().unwrap();
-        let sqlite =
-            Sqlite { rows: 200, row_size: Bytes(100), journal, synchronous, updates: 0, seed: 1 };
+        let sqlite = Sqlite {
+            rows: 200,
+            row_size: Bytes(100),
+            journal,
+            synchronous,
+            updates: 0,
+            time: None,
+            seed: 1,
+        };
         let fill = Work::Sqlite(sqlite.clone());
         traced(&fill, directory.path());
         let calls = traced(&Work::Sqlite(Sqlite { updates, ..sqlite }), directory.path());

@@ -107,6 +107,7 @@ pub(crate) fn perform(arguments: &[OsString]) {
         interrupt: &AtomicBool::new(false),
         state: None,
         worker_command: &[],
+        start: None,
     };
     let result = match &work {
         Work::Stream(stream) => engine::run(stream, &context),
@@ -116,8 +117,8 @@ pub(crate) fn perform(arguments: &[OsString]) {
         Work::Layout(layout) => engine::run_layout(layout, &context),
         Work::Remove { files, workers } => engine::remove(files, *workers, &context),
         Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, &context),
-        Work::Task(_) | Work::Command(_) | Work::Trace(_) => {
-            panic!("tasks, commands, and recordings have no fixtures")
+        Work::Task(_) | Work::Command(_) | Work::Trace(_) | Work::Maintenance(_) => {
+            panic!("tasks, commands, recordings, and maintenance have no fixtures")
         }
     };
     result.unwrap();

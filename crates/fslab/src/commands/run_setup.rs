@@ -147,6 +147,7 @@ pub(super) fn begin(
     let environment = env.facts(&rig, chosen);
     warnings.extend(warnings::fits_memory(chosen, &environment));
     warnings.extend(warnings::empty_filesystems(chosen));
+    warnings.extend(warnings::closed_loops(chosen));
     let info = info(chosen, id, seed, rig.describe());
     if cells.iter().all(|cell| cell.state != CellState::Open) {
         drop(rig);

@@ -409,7 +409,9 @@ fn space(chosen: &ResolvedPlan, in_memory: bool) -> String {
 fn time(point: &WorkloadParameters) -> Nanos {
     let phases: Vec<Phase> =
         suites::find(&point.suite).map(|suite| (suite.phases)(point, 0)).unwrap_or_default();
-    phases.iter().filter_map(time_of).sum()
+    let alone = phases.iter().filter(|phase| phase.together.is_none());
+    let group = phases.iter().filter(|phase| phase.together.is_some());
+    alone.filter_map(time_of).sum::<Nanos>() + group.filter_map(time_of).max().unwrap_or_default()
 }
 
 /// Bytes that one trial reads and writes, as far as they are known in advance.
@@ -439,6 +441,7 @@ fn moved(point: &WorkloadParameters) -> Bytes {
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => Bytes(0),
     });
     bytes.sum()

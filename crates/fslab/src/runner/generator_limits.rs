@@ -78,6 +78,8 @@ mod tests {
             cache: Cache::Unchanged,
             work: Work::Stream(stream),
             timed: Timed::default(),
+            directory: None,
+            together: None,
         }
     }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use model::{
     Cell, Nanos, Ratio, SystemActivity, Warning,
     activity::CpuActivity,
-    phase::Role,
+    phase::{GROUP, Role},
     record::{PhaseInfo, TrialRecord},
 };
 
@@ -131,7 +131,8 @@ fn measured<'a>(
     known: &'a TrialContext<'_>,
 ) -> impl Iterator<Item = (&'a str, &'a SystemActivity)> {
     let measures = |name: &str| {
-        known.phases.iter().any(|phase| phase.role == Role::Measure && phase.name == name)
+        name == GROUP
+            || known.phases.iter().any(|phase| phase.role == Role::Measure && phase.name == name)
     };
     let all = trial.activity.iter().map(|(name, activity)| (name.as_str(), activity));
     all.filter(move |(name, _)| measures(name))

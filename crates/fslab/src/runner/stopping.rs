@@ -1,16 +1,18 @@
 //! Stopping rule: open cells, A/A duplicates, the reference cell, and the time limit.
 //!
 //! Between rounds each open cell is evaluated and closed if [`analysis::stop`] reports enough
-//! repetitions. Two kinds of cells depend on other cells. An **A/A duplicate** closes with its
+//! repetitions. Three kinds of cells depend on other cells. An **A/A duplicate** closes with its
 //! original. The **reference cell**, which is the original of the first A/A duplicate, stays open
 //! as long as any other cell, so that late rounds with few cells can be compared with the first
-//! rounds.
+//! rounds. Cells of **workloads that run together** and of their members alone close together,
+//! because they are compared with each other.
 
 use std::collections::BTreeMap;
 
 use analysis::stop::{self, Decision};
 use model::{
     Cell, Nanos, Profile, Warning,
+    plan::together::{ONLY, SUITE},
     record::{CellRecord, CellState},
     units::plural,
 };
@@ -44,6 +46,24 @@ fn over_time_limit(values: &[Vec<f64>], profile: Profile) -> (String, Vec<Warnin
     }
 }
 
+/// Cells of the same members: those in which all run, and those in which one of them runs alone.
+/// Each list has at least two cells. A/A duplicates are not included.
+pub(super) fn partners(cells: &[CellRecord]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(Cell, Vec<usize>)> = Vec::new();
+    for (index, record) in cells.iter().enumerate() {
+        if record.cell.workload.suite != SUITE || record.cell.aa_duplicate {
+            continue;
+        }
+        let mut cell = record.cell.clone();
+        cell.workload.parameters.remove(ONLY);
+        match groups.iter_mut().find(|(known, _)| *known == cell) {
+            Some((_, group)) => group.push(index),
+            None => groups.push((cell, vec![index])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).filter(|group| group.len() > 1).collect()
+}
+
 impl<T: Trials> Runner<'_, T> {
     /// Evaluates every open cell, closes those with enough repetitions, and reports the progress.
     pub(super) fn evaluate(&mut self) -> anyhow::Result<()> {
@@ -51,8 +71,12 @@ impl<T: Trials> Runner<'_, T> {
         let reference = pairs.first_key_value().map(|(_, first)| *first);
         let mut next = vec![0; self.cells.len()];
         let ordinary = |cell: &usize| !pairs.contains_key(cell) && reference != Some(*cell);
+        let partners = partners(&self.cells);
         for cell in (0..self.cells.len()).filter(ordinary) {
-            next[cell] = self.decide(cell, None)?;
+            let own = partners.iter().find(|group| group.contains(&cell));
+            let others = own.into_iter().flatten().filter(|other| **other != cell);
+            let others = others.filter_map(|other| self.needs(*other)).max();
+            next[cell] = self.decide(cell, others)?;
         }
         if let Some(reference) = reference {
             let others = next.iter().copied().max().filter(|look| *look > 0);
@@ -68,7 +92,7 @@ impl<T: Trials> Runner<'_, T> {
 
     /// Closes a cell that has enough repetitions and returns 0. Otherwise returns the number of
     /// repetitions at the next evaluation of the cell. `others` is the latest of the next
-    /// evaluations of the other open cells; it keeps the reference cell open.
+    /// evaluations of other open cells that keep this one open.
     fn decide(&mut self, cell: usize, others: Option<u32>) -> anyhow::Result<u32> {
         if self.cells[cell].state != CellState::Open {
             return Ok(0);
@@ -81,9 +105,7 @@ impl<T: Trials> Runner<'_, T> {
         if let Some(others) = others {
             return Ok(others);
         }
-        let values = self.progress[cell].values();
-        let decision = stop::decide(&values, self.settings.profile, self.settings.repetitions);
-        match self.bounded(cell, decision) {
+        match self.decision(cell) {
             Decision::More { next_analysis } => Ok(next_analysis),
             Decision::Enough { mut rule, .. } => {
                 rule.push_str(&self.without_values(cell));
@@ -93,6 +115,20 @@ impl<T: Trials> Runner<'_, T> {
                 self.done(cell, rule, &[])?;
                 Ok(0)
             }
+        }
+    }
+
+    fn decision(&self, cell: usize) -> Decision {
+        let values = self.progress[cell].values();
+        let decision = stop::decide(&values, self.settings.profile, self.settings.repetitions);
+        self.bounded(cell, decision)
+    }
+
+    /// Repetitions at the next evaluation of an open cell that needs more; otherwise `None`.
+    fn needs(&self, cell: usize) -> Option<u32> {
+        match (&self.cells[cell].state, self.decision(cell)) {
+            (CellState::Open, Decision::More { next_analysis }) => Some(next_analysis),
+            _ => None,
         }
     }
 

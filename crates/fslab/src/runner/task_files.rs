@@ -77,6 +77,7 @@ pub(crate) fn needs_external_directory(phase: &Phase) -> bool {
         | Work::Layout(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => false,
     }
 }
@@ -146,6 +147,8 @@ mod tests {
             cache: model::phase::Cache::Unchanged,
             work: Work::Task(task),
             timed: model::phase::Timed::default(),
+            directory: None,
+            together: None,
         };
         assert!(
             needs_external_directory(&phase(inward)) && needs_external_directory(&phase(outward))

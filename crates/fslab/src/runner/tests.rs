@@ -158,14 +158,19 @@ struct Bench {
 impl Bench {
     /// Run of these filesystems, the first with an A/A duplicate.
     fn new(filesystems: &[&str]) -> Self {
+        let mut cells: Vec<CellRecord> = filesystems.iter().map(|name| cell(name, false)).collect();
+        cells.push(cell(filesystems[0], true));
+        Self::of(&cells)
+    }
+
+    /// Run of these cells.
+    fn of(cells: &[CellRecord]) -> Self {
         let bench = Self {
             directory: tempfile::tempdir().unwrap(),
             trials: RefCell::default(),
             forecast: RefCell::default(),
             estimates: RefCell::default(),
         };
-        let mut cells: Vec<CellRecord> = filesystems.iter().map(|name| cell(name, false)).collect();
-        cells.push(cell(filesystems[0], true));
         let info = RunInfo {
             id: "20260101t000000-abcd".into(),
             title: "simulated".into(),
@@ -183,7 +188,7 @@ impl Bench {
             program: "fslab".into(),
         };
         let path = bench.path();
-        drop(Store::create(&path, &info, &cells, &Environment::default(), &[]).unwrap());
+        drop(Store::create(&path, &info, cells, &Environment::default(), &[]).unwrap());
         bench
     }
 
@@ -257,6 +262,28 @@ fn the_reference_cell_and_its_duplicate_stay_open_with_the_last_cell() {
         })
         .collect();
     assert!(places.len() > 1, "{trials:?}");
+}
+
+#[test]
+fn cells_of_workloads_that_run_together_close_together() {
+    let cell = |only: &str| {
+        let mut record = cell("ext4", false);
+        record.cell.workload.suite = "together".into();
+        record.cell.workload.parameters.insert("only".into(), Value::Text(only.into()));
+        CellRecord { id: record.cell.id(), ..record }
+    };
+    let cells = [cell(""), cell("log")];
+    assert_eq!(stopping::partners(&cells), [[0, 1]]);
+    let mut counts = BTreeSet::new();
+    for seed in 0..6 {
+        let bench = Bench::of(&cells);
+        let tally = bench.run(Machine::new(&[("ext4", 1e8, 0.03)], seed), settings());
+        assert_eq!(tally.done, 2);
+        let measured = bench.measured();
+        assert_eq!(measured[0], measured[1], "seed {seed}");
+        counts.insert(measured[0]);
+    }
+    assert!(counts.len() > 1, "the numbers of repetitions depend on the values: {counts:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //! All four instants are recorded. [`Timed`] selects the segments that the suite includes in its
 //! timed region.
 
+mod action;
 pub mod command;
 mod interface;
 mod recording;
@@ -19,22 +20,25 @@ mod result;
 mod sqlite;
 mod stream;
 mod task;
+mod together;
 mod tree;
 mod workers;
 
 use serde::{Deserialize, Serialize};
 
+pub use action::{Action, Maintenance};
 pub use command::Command;
 pub use interface::{Advice, CallFlags, CopyCall, IoEngineKind, Ring};
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
-pub use result::{Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
+pub use result::{Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
 pub use stream::{
     AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, FileSharing,
     Length, Open, Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
 };
 pub use task::{Compression, Method, Task, TaskOperation, TaskPath, TaskRoot};
+pub use together::{GROUP, Part, TimeLimit, Together, UNLIMITED};
 pub use tree::{
     Calls, Item, Layout, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
     TreeStep,
@@ -58,9 +62,23 @@ pub struct Phase {
     pub work: Work,
     /// Segments of the timed region of the suite.
     pub timed: Timed,
+    /// Subdirectory of the test directory in which the phase runs. `None`: the test directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Group of phases that start together; `None` if the phase runs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub together: Option<Together>,
 }
 
 impl Phase {
+    /// Role of the measurements in reports. Those of background phases are not results.
+    pub fn result_role(&self) -> Role {
+        match self.together {
+            Some(Together { part: Part::Background, .. }) => Role::Prepare,
+            Some(Together { part: Part::Measured, .. }) | None => self.role,
+        }
+    }
+
     /// Name of the test of a number that a program printed.
     pub fn number(&self, name: &str) -> String {
         format!("{}.{name}", self.name)
@@ -87,6 +105,7 @@ impl Phase {
     /// - operations per second for other streams that transfer no data or use
     ///   [`AccessPattern::Tickets`], for other trees, and for mixes;
     /// - throughput of the timed region for all other streams, and for replays;
+    /// - mean latency for maintenance actions;
     /// - elapsed time for tasks, layouts, replays of recordings, and removals.
     pub fn primary(&self) -> Metric {
         match &self.work {
@@ -111,6 +130,7 @@ impl Phase {
             Work::Tree(tree) if tree.delivers() => Metric::DeliveryRate,
             Work::Sqlite(sqlite) if sqlite.commits() => Metric::CommitRate,
             Work::Tree(_) | Work::Mix(_) | Work::Sqlite(_) => Metric::OpsRate,
+            Work::Maintenance(_) => Metric::LatencyMean,
             Work::Command(command) => command.primary(),
             Work::Task(_) | Work::Layout(_) | Work::Trace(_) | Work::Remove { .. } => {
                 Metric::Elapsed
@@ -175,6 +195,8 @@ pub enum Work {
     Sqlite(Sqlite),
     /// Replays the recorded operations of a program.
     Trace(TraceReplay),
+    /// Maintenance actions on the mounted filesystem.
+    Maintenance(Maintenance),
     /// Removes the files of a stream.
     Remove {
         /// Files to remove.
@@ -194,7 +216,7 @@ impl Work {
             Self::Mix(mix) => mix.workers.count,
             Self::Layout(_) => u32::MAX,
             Self::Replay(replay) => replay.workers.count,
-            Self::Task(_) | Self::Sqlite(_) => 1,
+            Self::Task(_) | Self::Sqlite(_) | Self::Maintenance(_) => 1,
             // The programs determine the number of their processes.
             Self::Command(_) | Self::Trace(_) => u32::MAX,
             Self::Remove { workers, .. } => *workers,

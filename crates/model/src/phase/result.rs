@@ -56,6 +56,12 @@ pub struct WorkerResult {
     pub latencies: Latencies,
     /// Counted work over time.
     pub series: Series,
+    /// Start of the loop, ramp time included; only if there are events.
+    #[serde(default)]
+    pub begun: Nanos,
+    /// Maintenance actions, counted or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
 }
 
 impl WorkerResult {
@@ -73,6 +79,15 @@ impl WorkerResult {
     pub fn writes(&self) -> bool {
         self.written.ops.0 > 0 || self.uncounted.0 > 0
     }
+}
+
+/// Maintenance action that was completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Start.
+    pub begun: Nanos,
+    /// Duration.
+    pub elapsed: Nanos,
 }
 
 /// Number of operations and their bytes.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::together::TimeLimit;
 use crate::units::Bytes;
 
 /// Work on a database with the table `rows`: a number as the key, and a text of fixed length.
@@ -18,6 +19,10 @@ pub struct Sqlite {
     /// Number of transactions, each of which updates one random row. 0 creates the database and
     /// inserts all rows in one transaction.
     pub updates: u64,
+    /// Time limit; `None`: the number of transactions ends the loop. Not used by the phase that
+    /// creates the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeLimit>,
     /// Seed of the rows and of their order.
     pub seed: u64,
 }

@@ -9,6 +9,8 @@ fn primary_of(work: Work) -> Metric {
         cache: Cache::Unchanged,
         work,
         timed: Timed::default(),
+        directory: None,
+        together: None,
     };
     phase.primary()
 }

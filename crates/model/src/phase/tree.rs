@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{stream::DataPattern, workers::Workers};
+use super::{stream::DataPattern, together::TimeLimit, workers::Workers};
 use crate::units::Bytes;
 
 /// Generated directory tree. Name, directory, and size of an entry are functions of its number and
@@ -390,8 +390,11 @@ pub enum Item {
 pub struct Mix {
     /// Initial population, created by an earlier phase.
     pub set: Set,
-    /// Operations per worker, at least 1.
+    /// Operations per worker, at least 1; not used if `time` limits the loop.
     pub ops: u64,
+    /// Time limit; `None`: the number of operations ends the loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeLimit>,
     /// Operations with their relative weights; each operation at most once.
     pub weights: Vec<(MixOp, u32)>,
     /// Workers.

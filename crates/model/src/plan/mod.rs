@@ -12,6 +12,7 @@ mod profile;
 mod settings;
 #[cfg(test)]
 mod tests;
+pub mod together;
 
 use std::ops::Range;
 
@@ -123,6 +124,8 @@ pub struct WorkloadEntry {
     pub schedulers: Option<Vec<String>>,
     /// System settings of this workload, which replace those of the plan.
     pub system_settings: Vec<(SystemSetting, Vec<Value>)>,
+    /// Members of workloads that run together; `None` for a single workload.
+    pub together: Option<together::TogetherEntry>,
     /// Position in the text.
     pub span: Range<usize>,
 }

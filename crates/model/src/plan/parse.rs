@@ -11,6 +11,7 @@ mod mounting;
 pub(super) mod options;
 mod scales;
 mod storage;
+mod together;
 
 use std::ops::Range;
 
@@ -23,7 +24,7 @@ pub(super) use self::{
     filesystems::check_filesystem,
     mounting::{is_mounted, misfit, needs_device},
 };
-use super::{KnownNames, Plan, PlanError, Profile, WorkloadEntry, keys};
+use super::{KnownNames, Plan, PlanError, Profile, WorkloadEntry, keys, together as plan_together};
 use crate::{
     setting::SystemSetting,
     storage::Storage,
@@ -222,33 +223,38 @@ fn workloads(
         return Err(PlanError::new("the list is empty", item.span()));
     }
     let entries: Vec<_> =
-        items.iter().map(|item| workload(item, vocabulary)).collect::<Result<_>>()?;
+        items.iter().map(|item| workload(item, vocabulary, None)).collect::<Result<_>>()?;
     conditions::check_own_conditions(&entries, storage)?;
     Ok(entries)
 }
 
-/// Parses a workload: a preset name, or a table with a preset or a suite and parameters.
-fn workload(item: Item<'_>, vocabulary: KnownNames<'_>) -> Result<WorkloadEntry> {
+/// Parses a workload: a preset name, or a table with a preset or a suite and parameters. `member`
+/// is set for a member of workloads that run together, to its suite if the table names none.
+fn workload(
+    item: Item<'_>,
+    vocabulary: KnownNames<'_>,
+    member: Option<Option<&'static str>>,
+) -> Result<WorkloadEntry> {
     let table = match item.get_ref() {
+        DeValue::Table(table) if member.is_none() && table.get(together::KEY).is_some() => {
+            return together::entry(table, item, vocabulary);
+        }
         DeValue::Table(table) => table,
         DeValue::String(name) => {
             let (preset, base) = preset(name, item.span(), vocabulary)?;
             let suite = suite(&base.suite, item.span(), vocabulary)?;
-            return Ok(WorkloadEntry {
-                suite,
-                preset,
-                base,
-                values: Vec::new(),
-                schedulers: None,
-                system_settings: Vec::new(),
-                span: item.span(),
-            });
+            return Ok(plain(suite, preset, base, item.span()));
         }
         _ => return Err(wrong(item, "a name, or a table with a preset or a suite")),
     };
     let (suite, preset, base) = match (table.get("suite"), table.get("preset")) {
         (Some(name), None) => {
             let suite = suite(&string(name)?, name.span(), vocabulary)?;
+            if suite.name == plan_together::SUITE {
+                let message = format!("`{}` is not a suite of a single workload", suite.name);
+                return Err(PlanError::new(message, name.span())
+                    .hint("write together = [{ name = \"…\", suite = \"…\" }, …]"));
+            }
             (suite, None, suite.defaults())
         }
         (None, Some(name)) => {
@@ -260,6 +266,10 @@ fn workload(item: Item<'_>, vocabulary: KnownNames<'_>) -> Result<WorkloadEntry>
             return Err(PlanError::new(message, both.span())
                 .hint("remove `suite`: a preset includes its suite"));
         }
+        (None, None) if member.flatten().is_some() => {
+            let suite = suite(member.flatten().unwrap_or_default(), item.span(), vocabulary)?;
+            (suite, None, suite.defaults())
+        }
         (None, None) => {
             let names = vocabulary.suites.iter().map(|suite| suite.name);
             return Err(PlanError::new("this workload has no `suite`", item.span())
@@ -267,7 +277,9 @@ fn workload(item: Item<'_>, vocabulary: KnownNames<'_>) -> Result<WorkloadEntry>
         }
     };
     let taken = |key: &str| {
-        matches!(key, "suite" | "preset" | "scheduler") || SystemSetting::from_name(key).is_some()
+        matches!(key, "suite" | "preset" | "scheduler")
+            || SystemSetting::from_name(key).is_some()
+            || (member.is_some() && together::MEMBER_KEYS.contains(&key))
     };
     let mut parameters: Vec<_> = table.iter().filter(|(key, _)| !taken(key.get_ref())).collect();
     parameters.sort_by_key(|(key, _)| key.span().start);
@@ -282,8 +294,28 @@ fn workload(item: Item<'_>, vocabulary: KnownNames<'_>) -> Result<WorkloadEntry>
         values,
         schedulers: table.get("scheduler").map(strings).transpose()?,
         system_settings: conditions::settings_of(|key| table.get(key))?,
+        together: None,
         span: item.span(),
     })
+}
+
+/// Workload without own parameters and settings.
+fn plain(
+    suite: &'static SuiteSpec,
+    preset: Option<String>,
+    base: WorkloadParameters,
+    span: Range<usize>,
+) -> WorkloadEntry {
+    WorkloadEntry {
+        suite,
+        preset,
+        base,
+        values: Vec::new(),
+        schedulers: None,
+        system_settings: Vec::new(),
+        together: None,
+        span,
+    }
 }
 
 fn suite(name: &str, span: Range<usize>, vocabulary: KnownNames<'_>) -> Result<&'static SuiteSpec> {

@@ -476,6 +476,7 @@ mod mounting;
 mod options;
 mod setup;
 mod size;
+mod together;
 
 #[test]
 fn studies_are_selected_by_name() {

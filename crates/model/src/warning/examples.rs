@@ -26,6 +26,7 @@ impl Warning {
             },
             Self::DeviceSizesDiffer { sizes: text("hdd 4 TiB, ssd 1 TiB") },
             Self::EmptyFilesystems,
+            Self::ClosedLoop { member: text("log") },
             Self::NotDurable,
             Self::CompressibleData,
             Self::SettingNotApplied {

@@ -35,6 +35,9 @@ impl Warning {
             Self::EmptyFilesystems => {
                 "generate files with a `populate` step of `setup`, or set `fill_percent`"
             }
+            Self::ClosedLoop { .. } => {
+                "use an open loop: set `rate` and `arrivals` of the member (suite stream)"
+            }
             Self::NotDurable => "use the durable throughput, or remove `compat`",
             Self::CompressibleData => {
                 "write random data: `incompressible_fraction = 1.0` without `compat` (iozone), \

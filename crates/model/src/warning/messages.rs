@@ -51,6 +51,10 @@ impl Warning {
                  times do not include content"
                     .into()
             }
+            Self::ClosedLoop { member } => format!(
+                "member `{member}` is a closed loop: it starts fewer operations while it is slowed \
+                 down, so that its latencies understate the slowdown"
+            ),
             Self::NotDurable => "writes were accepted but not synced".into(),
             Self::CompressibleData => {
                 "the written data is compressible and contains duplicates".into()

@@ -107,6 +107,8 @@ impl Answer {
         let mut findings = findings(view, &tests, &first, &last);
         findings.extend(devices::findings(&view.devices, &view.facts.margin.percent()));
         let name = |filesystem: usize| view.filesystems[filesystem].name.clone();
+        let slowdowns = view.slowdowns.iter().flat_map(super::slowdown::MemberSlowdown::lines);
+        findings.extend(slowdowns.map(|(effect, text)| Finding { effect, text }));
         let over_device = tests.iter().filter_map(|named| {
             let (effect, text) = super::raw::line(named.test, &named.title, &name)?;
             Some(Finding { effect, text })
@@ -305,6 +307,23 @@ fn headline(
     match devices::headline(&view.devices, &view.facts.margin.percent()) {
         Some(devices) if filesystems(view, tests) < 2 => sentence(view, devices),
         Some(devices) => format!("{}; {devices}", of_filesystems()),
+        None if !view.slowdowns.is_empty() => {
+            let lines = view.slowdowns.iter().flat_map(|own| own.lines());
+            let largest = lines.max_by(|one, other| one.0.total_cmp(&other.0));
+            match largest {
+                Some((_, text)) => {
+                    let text = text.trim_end_matches('.');
+                    if view.facts.ended { text.into() } else { format!("Provisional: {text}") }
+                }
+                None if view.slowdowns.iter().any(|own| own.is_judged()) => {
+                    sentence(view, "no significant slowdown by other workloads".into())
+                }
+                None => {
+                    let text = "no comparison: too few repetitions, or no valid results";
+                    sentence(view, text.into())
+                }
+            }
+        }
         None if filesystems(view, tests) < 2 => match of_options(view).next() {
             // Without the test statistics in parentheses at the end.
             Some(text) => {

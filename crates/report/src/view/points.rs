@@ -22,6 +22,7 @@ use analysis::{Ranking, Repetition, Summary, stop};
 use model::{
     Metric, RunRecord, Study, Value, Warning,
     phase::{Cache, Role},
+    plan::together,
     record::{CellState, PhaseInfo},
     warning::Severity,
 };
@@ -287,7 +288,8 @@ impl Builder<'_> {
             .iter()
             .map(|group| conditions::parameters(&self.record.cells[group[0]].cell, filled))
             .collect();
-        let swept = conditions::swept(&parameters);
+        let mut swept = conditions::swept(&parameters);
+        swept.retain(|name| name != together::MEMBERS && name != together::ONLY);
         let mut order: Vec<usize> = (0..groups.len()).collect();
         order.sort_by_cached_key(|index| {
             let of_point = &parameters[*index];

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Clock, Metric, RunRecord, Sample, SystemActivity, Warning,
+    phase::GROUP,
     record::{Outcome, TrialRecord},
+    sample::lifecycle,
     warning::Severity,
 };
 use rayon::prelude::*;
@@ -86,14 +88,23 @@ impl<'a> SampleIndex<'a> {
         self.trials[cell].iter().copied().filter(invalid)
     }
 
-    /// System activity during a phase or step, over the measured trials of a cell.
+    /// System activity during a phase or step, over the measured trials of a cell. For a phase that
+    /// started together with others, it is the activity of all of them.
     pub(crate) fn activity(
         &self,
         cell: usize,
         phase: &str,
     ) -> impl Iterator<Item = &'a SystemActivity> {
-        let all = self.measured(cell).flat_map(|trial| &trial.activity);
-        all.filter(move |(at, _)| at == phase).map(|(_, activity)| activity)
+        let of_group = |trial: &&'a TrialRecord| {
+            let has = |name: &str| trial.activity.iter().any(|(at, _)| at == name);
+            let grouped = !has(phase) && lifecycle::ALL.iter().all(|step| *step != phase);
+            grouped && has(GROUP)
+        };
+        let of = |trial: &'a TrialRecord| {
+            let name = if of_group(&trial) { GROUP } else { phase };
+            trial.activity.iter().find(|(at, _)| at == name).map(|(_, activity)| activity)
+        };
+        self.measured(cell).filter_map(of).collect::<Vec<_>>().into_iter()
     }
 
     /// Number of trials of a cell except invalid ones, and the reasons of the failed ones.

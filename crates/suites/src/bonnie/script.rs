@@ -44,6 +44,8 @@ impl Script<'_> {
             cache: if cold { Cache::Cold } else { Cache::Unchanged },
             work,
             timed,
+            directory: None,
+            together: None,
         }
     }
 
@@ -87,6 +89,8 @@ impl Script<'_> {
             cache: Cache::Unchanged,
             work: Work::Remove { files: self.files(), workers },
             timed: Timed::default(),
+            directory: None,
+            together: None,
             ..phases[0].clone()
         });
         phases

@@ -192,6 +192,8 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         cache,
         work,
         timed: Timed::default(),
+        directory: None,
+        together: None,
     };
     let mut phases = Vec::new();
     if point.count("input_files") > 0 {

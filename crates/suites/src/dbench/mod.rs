@@ -128,6 +128,8 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         cache: Cache::Cold,
         work: Work::Replay(replay(point, seed)),
         timed: Timed::default(),
+        directory: None,
+        together: None,
     }]
 }
 

@@ -233,6 +233,8 @@ impl<'a> Base<'a> {
                 close: self.flag("include_close"),
                 tick_subtracted: self.compat,
             },
+            directory: None,
+            together: None,
         }
     }
 

@@ -69,6 +69,8 @@ impl Script<'_> {
             cache: Cache::Unchanged,
             work,
             timed: Timed::default(),
+            directory: None,
+            together: None,
         }
     }
 
@@ -107,6 +109,8 @@ impl Script<'_> {
             role: Role::Measure,
             cache,
             timed: Timed { sync, ..Timed::default() },
+            directory: None,
+            together: None,
             ..self.phase(self.operation.word.into(), work)
         }
     }
@@ -173,6 +177,7 @@ impl Script<'_> {
         Work::Mix(Mix {
             set: self.set(),
             ops: self.point.count("mix_operations"),
+            time: None,
             weights: weights(self.point.text("weights")),
             workers: self.workers(),
         })

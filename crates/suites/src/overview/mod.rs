@@ -149,7 +149,16 @@ fn trees(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
 }
 
 fn phase(name: &str, group: &str, cache: Cache, timed: Timed, work: Work) -> Phase {
-    Phase { name: name.into(), group: group.into(), role: Role::Measure, cache, work, timed }
+    Phase {
+        name: name.into(),
+        group: group.into(),
+        role: Role::Measure,
+        cache,
+        work,
+        timed,
+        directory: None,
+        together: None,
+    }
 }
 
 fn set(name: &str, files: u64, size: Bytes, seed: u64) -> Set {

@@ -78,6 +78,8 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         cache,
         work,
         timed: Timed::default(),
+        directory: None,
+        together: None,
     };
     let cache = match point.word("cache") {
         "cold" => Cache::Cold,

@@ -129,6 +129,8 @@ fn prepared(name: String, work: Work) -> Phase {
         cache: Cache::Unchanged,
         work,
         timed: Timed::default(),
+        directory: None,
+        together: None,
     }
 }
 
@@ -150,6 +152,8 @@ fn measured(point: &WorkloadParameters, set: &Set, operation: &str, cache: Cache
         role: Role::Measure,
         cache,
         timed: Timed { sync: end.sync, ..Timed::default() },
+        directory: None,
+        together: None,
         ..prepared(operation.into(), Work::Tree(tree))
     }
 }

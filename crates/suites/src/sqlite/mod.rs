@@ -54,6 +54,7 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
             journal: journal.unwrap_or(JournalMode::Wal),
             synchronous: synchronous.unwrap_or(Synchronous::Full),
             updates,
+            time: None,
             seed,
         })
     };
@@ -64,6 +65,8 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         cache,
         work,
         timed: Timed::default(),
+        directory: None,
+        together: None,
     };
     let cache = match point.word("cache") {
         "cold" => Cache::Cold,

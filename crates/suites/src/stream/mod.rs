@@ -66,6 +66,8 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         },
         work: Work::Stream(measured),
         timed: Timed::default(),
+        directory: None,
+        together: None,
     });
     phases
 }
@@ -139,6 +141,8 @@ fn layout(measured: &Stream, name: String, files: FileSharing, workers: u32) -> 
         cache: Cache::Unchanged,
         work: Work::Stream(stream),
         timed: Timed::default(),
+        directory: None,
+        together: None,
     }
 }
 

@@ -306,6 +306,8 @@ impl<'a> Script<'a> {
             cache: if cold { Cache::Cold } else { Cache::Unchanged },
             work: Work::Task(task),
             timed: Timed::default(),
+            directory: None,
+            together: None,
         });
     }
 

@@ -62,6 +62,9 @@ fn single(phase: &Phase) -> String {
             format!("timing {}", replay.timing.name()),
             format!("order {}", replay.order.name()),
         ],
+        Work::Maintenance(maintenance) => {
+            vec![format!("maintenance {}", maintenance.action.name())]
+        }
         Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => vec![phase.name.clone()],
     };
     parts.join(", ")
@@ -84,6 +87,7 @@ fn several(suite: &str, phases: &[Phase]) -> String {
             | Work::Command(_)
             | Work::Sqlite(_)
             | Work::Trace(_)
+            | Work::Maintenance(_)
             | Work::Remove { .. } => None,
         });
         let first = parts.next().flatten()?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{
     Bytes, Cell, Phase, SetupStep, SystemSetting, Warning,
-    phase::{Cache, Role, Work},
+    phase::{Cache, Pace, Part, Role, Stream, Work},
 };
 
 use crate::plans::ResolvedPlan;
@@ -43,6 +43,24 @@ pub(super) fn empty_filesystems(chosen: &ResolvedPlan) -> Option<Warning> {
     (sizes.len() > 1 && cells().any(is_empty)).then_some(Warning::EmptyFilesystems)
 }
 
+/// Warnings about measured members of workloads that run together, if they are streams without an
+/// arrival process. A closed loop issues fewer operations while it is disturbed.
+pub(super) fn closed_loops(chosen: &ResolvedPlan) -> Vec<Warning> {
+    let points = chosen.cells.iter().map(|labeled| &labeled.cell.workload);
+    let phases = points.filter_map(|point| {
+        let only = suites::together::only(point).is_some();
+        let suite = suites::find(&point.suite).filter(|_| !only)?;
+        Some((suite.phases)(point, 0))
+    });
+    let closed = phases.flatten().filter(|phase| {
+        let measured = phase.together.is_some_and(|it| it.part == Part::Measured);
+        let closed = |stream: &Stream| !matches!(stream.pace, Pace::Open { .. });
+        measured && matches!(&phase.work, Work::Stream(stream) if closed(stream))
+    });
+    let members: BTreeSet<String> = closed.map(|phase| phase.name).collect();
+    members.into_iter().map(|member| Warning::ClosedLoop { member }).collect()
+}
+
 /// Reports whether the memory size affects a result of this phase.
 fn depends_on_memory(phase: &Phase) -> bool {
     let around = match &phase.work {
@@ -55,6 +73,7 @@ fn depends_on_memory(phase: &Phase) -> bool {
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => false,
     };
     phase.role == Role::Measure && phase.cache != Cache::Warm && !around
@@ -62,7 +81,7 @@ fn depends_on_memory(phase: &Phase) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::phase::{FileSharing, Open, Stream, Timed};
+    use model::phase::{FileSharing, Open, Timed};
 
     use super::*;
 
@@ -76,6 +95,8 @@ mod tests {
             cache: Cache::Cold,
             work: Work::Stream(stream.clone()),
             timed: Timed::default(),
+            directory: None,
+            together: None,
         };
         assert!(depends_on_memory(&phase));
         phase.cache = Cache::Warm;

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use model::{
     Value, WorkloadParameters,
     phase::{Role, Work},
+    plan::together::{MEMBERS, ONLY, SUITE},
     record::CellRecord,
 };
+use suites::together::Member;
 
 /// Parameters of each workload that differ from the defaults, and the phases of one trial.
 pub(super) fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
@@ -24,10 +26,17 @@ pub(super) fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
             text.contains(char::is_whitespace)
         };
         let own = own.filter(|(_, value)| programs.is_empty() || !long(value));
+        let members_only = |name: &str| name != MEMBERS && name != ONLY;
+        let own = own.filter(|(name, _)| point.suite != SUITE || members_only(name));
         let own: Vec<_> = own.map(|(name, value)| format!("{name}={value}")).collect();
         let phases: Vec<_> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
-        let mut entry = wrapped(&format!("{} {}", point.suite, own.join(" ")), 0);
+        let suite = match point.suite == SUITE {
+            true => format!("{}: {}", record.label, point.suite),
+            false => point.suite.clone(),
+        };
+        let mut entry = wrapped(&format!("{suite} {}", own.join(" ")), 0);
         entry.extend(wrapped(&phases.join(", "), 2));
+        entry.extend(members(point));
         entry.extend(programs);
         // A workload is listed once for all filesystems, schedulers, and settings.
         if seen.insert(entry.clone()) {
@@ -35,6 +44,29 @@ pub(super) fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
         }
     }
     lines.push(String::new());
+}
+
+/// Members of workloads that run together: role, suite, and parameters that differ from the
+/// defaults of the suite.
+fn members(point: &WorkloadParameters) -> Vec<String> {
+    let only = suites::together::only(point);
+    let line = |member: &Member| {
+        let runs = only.is_none_or(|only| only == member.name);
+        let role = if runs { member.part.name() } else { "prepared only" };
+        let defaults = suites::find(&member.workload.suite).map(|suite| suite.spec.defaults());
+        let differs = |(name, value): &(&String, &Value)| {
+            defaults.as_ref().and_then(|it| it.parameters.get(*name)) != Some(value)
+        };
+        let own = member.workload.parameters.iter().filter(differs);
+        let own = own.map(|(name, value)| format!(" {name}={value}"));
+        let delay = match member.start_delay.0 {
+            0 => String::new(),
+            _ => format!(" start_delay={}", member.start_delay),
+        };
+        let own: String = std::iter::once(delay).chain(own).collect();
+        wrapped(&format!("{} ({role}): {}{own}", member.name, member.workload.suite), 2)
+    };
+    suites::together::members(point).iter().flat_map(line).collect()
 }
 
 /// Programs of a workload as they will be run, with their user and their limits.

@@ -16,7 +16,10 @@ mod warnings;
 
 use model::{
     Clock, Metric, Nanos, Phase, PhaseResult, Profile, Ratio, Sample, SystemActivity,
-    phase::{Bound, Direction, Moved, Pace, Replay, Reported, Stream, Until, Work, WorkerResult},
+    phase::{
+        Bound, Direction, Mix, Moved, Pace, Replay, Reported, Sqlite, Stream, Until, Work,
+        WorkerResult,
+    },
 };
 
 use self::thresholds::IDLE;
@@ -167,14 +170,16 @@ fn ramp(phase: &Phase) -> Nanos {
     match &phase.work {
         Work::Stream(Stream { bound: Bound::Time { ramp, .. }, .. })
         | Work::Replay(Replay { until: Until::Time { ramp, .. }, .. }) => *ramp,
+        Work::Mix(Mix { time, .. }) | Work::Sqlite(Sqlite { time, .. }) => {
+            time.map(|limit| limit.ramp).unwrap_or_default()
+        }
+        Work::Maintenance(maintenance) => maintenance.time.ramp,
         Work::Stream(_)
         | Work::Tree(_)
-        | Work::Mix(_)
         | Work::Replay(_)
         | Work::Layout(_)
         | Work::Task(_)
         | Work::Command(_)
-        | Work::Sqlite(_)
         | Work::Trace(_)
         | Work::Remove { .. } => Nanos(0),
     }
@@ -200,6 +205,7 @@ fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => result.wall_time,
     }
 }
@@ -216,6 +222,7 @@ fn direction(phase: &Phase) -> Option<Direction> {
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => None,
     }
 }

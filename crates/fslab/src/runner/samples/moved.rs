@@ -101,6 +101,7 @@ pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f6
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => true,
         Work::Task(task) => task_files::reads_target(task),
     };
@@ -132,6 +133,7 @@ pub(super) fn written_to_target(phase: &Phase, result: &PhaseResult) -> Option<f
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => true,
         Work::Task(task) => task_files::writes_target(task),
     };
@@ -163,6 +165,7 @@ pub(super) fn uses_page_cache(phase: &Phase) -> bool {
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => true,
     }
 }
@@ -192,7 +195,11 @@ pub(super) fn ends_on_devices(phase: &Phase, result: &PhaseResult) -> bool {
         Work::Sqlite(sqlite) => sqlite.commits(),
         // Data written after the last sync of a file may still be in memory.
         Work::Replay(replay) => replay.durability.files || replay.durability.writes,
-        Work::Mix(_) | Work::Layout(_) | Work::Trace(_) | Work::Remove { .. } => false,
+        Work::Mix(_)
+        | Work::Layout(_)
+        | Work::Trace(_)
+        | Work::Maintenance(_)
+        | Work::Remove { .. } => false,
     }
 }
 

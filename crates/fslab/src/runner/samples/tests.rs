@@ -17,6 +17,8 @@ fn phase(direction: Direction, timed: Timed) -> Phase {
         role: Role::Measure,
         cache: Cache::Cold,
         timed,
+        directory: None,
+        together: None,
         work: Work::Stream(Stream {
             direction,
             end_sync: if direction == Direction::Read { EndSync::None } else { EndSync::Fsync },

@@ -5,6 +5,7 @@
 //! tests.
 
 pub(crate) mod commands;
+mod group;
 mod phases;
 mod verdict;
 
@@ -217,7 +218,7 @@ impl Trials for LocalTrials<'_> {
         let (elapsed, clock) = (started.elapsed().into(), self.conditions.clock);
         let overhead = samples::monitoring_overhead(watched, elapsed, &data.activity, clock);
         data.samples.extend(overhead);
-        data.actions = self.rig.take_actions();
+        data.actions.extend(self.rig.take_actions());
         let outcome = match steps {
             Ok(()) => Outcome::Measured,
             Err(Stop::Failed(reason)) if !self.observer.interrupt.load(Ordering::Relaxed) => {

@@ -1,11 +1,20 @@
 //! Phases of a trial: preparation, execution under monitoring, checks, and conversion to samples.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
 
 use engine::{Context, CrashState, EngineError};
 use model::{
     Clock, Nanos, Phase, PhaseResult, Warning,
-    phase::{Bound, Cache, Command, Role, Series, Set, Stream, Tree, TreeStep, Until, Work},
+    phase::{
+        Bound, Cache, Command, Role, Series, Set, Stream, TimeLimit, Tree, TreeStep, UNLIMITED,
+        Until, Work,
+    },
+    record::Action,
 };
 use rig::MountedFilesystem;
 
@@ -45,7 +54,16 @@ impl Workload<'_> {
         data: &mut TrialData,
     ) -> Result<(), Stop> {
         let mut lacking = Lacking::default();
-        for (phase, generator) in self.phases.iter().zip(self.generator) {
+        let mut index = 0;
+        while let Some(phase) = self.phases.get(index) {
+            let members = members(&self.phases[index..]);
+            let generators = &self.generator[index..index + members.len()];
+            index += members.len();
+            if phase.together.is_some() {
+                self.group(members, generators, mounted, other_io_seen, data)?;
+                continue;
+            }
+            let generator = &generators[0];
             if let Some(warning) = lacking.keeps(phase) {
                 if phase.role == Role::Measure {
                     data.warnings.push((Some(phase.name.clone()), warning));
@@ -57,16 +75,19 @@ impl Workload<'_> {
                 time: time_of(phase),
             });
             let mut ready = ready(phase, self.always.clock, mounted, other_io_seen)?;
+            let directory = &directory_of(phase, mounted.directory())?;
             ready.extend(mounted.expect_workers(phase.work.workers()));
             if phase.role == Role::Measure {
                 let begun = mounted.begin_faults();
                 begun.map_err(|error| Stop::failed("enabling device errors", &error))?;
             }
             let (result, stands) = match phase.role {
-                Role::Measure => self.measured(phase, *generator, mounted, ready, data),
+                Role::Measure => {
+                    self.measured(phase, (*generator, directory), mounted, ready, data)
+                }
                 Role::Prepare => {
                     let listener = mounted.listen();
-                    let result = self.engine(phase, mounted.directory());
+                    let result = self.engine(phase, directory);
                     (result.map(|_| ()), verdict::check_log(&listener.end()))
                 }
             };
@@ -92,7 +113,7 @@ impl Workload<'_> {
     fn measured(
         &self,
         phase: &Phase,
-        generator: Option<f64>,
+        (generator, directory): (Option<f64>, &Path),
         mounted: &MountedFilesystem,
         mut ready: Vec<Warning>,
         data: &mut TrialData,
@@ -100,7 +121,7 @@ impl Workload<'_> {
         // The server of a command starts before the window of the monitor, and ends after it.
         let mut session = None;
         if let Work::Command(command) = &phase.work {
-            match self.session(&phase.name, command, mounted.directory()) {
+            match self.session(&phase.name, command, directory, self.observer.interrupt) {
                 Ok(started) => session = Some(started),
                 Err(stop) => return (Err(stop), Ok(())),
             }
@@ -108,7 +129,7 @@ impl Workload<'_> {
         let monitor = mounted.monitor();
         let mut result = match &mut session {
             Some(session) => session.measure(),
-            None => self.engine(phase, mounted.directory()),
+            None => self.engine(phase, directory),
         };
         let mut activity = monitor.end();
         if let (Some(session), Ok(measured)) = (session, &mut result)
@@ -129,7 +150,7 @@ impl Workload<'_> {
 
     /// Converts the result of a measured phase to samples. `warnings` are the warnings of its
     /// preparation.
-    fn keep(
+    pub(super) fn keep(
         &self,
         phase: &Phase,
         result: &PhaseResult,
@@ -147,6 +168,7 @@ impl Workload<'_> {
         let located = |warning| (Some(phase.name.clone()), warning);
         data.warnings.extend(warnings.into_iter().chain(own).map(located));
         data.samples.extend(samples);
+        data.actions.extend(events(phase, result));
         data.environment.merge(result.facts.clone());
         data.histograms.extend(samples::histograms(&phase.name, result));
         let series = Series::merged(result.workers.iter().map(|worker| &worker.series));
@@ -157,76 +179,133 @@ impl Workload<'_> {
     }
 
     /// Starts the programs of a command, and its server.
-    fn session<'a>(
+    pub(super) fn session<'a>(
         &'a self,
         name: &'a str,
         command: &'a Command,
         directory: &'a Path,
+        interrupt: &'a AtomicBool,
     ) -> Result<Session<'a>, Stop> {
         let external = self
             .external_directory
             .ok_or_else(|| Stop::Failed("the programs have no external directory".into()))?;
-        Session::begin(name, command, directory, external, self.observer.interrupt)
+        Session::begin(name, command, directory, external, interrupt)
     }
 
     fn engine(&self, phase: &Phase, directory: &Path) -> Result<PhaseResult, Stop> {
         let RunObserver { progress, interrupt, .. } = self.observer;
+        if let Work::Command(command) = &phase.work {
+            let mut session = self.session(&phase.name, command, directory, interrupt)?;
+            let mut result = session.measure()?;
+            session.complete(&mut result, &mut Default::default(), &mut Vec::new())?;
+            return Ok(result);
+        }
         let state = self.crash_state.filter(|_| leaves_a_state(phase));
         let worker_command = self.worker_command;
-        let context = Context { directory, progress, interrupt, state, worker_command };
-        let result = match &phase.work {
-            Work::Stream(stream) => engine::run(stream, &context),
-            Work::Tree(tree) => engine::run_tree(tree, &context),
-            Work::Mix(mix) => engine::run_mix(mix, &context),
-            Work::Replay(replay) => engine::run_replay(replay, &context),
-            Work::Layout(layout) => engine::run_layout(layout, &context),
-            Work::Task(task) => engine::run_task(task, self.external_directory, &context),
-            Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, &context),
-            Work::Trace(replay) => engine::run_trace(replay, &context),
-            Work::Command(command) => {
-                let mut session = self.session(&phase.name, command, directory)?;
-                let mut result = session.measure()?;
-                session.complete(&mut result, &mut Default::default(), &mut Vec::new())?;
-                return Ok(result);
-            }
-            Work::Remove { files, workers } => engine::remove(files, *workers, &context),
-        };
-        result.map_err(|error| {
-            if let EngineError::Unsupported { what, source } = &error {
-                let (what, why) = ((*what).to_owned(), source.to_string());
-                return Stop::Unsupported(Warning::NotSupported { what, why });
-            }
-            if matches!(error, EngineError::Interrupted) {
-                return Stop::Interrupted;
-            }
-            Stop::failed(&phase.name, &error)
-        })
+        let context =
+            Context { directory, progress, interrupt, state, worker_command, start: None };
+        run_work(phase, &context, self.external_directory)
+    }
+}
+
+/// Runs the work of a phase that is not a command.
+pub(super) fn run_work(
+    phase: &Phase,
+    context: &Context<'_>,
+    external: Option<&Path>,
+) -> Result<PhaseResult, Stop> {
+    let result = match &phase.work {
+        Work::Stream(stream) => engine::run(stream, context),
+        Work::Tree(tree) => engine::run_tree(tree, context),
+        Work::Mix(mix) => engine::run_mix(mix, context),
+        Work::Replay(replay) => engine::run_replay(replay, context),
+        Work::Layout(layout) => engine::run_layout(layout, context),
+        Work::Task(task) => engine::run_task(task, external, context),
+        Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, context),
+        Work::Trace(replay) => engine::run_trace(replay, context),
+        Work::Maintenance(maintenance) => engine::run_maintenance(maintenance, context),
+        Work::Command(_) => unreachable!("commands are run by a session"),
+        Work::Remove { files, workers } => engine::remove(files, *workers, context),
+    };
+    result.map_err(|error| {
+        if let EngineError::Unsupported { what, source } = &error {
+            let (what, why) = ((*what).to_owned(), source.to_string());
+            return Stop::Unsupported(Warning::NotSupported { what, why });
+        }
+        if matches!(error, EngineError::Interrupted) {
+            return Stop::Interrupted;
+        }
+        Stop::failed(&phase.name, &error)
+    })
+}
+
+/// Maintenance actions of a phase as actions of the trial.
+fn events(phase: &Phase, result: &PhaseResult) -> Vec<Action> {
+    let Work::Maintenance(maintenance) = &phase.work else { return Vec::new() };
+    let begun = result.workers.iter().map(|worker| (worker.begun, &worker.events));
+    let each = begun.flat_map(|(begun, events)| events.iter().map(move |event| (begun, event)));
+    let action = |(begun, event): (Nanos, &model::phase::Event)| Action {
+        description: format!(
+            "{}: {} {:.3} s after the start of the workload",
+            phase.name,
+            maintenance.action.name(),
+            (event.begun - begun).seconds(),
+        ),
+        elapsed: event.elapsed,
+        error: String::new(),
+    };
+    each.map(action).collect()
+}
+
+/// First phase, and the phases after it that start together with it.
+fn members(phases: &[Phase]) -> &[Phase] {
+    let group = |phase: &Phase| phase.together.map(|together| together.group);
+    let first = phases.first().and_then(group);
+    let others = phases.iter().skip(1);
+    let others = others.take_while(|phase| first.is_some() && group(phase) == first).count();
+    &phases[..phases.len().min(1 + others)]
+}
+
+/// Directory of a phase, which is created if it does not exist.
+pub(super) fn directory_of(phase: &Phase, target: &Path) -> Result<PathBuf, Stop> {
+    let Some(name) = &phase.directory else { return Ok(target.to_owned()) };
+    let directory = target.join(name);
+    match fs::create_dir(&directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Stop::failed(&format!("creating the directory of {}", phase.name), &error))
+        }
+        Err(_) | Ok(()) => Ok(directory),
     }
 }
 
 /// File sets that are not in the expected state because the filesystem did not support an
 /// operation, with the warning about the operation.
 #[derive(Debug, Default)]
-struct Lacking(BTreeMap<String, Warning>);
+struct Lacking(BTreeMap<(Option<String>, String), Warning>);
 
 impl Lacking {
     /// Records that a phase did not run, so that later phases will not find the file set that they
     /// need.
     fn note(&mut self, phase: &Phase, warning: &Warning) {
         if let Some(set) = set_of(phase) {
-            self.0.insert(set.name.clone(), warning.clone());
+            self.0.insert(key(phase, set), warning.clone());
         }
     }
 
     /// Reason to skip a phase; `None` if its file set is in the expected state, or if the phase
     /// creates the set.
     fn keeps(&mut self, phase: &Phase) -> Option<Warning> {
-        let set = set_of(phase)?;
+        let key = key(phase, set_of(phase)?);
         if makes(phase) {
-            self.0.remove(&set.name);
+            self.0.remove(&key);
         }
-        self.0.get(&set.name).cloned()
+        self.0.get(&key).cloned()
     }
+}
+
+/// Directory and name of a file set.
+fn key(phase: &Phase, set: &Set) -> (Option<String>, String) {
+    (phase.directory.clone(), set.name.clone())
 }
 
 fn set_of(phase: &Phase) -> Option<&Set> {
@@ -240,6 +319,7 @@ fn set_of(phase: &Phase) -> Option<&Set> {
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => None,
     }
 }
@@ -267,6 +347,7 @@ fn makes(phase: &Phase) -> bool {
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => false,
     }
 }
@@ -281,7 +362,7 @@ fn leaves_a_state(phase: &Phase) -> bool {
 /// Drops the caches before a cold phase and waits for an idle device. A warm phase needs no
 /// preparation, because earlier phases read or wrote its files; its cache hit ratio is checked
 /// afterwards.
-fn ready(
+pub(super) fn ready(
     phase: &Phase,
     clock: Clock,
     mounted: &mut MountedFilesystem,
@@ -307,7 +388,16 @@ fn ready(
 
 /// Runtime of the workers of a phase, if it is fixed.
 pub(crate) fn time_of(phase: &Phase) -> Option<Nanos> {
+    let delay = phase.together.map(|together| together.start_delay).unwrap_or_default();
+    limit_of(phase).filter(|time| *time < UNLIMITED).map(|time| delay + time)
+}
+
+pub(super) fn limit_of(phase: &Phase) -> Option<Nanos> {
+    let of = |limit: &TimeLimit| limit.ramp + limit.run;
     match &phase.work {
+        Work::Mix(mix) => mix.time.as_ref().map(of),
+        Work::Sqlite(sqlite) => sqlite.time.as_ref().map(of),
+        Work::Maintenance(maintenance) => Some(of(&maintenance.time)),
         Work::Stream(stream) => match stream.bound {
             Bound::Time { ramp, run } => Some(ramp + run),
             Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
@@ -317,11 +407,9 @@ pub(crate) fn time_of(phase: &Phase) -> Option<Nanos> {
             Until::Replayed(_) => None,
         },
         Work::Tree(_)
-        | Work::Mix(_)
         | Work::Layout(_)
         | Work::Task(_)
         | Work::Command(_)
-        | Work::Sqlite(_)
         | Work::Trace(_)
         | Work::Remove { .. } => None,
     }

@@ -53,6 +53,7 @@ fn cpu_bound(phase: &Phase, result: &PhaseResult, activity: &SystemActivity) -> 
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => true,
     };
     if phase.cache == Cache::Warm || !moves {

@@ -122,6 +122,7 @@ pub(in crate::runner) fn across(
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => None,
     };
     let mut warnings = Vec::new();

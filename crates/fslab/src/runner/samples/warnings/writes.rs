@@ -43,6 +43,7 @@ pub(super) fn of(
         | Work::Command(_)
         | Work::Sqlite(_)
         | Work::Trace(_)
+        | Work::Maintenance(_)
         | Work::Remove { .. } => {}
     }
     let Some(written) = written_to_target(phase, result) else { return };
@@ -84,7 +85,7 @@ fn in_memory(phase: &Phase, result: &PhaseResult) -> bool {
         // Data written after the last recorded sync may still be in memory.
         Work::Trace(_) => true,
         Work::Sqlite(sqlite) => !sqlite.commits(),
-        Work::Layout(_) | Work::Remove { .. } => false,
+        Work::Layout(_) | Work::Maintenance(_) | Work::Remove { .. } => false,
     }
 }
 
@@ -105,7 +106,7 @@ fn overwrites(phase: &Phase) -> bool {
         Work::Replay(_) => return true,
         Work::Stream(stream) => stream,
         // A journal is written in addition to the rows, and pages are overwritten.
-        Work::Sqlite(_) | Work::Trace(_) => return true,
+        Work::Sqlite(_) | Work::Trace(_) | Work::Maintenance(_) => return true,
         Work::Tree(_)
         | Work::Mix(_)
         | Work::Layout(_)

@@ -1,0 +1,66 @@
+//! Phases that start together.
+//!
+//! Consecutive phases of a trial with the same [`Together::group`] are one group. All their workers
+//! are prepared first, and then start at one barrier. Each phase has separate workers, results, and
+//! histograms. System activity belongs to the group ([`GROUP`]), because a device does not know for
+//! which phase it works.
+//!
+//! ```text
+//! log   prepared │ ramp        │ counted                │
+//! bulk  prepared │ start delay │ ramp │ counted         │
+//!                common start         all ramps end      first end of a measured phase
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// Name under which samples and system activity of a whole group are stored.
+pub const GROUP: &str = "together";
+
+/// Position of a phase in a group of phases that start together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Together {
+    /// Number of the group. Consecutive phases with the same number start together.
+    pub group: u32,
+    /// Time between the common start and the start of this phase.
+    pub start_delay: Nanos,
+    /// Role in the group.
+    pub part: Part,
+}
+
+/// Role of a phase in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Its measurements are results. The group ends when the first of these phases ends.
+    Measured,
+    /// Load for the measured phases. It repeats until the group ends, and its measurements are
+    /// stored, but they are not results.
+    Background,
+}
+
+impl Part {
+    /// All roles.
+    pub const ALL: [Self; 2] = [Self::Measured, Self::Background];
+
+    /// Name in a plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Background => "background",
+        }
+    }
+}
+
+/// Time limit of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeLimit {
+    /// Ramp time, which is not measured.
+    pub ramp: Nanos,
+    /// Measured time.
+    pub run: Nanos,
+}
+
+/// Runtime of a background phase that only the end of its group limits.
+pub const UNLIMITED: Nanos = Nanos(1 << 60);
