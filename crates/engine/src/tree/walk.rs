@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 
 use fastrand::Rng;
 use model::phase::{Tree, TreeOrder, TreeStep};
-use rustix::fs::RawDir;
+use rustix::{fs::RawDir, io::Errno};
 
 use super::worker::Run;
 use crate::{
@@ -181,6 +181,9 @@ fn list_along(
     while let Some(name) = names.next() {
         let name = match name {
             Ok(name) => name,
+            // After the last entry was unlinked, another worker that shares the directory may
+            // remove it. getdents(2) of a removed directory returns ENOENT.
+            Err(Errno::NOENT) => break,
             Err(errno) => {
                 run.context.names.enter(span.first);
                 return Err(run.context.at_directory(Fault::whole(Operation::List, errno)));
