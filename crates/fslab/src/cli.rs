@@ -2,6 +2,7 @@
 
 mod axes;
 mod guest;
+mod import;
 mod list;
 mod parse;
 mod record;
@@ -14,6 +15,7 @@ use analysis::conditions::Aspect;
 pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
+pub(crate) use import::Import;
 pub(crate) use list::{List, Listed};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
 use parse::{aspect, guest, pair, percent, repetitions, setting, whole};
@@ -374,35 +376,6 @@ pub(crate) enum Format {
     /// Layout of bonnie++ 1.96 (suite bonnie).
     #[value(name = "bonnie-1.96")]
     Bonnie196,
-}
-
-/// `fslab import`
-#[derive(Debug, Args)]
-pub(crate) struct Import {
-    // The help lists the formats of the table of importers.
-    #[arg(required = true, value_name = "FILE", help = import_formats())]
-    pub(crate) files: Vec<PathBuf>,
-    /// Configuration names: one per record of bonnie++, otherwise one per file. Records with
-    /// the same name are repetitions [default: names in the files].
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    pub(crate) names: Vec<String>,
-    /// Configuration name of each file: the part of its path that matches, or the group `name` of
-    /// the pattern, such as '(?<name>ext4|xfs)'.
-    #[arg(long, value_name = "REGEX", conflicts_with = "names")]
-    pub(crate) name_from: Option<String>,
-    /// State a condition that the files do not contain, such as kernel=6.1. Reports show it as
-    /// stated by the user.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    pub(crate) state: Vec<(String, String)>,
-    /// Run file [default: first file with .fslab].
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-}
-
-/// Help text of the files to import.
-fn import_formats() -> String {
-    let titles = report::imports::titles().replace("; ", ", ");
-    format!("Results of another benchmark, or `-` for stdin: {titles}")
 }
 
 /// `fslab loadfile`
