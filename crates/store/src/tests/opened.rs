@@ -75,6 +75,14 @@ fn the_last_step_of_a_killed_run_is_rolled_back() {
 }
 
 #[test]
+fn an_empty_log_does_not_prevent_the_rollback_of_a_journal() {
+    let copy = killed_in_its_last_step();
+    fs::write(copy.at("a.fslab-wal"), "").unwrap();
+    let record = read(&copy.file()).unwrap();
+    assert_eq!((record.trials.len(), record.trials[0].samples.len()), (1, 1));
+}
+
+#[test]
 fn a_journal_without_pages_and_names_is_rolled_back() {
     let forged = Forged::new();
     forged.sql("PRAGMA journal_mode = delete");
