@@ -1,6 +1,7 @@
 //! Command line. The reference page and the help golden are generated from it.
 
 mod axes;
+mod crosscheck;
 mod guest;
 mod import;
 mod list;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use analysis::conditions::Aspect;
 pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use crosscheck::{Crosscheck, Export};
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 pub(crate) use import::Import;
 pub(crate) use list::{List, Listed};
@@ -98,6 +100,14 @@ pub(crate) enum Command {
     ///
     /// Exit status with --gate: 0 no regression, 1 regression, 6 inconclusive, 2 not comparable.
     Compare(Compare),
+    /// Check that fslab and an installed fio measure the same speed.
+    ///
+    /// Both perform the same operations on a directory, in pairs in random order. First the work is
+    /// compared (operations, bytes, sync calls), then the speed. Exit status: 0 equivalent, 1
+    /// different speed or different work, 6 inconclusive, or bound by the load generators.
+    Crosscheck(Crosscheck),
+    /// Convert workloads to job files of fio.
+    Export(Export),
     /// Check published tables for errors and contradictions.
     ///
     /// Detects malformed numbers, conflicting values, duplicated or missing cells, and contradicted

@@ -206,6 +206,11 @@ impl ResolvedPlan {
     }
 }
 
+/// True if the names are workloads or suites, and not a plan.
+pub(crate) fn are_workloads(names: &[String]) -> bool {
+    matches!(by_name::workloads(names), Ok(Some(_)))
+}
+
 /// Option `--set` for an override.
 pub(crate) fn set(key: &str, value: &str) -> String {
     format!("--set {key}={value}")

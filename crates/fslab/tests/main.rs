@@ -18,6 +18,7 @@ mod campaign;
 mod cli;
 mod command;
 mod compare;
+mod crosscheck;
 mod damaged;
 mod data;
 mod dependencies;

@@ -30,6 +30,7 @@ use model::{
 
 pub use assemble::{Importing, assemble};
 pub use error::ImportError;
+pub use fio::{FioTotals, fio_totals};
 
 /// Format of results of another program.
 #[derive(Debug)]

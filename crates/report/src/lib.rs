@@ -17,6 +17,7 @@ mod bench;
 pub mod bonnie;
 mod charts;
 pub mod comparison;
+mod crosscheck;
 mod document;
 mod explain;
 pub mod export;
@@ -41,6 +42,7 @@ mod units;
 mod view;
 
 pub use bench::{Subject, bench};
+pub use crosscheck::{Programs, crosscheck, crosscheck_json};
 pub use document::{
     Kind as ChartKind,
     terminal::{TerminalOptions, ascii, harmless},

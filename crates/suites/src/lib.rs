@@ -33,6 +33,7 @@ use model::{Phase, SuiteSpec, WorkloadParameters, workload::ValueError};
 
 pub use model::workload::Preset;
 pub use presets::{preset, presets};
+pub use stream::fio_jobs;
 pub use suite::Suite;
 pub(crate) use suite::parameter;
 

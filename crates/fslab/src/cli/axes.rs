@@ -26,7 +26,7 @@ pub(crate) struct Axes {
 }
 
 /// Options of `fslab run` that `fslab bench` answers with the command to use.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Comparison {
     /// Filesystems to compare.
     #[arg(long, hide = true)]

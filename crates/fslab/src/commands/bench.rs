@@ -36,6 +36,19 @@ use crate::{
 pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     let arguments = &of_command(arguments)?;
     let workload = Workload::find(arguments)?;
+    let (ended, place) = measure(arguments, &workload, state)?;
+    end(arguments, &workload, &ended, &place)
+}
+
+/// Measures the workload. The result includes the path of the run file.
+///
+/// # Errors
+/// If the arguments contradict each other, or the run cannot start or end.
+pub(super) fn measure(
+    arguments: &Bench,
+    workload: &Workload<'_>,
+    state: &Path,
+) -> Result<(RunEnd, Kept), Failure> {
     comparison::check(arguments, workload.name)?;
     let directory = directory(arguments)?;
     if let Some(state) = &arguments.crash_state {
@@ -45,7 +58,7 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
         outside(state, &directory)?;
     }
     let catalog = Catalog::embedded();
-    let chosen = chosen(arguments, &workload, &directory, &catalog)?;
+    let chosen = chosen(arguments, workload, &directory, &catalog)?;
     let place = Kept::new(arguments.output.as_deref(), state, &directory)?;
     run_setup::check_new_file(&place.path())?;
     let host: Arc<dyn Host> = Arc::new(RealHost);
@@ -77,7 +90,7 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
         state.remove().context("removing the state after the run")?;
     }
     drop(screen);
-    end(arguments, &workload, &ended, &place)
+    Ok((ended, place))
 }
 
 /// Arguments with the suite `command` as the workload if --command is given. The directory is then
@@ -103,7 +116,7 @@ fn of_command(arguments: &Bench) -> Result<Bench, Failure> {
 }
 
 /// Workload given on the command line.
-struct Workload<'a> {
+pub(super) struct Workload<'a> {
     name: &'a str,
     title: &'static str,
     source: &'static str,
@@ -119,7 +132,7 @@ impl<'a> Workload<'a> {
     ///
     /// # Errors
     /// If no workload is given or the name is unknown. The message suggests similar names.
-    fn find(arguments: &'a Bench) -> Result<Self, Failure> {
+    pub(super) fn find(arguments: &'a Bench) -> Result<Self, Failure> {
         let hint = "`fslab list workloads` lists all workloads";
         let Some(name) = arguments.workload.as_deref() else {
             return Err(wrong(format!(
@@ -151,6 +164,11 @@ impl<'a> Workload<'a> {
             _ => format!("did you mean {}? ", near.join(" or ")),
         };
         Err(wrong(format!("unknown workload `{name}`; {near}{hint}")))
+    }
+
+    /// Reports whether this is the suite of the workload.
+    pub(super) fn is_of(&self, suite: &str) -> bool {
+        self.suite.name == suite
     }
 
     /// Checks that the suite has the parameter that an option sets.
@@ -385,7 +403,7 @@ fn heeded(
 }
 
 /// Run file: the given path, or a temporary file that is removed when the value is dropped.
-enum Kept {
+pub(super) enum Kept {
     Asked(PathBuf),
     Scratch(Scratch),
 }
@@ -398,7 +416,7 @@ impl Kept {
         run_file::scratch(state, directory).map(Self::Scratch)
     }
 
-    fn path(&self) -> PathBuf {
+    pub(super) fn path(&self) -> PathBuf {
         match self {
             Self::Asked(path) => path.clone(),
             Self::Scratch(scratch) => scratch.run_file(),

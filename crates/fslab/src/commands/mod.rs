@@ -5,10 +5,12 @@ mod bench;
 mod clean;
 mod compare;
 mod completions;
+mod crosscheck;
 mod demo;
 mod docs;
 mod doctor;
 mod explain;
+mod export;
 pub(crate) mod guest;
 mod import;
 mod list;
@@ -46,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Some(directory) => directory,
         None => rig::undo::default_state_directory(&RealHost)?,
     };
-    if matches!(arguments.command, Command::Bench(_)) {
+    if matches!(arguments.command, Command::Bench(_) | Command::Crosscheck(_)) {
         rig::undo::make_state_directory(&state)?;
     } else if matches!(arguments.command, Command::Demo(_) | Command::Run(_) | Command::Clean) {
         rig::undo::check_state_directory(&state)?;
@@ -63,6 +65,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Record(record) => record::run(record),
         Command::Trace(trace) => trace::run(trace),
         Command::Compare(compare) => compare::run(compare),
+        Command::Crosscheck(crosscheck) => crosscheck::run(crosscheck, &state),
+        Command::Export(export) => export::run(export),
         Command::Audit(audit) => audit::run(audit),
         Command::List(list) => list::run(list),
         Command::Doctor(doctor) => doctor::run(doctor),

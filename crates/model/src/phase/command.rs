@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{metric::Metric, units::Nanos, workload::ValueError};
 
+/// User name of the programs of a command: the user who runs fslab.
+pub const SAME_USER: &str = "same";
+
 /// Program and its arguments, with placeholders ([`fill`]).
 pub type Argv = Vec<String>;
 
@@ -25,7 +28,7 @@ pub struct Command {
     pub settle: Vec<Argv>,
     /// Programs that must succeed afterwards.
     pub check: Vec<Argv>,
-    /// User of the programs: a name, a number, or empty for the default.
+    /// User of the programs: a name, a number, [`SAME_USER`], or empty for the default.
     pub user: String,
     /// True if the programs may use the network of the host.
     pub network: bool,
@@ -43,6 +46,9 @@ pub struct Command {
     pub numbers: Vec<Number>,
     /// File with latencies.
     pub latencies: Option<LatencyLog>,
+    /// Results of fio, if `run` is fio. They replace those of the programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fio: Option<FioOutput>,
     /// Primary metric.
     pub judge: Judge,
     /// Amount of work, for `{amount}`.
@@ -71,6 +77,7 @@ impl Command {
             timeout: Nanos(u64::MAX),
             numbers: Vec::new(),
             latencies: None,
+            fio: None,
             judge: Judge::Durable,
             amount: 1,
             runtime: 0,
@@ -84,6 +91,11 @@ impl Command {
         server.chain(&self.run).chain(&self.settle).chain(&self.check)
     }
 
+    /// True if the time of the operations includes a final sync.
+    pub fn syncs_within_run_time(&self) -> bool {
+        self.fio.as_ref().is_some_and(|fio| fio.end_sync)
+    }
+
     /// Numbers with separate results: all except the one that is the primary metric.
     pub fn other_numbers(&self) -> impl Iterator<Item = &Number> {
         self.numbers.iter().filter(|number| self.judge != Judge::Number(number.name.clone()))
@@ -92,6 +104,7 @@ impl Command {
     /// Primary metric.
     pub fn primary(&self) -> Metric {
         match &self.judge {
+            Judge::Fio(metric) => *metric,
             Judge::Durable => Metric::DurableElapsed,
             Judge::Elapsed => Metric::Elapsed,
             Judge::Number(name) => {
@@ -134,6 +147,17 @@ pub enum Judge {
     Elapsed,
     /// Number with this name.
     Number(String),
+    /// Metric of the results of fio.
+    Fio(Metric),
+}
+
+/// File with the results of fio in its format JSON+.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FioOutput {
+    /// Path with placeholders.
+    pub file: String,
+    /// True if the run time of fio includes a final sync.
+    pub end_sync: bool,
 }
 
 /// Number in the output of `run`.

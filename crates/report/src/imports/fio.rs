@@ -9,6 +9,9 @@ mod job;
 mod options;
 mod terse;
 mod times;
+mod totals;
+
+pub use totals::{FioTotals, fio_totals};
 
 use super::Importer;
 

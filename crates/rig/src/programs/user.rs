@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use model::phase::command::SAME_USER;
+
 use super::UserId;
 
 /// User of the programs: `None` for the user of this process.
@@ -9,6 +11,9 @@ use super::UserId;
 /// # Errors
 /// If the user is unknown, or another user without root.
 pub fn user(name: &str) -> Result<Option<UserId>, String> {
+    if name == SAME_USER {
+        return Ok(None);
+    }
     let own = rustix::process::geteuid();
     if !own.is_root() {
         let same = name.is_empty() || known(name).is_some_and(|it| it.user == own.as_raw());

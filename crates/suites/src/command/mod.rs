@@ -62,7 +62,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("input_files", Kind::Amount { min: 0, max: 1 << 24 }, "0", "Files of a generated source tree in the archive `{input}/source.tar`; 0: no archive."),
     parameter("amount", Kind::Amount { min: 1, max: 1 << 40 }, "1", "Amount of work, for the placeholder `{amount}`."),
     parameter("runtime", Kind::Time, "60s", "Time for which the programs work, for the placeholder `{runtime}` in whole seconds."),
-    parameter("user", TEXT, "", "User of the programs, by name or number; by default the user who called sudo or, for root, the user nobody."),
+    parameter("user", TEXT, "", "User of the programs, by name or number; by default the user who called sudo or, for root, the user nobody. `same` is the user who runs fslab."),
     parameter("network", Kind::Flag, "false", "Let the programs use the network of the host; otherwise they have only a loopback device, if the kernel allows it."),
     parameter("environment", WORDS, "", "Additional environment variables."),
     parameter("temporary", Kind::Word(&["target", "scratch"]), "target", "Directory for temporary files (`TMPDIR`)."),

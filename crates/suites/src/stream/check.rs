@@ -3,7 +3,7 @@
 
 use model::{Bytes, Nanos, Value, WorkloadParameters, workload::ValueError};
 
-use super::{SUITE, name, stream, text, touches};
+use super::{SUITE, fio, measured, name, stream, text, touches};
 
 /// Description of a contradiction, and hint.
 type Problem = (String, &'static str);
@@ -16,7 +16,8 @@ pub(super) fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParame
         .or_else(|| sizes(&point))
         .or_else(|| engine(&point))
         .or_else(|| flags(&point))
-        .or_else(|| verify(&point));
+        .or_else(|| verify(&point))
+        .or_else(|| load_generator(&point));
     match problem {
         None => Ok(vec![point]),
         Some((message, hint)) => Err(ValueError::new(message).hint(hint)),
@@ -110,6 +111,7 @@ fn unused(point: &WorkloadParameters) -> Vec<&'static str> {
         "duplicate_fraction",
     ];
     unless(touches(point), &data);
+    unless(point.word("load_generator") == "fio", &["fio_program"]);
     unused
 }
 
@@ -295,4 +297,15 @@ fn verify(point: &WorkloadParameters) -> Option<Problem> {
         return problem("blocks below 64 bytes have no headers", "use a larger `block_size`");
     }
     None
+}
+
+fn load_generator(point: &WorkloadParameters) -> Option<Problem> {
+    if point.word("load_generator") != "fio" {
+        return None;
+    }
+    let why = fio::refusal(&measured(point, stream(point, 0)))?;
+    Some((
+        format!("fio cannot perform these operations: {why}"),
+        "change these parameters, or set `load_generator` to \"fslab\"",
+    ))
 }

@@ -6,6 +6,7 @@
 
 mod check;
 pub(crate) mod device;
+mod fio;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,8 @@ use model::{
         Stonewall, Stream, SyncCall, SyncEvery, Timed, Work, WorkerKind, Workers,
     },
 };
+
+pub use fio::fio_jobs;
 
 use crate::Suite;
 
@@ -37,17 +40,27 @@ const SOURCE: &str = ".source";
 const LAYOUT: Bytes = Bytes::mib(1);
 
 fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
-    let measured = stream(point, seed);
-    let copies = matches!(measured.io_engine, IoEngineKind::Copy(_));
+    let stream = stream(point, seed);
+    let copies = matches!(stream.io_engine, IoEngineKind::Copy(_));
     let mut phases = Vec::new();
     if has_layout(point) {
-        phases.extend(layouts(&measured, copies));
+        phases.extend(layouts(&stream, copies));
         if point.word("cache") == "warm" {
-            let warm = layouts(&measured, copies).into_iter().map(warmed);
+            let warm = layouts(&stream, copies).into_iter().map(warmed);
             phases.extend(warm);
         }
     }
-    phases.push(Phase {
+    let mut measured = measured(point, stream);
+    if point.word("load_generator") == "fio" {
+        measured.work = fio::program(&measured, point.text("fio_program"));
+    }
+    phases.push(measured);
+    phases
+}
+
+/// Measured phase, performed by fslab.
+fn measured(point: &WorkloadParameters, measured: Stream) -> Phase {
+    Phase {
         name: name(point).into(),
         group: match measured.direction {
             Direction::Read => "reading",
@@ -68,8 +81,7 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         timed: Timed::default(),
         directory: None,
         together: None,
-    });
-    phases
+    }
 }
 
 /// Name of the measured phase.

@@ -50,15 +50,22 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
     let both_ways = mixed(result, |moved| if task { moved.bytes.0 } else { moved.ops.0 });
     let copies = task && both_ways;
     let moves = !copies && (result.bytes().0 > 0 || direction(named.phase).is_some());
+    let rate = per_second(result.ops().0, window);
+    let primary = named.phase.primary();
+    if matches!(&named.phase.work, Work::Command(command) if command.syncs_within_run_time()) {
+        named.add(Metric::DurableThroughput, per_second(result.bytes().0, window));
+        if primary == Metric::CommitRate {
+            named.add(primary, rate);
+        }
+        return;
+    }
     if moves {
         named.add(Metric::Throughput, per_second(result.bytes().0, window));
     }
-    let rate = per_second(result.ops().0, window);
     // The operations of a command are known only from its log.
     if result.ops().0 > 0 || !matches!(named.phase.work, Work::Command(_)) {
         named.add(Metric::OpsRate, rate);
     }
-    let primary = named.phase.primary();
     if matches!(primary, Metric::CommitRate | Metric::DeliveryRate) {
         named.add(primary, rate);
     }

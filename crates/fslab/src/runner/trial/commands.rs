@@ -200,6 +200,11 @@ impl<'a> Session<'a> {
                 worker.latencies = Latencies { write: times.clone(), ..Latencies::default() };
             }
         }
+        if let Some(fio) = &self.command.fio {
+            let file = filled(&fio.file, &self.values)?;
+            let read = read_fio(Path::new(&file), result);
+            read.map_err(|why| Stop::Failed(format!("{}: {file}: {why}", self.name)))?;
+        }
         for number in &self.command.numbers {
             let value = value(number, &self.output)
                 .map_err(|why| Stop::Failed(format!("{}: {why}", self.name)))?;
@@ -338,6 +343,27 @@ fn value(number: &Number, output: &Ran) -> Result<f64, String> {
         )),
     }
     .map(|value| value * number.kind.scale() as f64)
+}
+
+/// Replaces the results of the programs by those that fio wrote.
+fn read_fio(file: &Path, result: &mut PhaseResult) -> Result<(), String> {
+    let document = sys::input::bytes(file, LOG_LIMIT).map_err(|error| error.to_string())?;
+    let totals = report::imports::fio_totals(&document).map_err(|error| error.to_string())?;
+    if totals.error != 0 {
+        return Err(format!("fio reports error {}", totals.error));
+    }
+    for worker in &mut result.workers {
+        worker.loop_time = totals.runtime;
+        worker.read = totals.read;
+        worker.written = totals.written;
+        worker.latencies = Latencies {
+            read: totals.read_latency.clone(),
+            write: totals.write_latency.clone(),
+            flush: totals.sync_latency.clone(),
+            ..Latencies::default()
+        };
+    }
+    Ok(())
 }
 
 /// Histogram of the latencies in a file, or in all files that match its name.

@@ -21,7 +21,7 @@ pub(super) struct Document {
     pub(super) timestamp: Option<f64>,
     #[serde(rename = "global options", default)]
     pub(super) global: Options,
-    jobs: Option<Vec<Entry>>,
+    pub(super) jobs: Option<Vec<Entry>>,
     client_stats: Option<Vec<Entry>>,
     #[serde(default)]
     pub(super) disk_util: Vec<Disk>,
@@ -240,7 +240,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
 
 /// Last document of a file, and the number of documents. Several documents are states of one run
 /// (`--status-interval`).
-fn last(bytes: &[u8]) -> Result<(Document, usize), ImportError> {
+pub(super) fn last(bytes: &[u8]) -> Result<(Document, usize), ImportError> {
     let mut found: Option<Document> = None;
     let (mut at, mut number) = (0, 0);
     // Position up to which lines were counted, and their number.

@@ -106,7 +106,7 @@ impl<'a> Merged<'a> {
     }
 
     /// Histogram of all workers; `None` if one has no bins.
-    fn histogram(&self) -> Option<Histogram> {
+    pub(super) fn histogram(&self) -> Option<Histogram> {
         if self.all.is_empty() || !self.all.iter().all(|(times, _, unit)| has_bins(times, *unit)) {
             return None;
         }
