@@ -2,7 +2,7 @@
 CARGO_BUILD_JOBS ?= $(shell nproc)
 export CARGO_BUILD_JOBS
 
-.PHONY: demo test campaign mutants bench bench-icount calibrate check docs book dist ci prepare clean-machine
+.PHONY: demo test campaign mutants bench crosscheck bench-icount calibrate check docs book dist ci prepare clean-machine
 
 demo:                    ## measure this machine's filesystems, in a guest if the kernel lacks them, and write a report
 	command -v cc >/dev/null || scripts/prepare
@@ -25,6 +25,10 @@ mutants:                 ## mutation tests of the guard, the undo journal, the s
 bench:                   ## measure load generator overhead against bare loops and other programs (minutes)
 	scripts/prepare fio bonnie++ fs_mark:fsmark dbench
 	cargo bench -q --locked -p engine --bench generator -- $(CURDIR)/docs/method/generator-overhead.md
+
+crosscheck:              ## compare the speeds that fslab and fio measure (a quarter of an hour)
+	scripts/prepare fio
+	scripts/crosscheck
 
 bench-icount:            ## measure the repeatability of icount guests and what they detect (half an hour)
 	scripts/prepare --guest --kernel 6.1 --kernel 6.12

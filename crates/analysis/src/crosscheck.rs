@@ -3,6 +3,9 @@
 //! Input is the record of a run that varies the parameter `load_generator` of suite `stream`. The
 //! trials of a repetition are a pair. Speeds are compared only if the work was the same.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use model::{
@@ -41,8 +44,12 @@ const SHOWN: [Metric; 17] = [
     Metric::DeviceFlushRequests,
 ];
 
-/// Largest relative difference of the bytes per operation, which may be drawn at random.
-const SIZE_TOLERANCE: f64 = 0.01;
+/// Largest relative difference of the bytes per operation, and of the sync calls per operation.
+const TOLERANCE: f64 = 0.01;
+
+/// Standard errors of the difference of two means by which drawn sizes may differ. The standard
+/// deviation of the sizes is assumed to be at most their mean.
+const DRAWN: f64 = 4.0;
 
 /// Sum of the relative errors of the percentiles of both programs: 0.4 % of fslab
 /// ([`model::Histogram`]) and 0.8 % of fio (fio(1), `--output-format=json+`).
@@ -187,17 +194,8 @@ fn test(
         .map(|pair| pair.map(|trial| Measured { trial, phase: &phase.name }))
         .collect();
     tested.pairs = count(pairs.len());
-    let amount = |name: &str| match cell.cell.workload.parameters.get(name) {
-        Some(Value::Count(count)) => *count,
-        _ => 0,
-    };
-    let by_time = match cell.cell.workload.parameters.get("runtime") {
-        Some(Value::Time(time)) => time.0 > 0,
-        _ => false,
-    };
-    let workers = amount("workers").max(1);
-    tested.differences =
-        pairs.iter().flat_map(|pair| differences(pair, by_time, workers)).collect();
+    let work = Work::of(cell);
+    tested.differences = pairs.iter().flat_map(|pair| differences(pair, &work)).collect();
     for metric in SHOWN {
         let values = |side: usize| -> Option<f64> {
             let values: Option<Vec<f64>> =
@@ -220,7 +218,7 @@ fn test(
             tested.comparisons.push(Compared { metric, margin: Ratio(margin), agreement });
         }
     }
-    tested.loop_bound = loop_bound(&pairs, workers as f64, fio_loop);
+    tested.loop_bound = loop_bound(&pairs, work.workers, fio_loop);
     tested
 }
 
@@ -240,8 +238,33 @@ fn loop_bound(
     (time < LOOP_FACTOR * slower).then_some([time, slower])
 }
 
+/// Properties of the work that determine which quantities must be equal.
+struct Work {
+    /// True if the operations end after a time, so that their number depends on the speed.
+    by_time: bool,
+    /// True if sizes or directions are drawn at random.
+    drawn: bool,
+    /// Number of workers.
+    workers: f64,
+}
+
+impl Work {
+    fn of(cell: &CellRecord) -> Self {
+        let parameters = &cell.cell.workload.parameters;
+        let text = |name: &str| parameters.get(name).map(Value::to_string).unwrap_or_default();
+        Self {
+            by_time: matches!(parameters.get("runtime"), Some(Value::Time(time)) if time.0 > 0),
+            drawn: !text("block_size_split").is_empty() || text("direction") == "mixed",
+            workers: match parameters.get("workers") {
+                Some(Value::Count(count)) => *count as f64,
+                _ => 1.0,
+            },
+        }
+    }
+}
+
 /// Differences of the work in a pair.
-fn differences(pair: &[Measured<'_>; 2], by_time: bool, workers: u64) -> Vec<Difference> {
+fn differences(pair: &[Measured<'_>; 2], work: &Work) -> Vec<Difference> {
     let mut found = Vec::new();
     let repetition = pair[0].trial.repetition;
     let mut compare = |quantity, values: [Option<f64>; 2], tolerance: f64| {
@@ -253,17 +276,21 @@ fn differences(pair: &[Measured<'_>; 2], by_time: bool, workers: u64) -> Vec<Dif
     };
     let [own, fio] = pair;
     let operations = [own.operations(), fio.operations()];
-    if !by_time {
+    if !work.by_time {
         compare("operations", operations, 0.0);
     }
-    let size = |side: &Measured<'_>| Some(side.bytes()? / side.operations()?);
-    compare("bytes per operation", [size(own), size(fio)], SIZE_TOLERANCE);
+    let least = operations.iter().flatten().copied().fold(f64::INFINITY, f64::min).max(1.0);
+    let tolerance = match work.drawn {
+        true => TOLERANCE + DRAWN * (2.0 / least).sqrt(),
+        false => TOLERANCE,
+    };
+    compare("bytes per operation", [own.operation_size(), fio.operation_size()], tolerance);
     // fio does not sync after the last write of a worker.
     if let [Some(own_operations), Some(fio_operations)] = operations {
         let [own_syncs, fio_syncs] =
             [own, fio].map(|side| side.value(Metric::SyncCalls).unwrap_or(0.0));
         let expected = own_syncs * fio_operations / own_operations;
-        let tolerance = workers as f64 + SIZE_TOLERANCE * expected;
+        let tolerance = work.workers + tolerance * expected;
         if (expected - fio_syncs).abs() > tolerance {
             found.push(Difference {
                 repetition,
@@ -297,10 +324,15 @@ impl Measured<'_> {
         all.map(|all| all.histogram.count() as f64)
     }
 
-    /// Bytes of the operations. The rate of fio with a final sync is that until the data is
-    /// durable, and so is its time.
-    fn bytes(&self) -> Option<f64> {
-        let rate = self.value(Metric::Throughput).or_else(|| self.value(Metric::DurableThroughput));
-        Some(rate? * self.value(Metric::LoopTime)? / 1e9)
+    /// Mean bytes per operation. The rate of fio with a final sync is that until the data is
+    /// durable, and so is its time; it is one worker in the record.
+    fn operation_size(&self) -> Option<f64> {
+        match (self.value(Metric::Throughput), self.value(Metric::OpsRate)) {
+            (Some(bytes), Some(operations)) => Some(bytes / operations),
+            _ => {
+                let rate = self.value(Metric::DurableThroughput)?;
+                Some(rate * self.value(Metric::LoopTime)? / 1e9 / self.operations()?)
+            }
+        }
     }
 }

@@ -31,7 +31,8 @@ pub fn crosscheck(
     programs: &Programs,
     options: &TerminalOptions,
 ) -> String {
-    let sections = tests.iter().enumerate().map(|(at, test)| section(record, at, test));
+    let details = tests.iter().enumerate().map(|(at, test)| section(record, at, test));
+    let sections = summary(record, tests).into_iter().chain(details);
     terminal(
         &Document {
             title: one_line(&format!(
@@ -115,6 +116,33 @@ fn headline(tests: &[Crosschecked]) -> String {
             format!("Results of {} tests: {}.", tests.len(), texts.join(", "))
         }
     }
+}
+
+/// Ratios of all tests, if there are several.
+fn summary(record: &RunRecord, tests: &[Crosschecked]) -> Option<Section> {
+    if tests.len() < 2 {
+        return None;
+    }
+    let ratio = |compared: &Compared| format!("{:.3}", compared.agreement.ratio.0);
+    let rows = tests.iter().map(|test| {
+        let of = |metric| test.comparisons.iter().find(|compared| compared.metric == metric);
+        let percentile = |metric| of(metric).map_or_else(|| "–".to_owned(), ratio);
+        let rate = test.comparisons.first();
+        let interval = rate.and_then(|compared| compared.agreement.interval);
+        let texts = [
+            rate.map_or_else(|| "–".to_owned(), ratio),
+            interval
+                .map_or_else(|| "–".to_owned(), |own| format!("{:.3} to {:.3}", own.low, own.high)),
+            percentile(Metric::LatencyP50),
+            percentile(Metric::LatencyP99),
+            word(test.verdict()).to_owned(),
+        ];
+        Row::texts(one_line(&record.cells[test.cells[0]].label), texts)
+    });
+    let columns = ["rate", "90 % interval", "p50", "p99", "verdict"];
+    let table = Table::of_texts("fslab ÷ fio", &columns, rows.collect());
+    let blocks = vec![Block::Table(table, Layout::Bare)];
+    Some(Section::new("crosscheck", format!("{} tests", tests.len()), blocks))
 }
 
 fn section(record: &RunRecord, at: usize, test: &Crosschecked) -> Section {

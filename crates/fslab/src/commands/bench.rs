@@ -6,6 +6,7 @@
 
 mod comparison;
 mod job;
+mod kept;
 
 use std::{
     fs,
@@ -19,10 +20,10 @@ use model::{Nanos, Plan, PlanError, RunRecord, SuiteSpec, WorkloadParameters};
 use report::{Subject, TerminalOptions, View};
 use rig::{Catalog, Host, RealHost};
 
+pub(super) use kept::Kept;
+
 use super::{
-    run_file,
     run_setup::{self, RunControl, RunEnd, RunEnvironment},
-    scratch::Scratch,
     signals,
 };
 use crate::{
@@ -166,9 +167,9 @@ impl<'a> Workload<'a> {
         Err(wrong(format!("unknown workload `{name}`; {near}{hint}")))
     }
 
-    /// Reports whether this is the suite of the workload.
-    pub(super) fn is_of(&self, suite: &str) -> bool {
-        self.suite.name == suite
+    /// Parameters of the workload.
+    pub(super) fn parameters(&self) -> &WorkloadParameters {
+        &self.workload
     }
 
     /// Checks that the suite has the parameter that an option sets.
@@ -402,28 +403,6 @@ fn heeded(
     }
 }
 
-/// Run file: the given path, or a temporary file that is removed when the value is dropped.
-pub(super) enum Kept {
-    Asked(PathBuf),
-    Scratch(Scratch),
-}
-
-impl Kept {
-    fn new(asked: Option<&Path>, state: &Path, directory: &Path) -> anyhow::Result<Self> {
-        if let Some(path) = asked {
-            return Ok(Self::Asked(path.into()));
-        }
-        run_file::scratch(state, directory).map(Self::Scratch)
-    }
-
-    pub(super) fn path(&self) -> PathBuf {
-        match self {
-            Self::Asked(path) => path.clone(),
-            Self::Scratch(scratch) => scratch.run_file(),
-        }
-    }
-}
-
 /// Prints the report and returns the exit status.
 fn end(
     arguments: &Bench,
@@ -433,13 +412,7 @@ fn end(
 ) -> Result<Exit, Failure> {
     let RunEnd { tally, .. } = ended;
     if tally.interrupted {
-        output::message(&match place {
-            Kept::Asked(path) => format!(
-                "interrupted; changes were undone. Continue with: fslab run --resume {}",
-                path.display()
-            ),
-            Kept::Scratch(..) => "interrupted; changes were undone".into(),
-        });
+        output::message(&place.interrupted());
         return Ok(Exit::Interrupted);
     }
     let record = super::report::read(&place.path())?;
@@ -449,14 +422,7 @@ fn end(
             let (width, color) = (output::width(), output::color());
             let options = TerminalOptions { width, color, detail: false };
             let sheet = report::bench(&record, &workload.subject(&record), &options);
-            let sheet = output::legible(sheet);
-            output::styled(&match place {
-                Kept::Asked(path) => {
-                    let path = output::line(&path.display().to_string());
-                    format!("{sheet}\nrun file  {path}")
-                }
-                Kept::Scratch(..) => sheet,
-            })?;
+            place.print(sheet)?;
         }
     }
     match (tally.measured, tally.failed) {

@@ -7,12 +7,13 @@ use std::{path::Path, process::Stdio};
 
 use analysis::crosscheck::Verdict;
 use model::{
-    phase::{Command, Work},
+    Metric,
+    phase::{Command, EndSync, Work},
     record::{CellRecord, Outcome},
 };
 use report::{Programs, TerminalOptions, imports::fio_totals};
 
-use super::bench::{self, Kept, Workload};
+use super::bench::{self, Workload};
 use crate::{
     cli::{Bench, Comparison, Crosscheck},
     exit::{Exit, Failure},
@@ -25,23 +26,25 @@ const LOOP_TIME: &str = "200ms";
 
 pub(super) fn run(arguments: &Crosscheck, state: &Path) -> Result<Exit, Failure> {
     let fio = version(&arguments.fio)?;
-    let own = as_bench(arguments);
-    let workload = Workload::find(&own)?;
-    if !workload.is_of("stream") {
+    let mut own = as_bench(arguments);
+    let found = own.clone();
+    let workload = Workload::find(&found)?;
+    if workload.parameters().suite != "stream" {
         return Err(Failure::usage(anyhow::anyhow!(
             "fio cannot perform workload {}; use a workload of suite stream, such as randread-4k",
             arguments.workload
         )));
     }
+    if let Some(setting) = without_end_sync(arguments, &workload) {
+        output::message(
+            "end_fsync = none: fio only measures the time that includes the final sync, which \
+             fslab does not measure for this workload",
+        );
+        own.set.push(setting);
+    }
     let (ended, place) = bench::measure(&own, &workload, state)?;
     if ended.tally.interrupted {
-        output::message(&match &place {
-            Kept::Asked(path) => format!(
-                "interrupted; changes were undone. Continue with: fslab run --resume {}",
-                path.display()
-            ),
-            Kept::Scratch(..) => "interrupted; changes were undone".into(),
-        });
+        output::message(&place.interrupted());
         return Ok(Exit::Interrupted);
     }
     let record = super::report::read(&place.path())?;
@@ -60,14 +63,7 @@ pub(super) fn run(arguments: &Crosscheck, state: &Path) -> Result<Exit, Failure>
             let (width, color) = (output::width(), output::color());
             let options = TerminalOptions { width, color, detail: false };
             let sheet = report::crosscheck(&record, &tests, &programs, &options);
-            let sheet = output::legible(sheet);
-            output::styled(&match &place {
-                Kept::Asked(path) => {
-                    let path = output::line(&path.display().to_string());
-                    format!("{sheet}\nrun file  {path}")
-                }
-                Kept::Scratch(..) => sheet,
-            })?;
+            place.print(sheet)?;
         }
     }
     let any = |verdicts: &[Verdict]| tests.iter().any(|test| verdicts.contains(&test.verdict()));
@@ -100,6 +96,30 @@ fn as_bench(arguments: &Crosscheck) -> Bench {
         json: arguments.json,
         comparison: Comparison::default(),
     }
+}
+
+/// Setting that removes the final sync, unless the user sets it, or both programs measure the time
+/// until the data is durable.
+fn without_end_sync(arguments: &Crosscheck, workload: &Workload<'_>) -> Option<(String, String)> {
+    if arguments.set.iter().any(|(key, _)| key == "end_fsync") {
+        return None;
+    }
+    let mut point = workload.parameters().clone();
+    let spec = suites::find(&point.suite)?.spec;
+    let runtime = arguments.runtime.as_ref().map(|time| ("runtime".to_owned(), time.clone()));
+    for (key, value) in arguments.set.iter().cloned().chain(runtime) {
+        // Invalid values are reported with the plan. Of a list, any value may need the setting.
+        let values =
+            value.split(',').filter_map(|value| spec.parameter(&key).ok()?.kind.read(value).ok());
+        if let Some(value) = values.last() {
+            point.parameters.insert(key, value);
+        }
+    }
+    let phases = (suites::find(&point.suite)?.phases)(&point, 0);
+    let measured = phases.last()?;
+    let Work::Stream(stream) = &measured.work else { return None };
+    let syncs = stream.end_sync != EndSync::None && stream.direction.writes(0);
+    (syncs && measured.primary() == Metric::Throughput).then(|| ("end_fsync".into(), "none".into()))
 }
 
 /// Version of fio.

@@ -315,6 +315,21 @@ fn a_failed_change_leaves_nothing_to_undo() {
 }
 
 #[test]
+fn cancelling_a_change_leaves_the_others_open() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    let mut journal = Journal::create(&host, &temp.path().join("state"), "run").unwrap();
+    let mount = |target: &str| {
+        let (target, fstype) = (target.into(), "ext4".into());
+        Change::Mount { target, fstype, device: None }
+    };
+    let steps = ["/images/a", "/images/b"].map(|target| journal.plan(mount(target)).unwrap());
+    journal.cancel(steps[1]);
+    let open: Vec<Step> = journal.open.iter().map(|(step, _)| *step).collect();
+    assert_eq!(open, [steps[0]]);
+}
+
+#[test]
 fn two_runs_with_one_id_are_rejected() {
     let temp = tempfile::tempdir().unwrap();
     let (host, _bench) = started(temp.path());

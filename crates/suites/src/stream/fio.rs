@@ -207,6 +207,9 @@ fn sizes(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
             parts.push(format!("{}/{}", size(u64::from(length.blocks) * block), percent / total));
         }
         job.set("bssplit", parts.join(":"));
+        if matches!(stream.access_pattern, AccessPattern::Sequential | AccessPattern::Permutation) {
+            impossible.push("block_size_split: only for independent random offsets");
+        }
         // Otherwise operations are aligned to their own size.
         job.set("blockalign", size(block));
     }
@@ -353,14 +356,9 @@ fn pace(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) {
 
 fn bound(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) {
     match stream.bound {
-        Bound::Once => {}
-        Bound::Ops(_) if !stream.block_sizes.is_empty() => {
-            impossible
-                .push("operations: fio counts bytes, and block_size_split makes them unequal");
-        }
-        Bound::Ops(operations) => {
-            job.set("io_size", size(operations.saturating_mul(stream.block_size.0)));
-        }
+        Bound::Once if stream.block_sizes.is_empty() => {}
+        Bound::Once => operations(job, stream, stream.size.0 / stream.block_size.0),
+        Bound::Ops(count) => operations(job, stream, count),
         Bound::Together(_) => impossible.push("fio has no common number of operations"),
         Bound::Time { ramp, run } => {
             job.set("time_based", 1);
@@ -370,6 +368,12 @@ fn bound(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
             }
         }
     }
+}
+
+/// Limits each worker to a number of operations. fio ends a worker by bytes as well.
+fn operations(job: &mut FioJob, stream: &Stream, count: u64) {
+    job.set("number_ios", count);
+    job.set("io_size", size(count.saturating_mul(stream.longest_operation().0)));
 }
 
 /// Time with a unit that fio reads.
