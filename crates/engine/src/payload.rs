@@ -92,7 +92,7 @@ fn rest(block: &[u8]) -> u64 {
 /// Key of a file.
 fn key(stream: &Stream, worker: u32) -> u64 {
     let file = match stream.files {
-        FileSharing::PerWorker(_) => u64::from(worker) + 1,
+        FileSharing::PerWorker(_) | FileSharing::Template(_) => u64::from(worker) + 1,
         FileSharing::One(_) | FileSharing::Shared(_) | FileSharing::Segmented(_) => 1,
     };
     // Never zero, the content of a hole.
