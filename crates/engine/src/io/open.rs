@@ -11,6 +11,9 @@ use rustix::{
 use super::pass;
 use crate::error::{Fault, Operation};
 
+/// `O_DSYNC`. The constant of `rustix` 1.1 is `O_SYNC` on Linux.
+const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
+
 /// Access of a worker to its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessMode {
@@ -65,7 +68,7 @@ pub(super) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<Own
     };
     flags.set(OFlags::DIRECT, direct);
     flags.set(OFlags::SYNC, sync);
-    flags.set(OFlags::DSYNC, sync || dsync);
+    flags.set(DSYNC, sync || dsync);
     flags.set(OFlags::APPEND, stream.access_pattern == AccessPattern::Append);
     let permissions = Mode::from_raw_mode(if own { 0o600 } else { 0o640 });
     let file =

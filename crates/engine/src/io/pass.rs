@@ -39,7 +39,7 @@ pub(crate) struct PassCalls {
     handling: FileHandling,
     path: PathBuf,
     mode: AccessMode,
-    // First byte and length of the region.
+    // First byte of the region, and number of bytes to the end of the file.
     region: (u64, u64),
 }
 
@@ -53,7 +53,7 @@ impl PassCalls {
             handling,
             path: path.to_path_buf(),
             mode,
-            region: (start, stream.region_size().0),
+            region: (start, stream.size.0.saturating_sub(start)),
         })
     }
 
@@ -84,7 +84,9 @@ impl PassCalls {
                     self.advise(file)
                 }
             },
-            PassPoint::Ended if self.handling.drop_after => drop_pages(file, (0, 0)),
+            PassPoint::Ended if self.handling.drop_after => {
+                drop_pages(file, (0, self.stream.size.0))
+            }
             PassPoint::Ended => Ok(()),
         }
     }
@@ -173,9 +175,7 @@ fn one(stream: &Stream, handling: FileHandling, path: &Path) -> Result<(), Fault
     let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o644))
         .map_err(|errno| Fault::whole(Operation::Open, errno))?;
     allocate(&file, handling.allocate, stream.size.0)?;
-    if handling.invalidate {
-        drop_pages(&file, (0, stream.size.0))?;
-    }
+    drop_pages(&file, (0, stream.size.0))?;
     close(file)
 }
 

@@ -17,7 +17,8 @@ pub struct FileHandling {
     pub region: Option<Region>,
     /// Allocation of files before the first access.
     pub allocate: Allocation,
-    /// Drops the cached pages of the region after open (`POSIX_FADV_DONTNEED`). Pages that are
+    /// Drops the cached pages from the start of the region to the end of the file after open
+    /// (`POSIX_FADV_DONTNEED`). Pages that are
     /// dirty, locked, or mapped stay cached (posix_fadvise(2)).
     pub invalidate: bool,
     /// Advice on the access pattern after open.
