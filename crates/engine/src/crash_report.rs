@@ -402,6 +402,7 @@ pub(crate) fn check(stream: &Stream, paths: &[PathBuf]) -> Result<(), EngineErro
         IoEngineKind::Ring(ring) => !ring.nop,
         IoEngineKind::Copy(_) | IoEngineKind::Null => false,
         IoEngineKind::Offset
+        | IoEngineKind::Aio(_)
         | IoEngineKind::Position
         | IoEngineKind::Bytewise
         | IoEngineKind::Stdio

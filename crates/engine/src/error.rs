@@ -392,6 +392,10 @@ pub enum Operation {
     Poll,
     /// io_uring_enter(2).
     Reap,
+    /// io_setup(2).
+    AioSetup,
+    /// io_submit(2) or io_getevents(2).
+    AioSubmit,
     /// preadv2(2) or pwritev2(2) with flags.
     CallFlags,
     /// ftruncate(2) before mapping.
@@ -459,6 +463,8 @@ impl fmt::Display for Operation {
             Self::PollThread => "setting the CPU of the polling thread of",
             Self::Poll => "polling for completions of",
             Self::Reap => "submitting to io_uring for",
+            Self::AioSetup => "setting up Linux AIO for",
+            Self::AioSubmit => "submitting to Linux AIO for",
             Self::CallFlags => "transferring with the flags of the call in",
             Self::Extend => "extending",
             Self::Map => "mapping",

@@ -77,6 +77,7 @@ fn without_calls(stream: &Stream, ops: u64) -> Stream {
     let files = match &stream.files {
         FileSharing::One(name)
         | FileSharing::PerWorker(name)
+        | FileSharing::Template(name)
         | FileSharing::Shared(name)
         | FileSharing::Segmented(name) => FileSharing::One(name.clone()),
     };

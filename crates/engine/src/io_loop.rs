@@ -30,7 +30,7 @@ use crate::{
     clock::now,
     counter::{Counter, Limits},
     error::Fault,
-    io::{AccessMode, Completion, IoEngine, Kind, Op, Submitted, Wait},
+    io::{AccessMode, Completion, IoEngine, Kind, Op, PassPoint, Submitted, Wait},
     patterns::{Order, PlannedOp},
 };
 
@@ -67,6 +67,7 @@ pub(crate) fn limits(stream: &Stream, mode: AccessMode, open: bool) -> Limits {
     Limits {
         time: match stream.bound {
             Bound::Time { ramp, run } => Some((ramp, run)),
+            Bound::Amount(amount) => amount.time.map(|limit| (limit.ramp, limit.run)),
             Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
         },
         open,
@@ -155,6 +156,7 @@ impl<'p> IoLoop<'p> {
             return Ok(false);
         }
         let Some(planned) = order.next() else { return Ok(false) };
+        self.before_next(counter, engine, order)?;
         let mut begun = counter.clock;
         let due = self.config.pacer.due(counter.clock, planned.len);
         if due != counter.clock {
@@ -180,8 +182,47 @@ impl<'p> IoLoop<'p> {
                 unreachable!("a synchronous engine completes before it returns")
             }
         }
-        self.sync_if_due(counter, engine)?;
+        if !self.syncs_before_next() {
+            self.sync_if_due(counter, engine)?;
+        }
         Ok(true)
+    }
+
+    /// True if syncs are made before the next operation instead of after the last one.
+    #[inline(always)]
+    fn syncs_before_next(&self) -> bool {
+        matches!(&self.sync_schedule, Some(schedule) if schedule.before_next())
+    }
+
+    /// Calls before the next operation: a sync, and those of a new pass.
+    #[inline(always)]
+    fn before_next<E: IoEngine<'p>>(
+        &mut self,
+        counter: &mut Counter<'_>,
+        engine: &mut E,
+        order: &mut Order<'_>,
+    ) -> Result<(), Fault> {
+        if self.syncs_before_next() {
+            self.sync_if_due(counter, engine)?;
+        }
+        if self.config.pass.is_some() && order.take_pass_start() {
+            self.begin_pass(counter, engine)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the calls of a new pass. No operation is in flight.
+    #[cold]
+    fn begin_pass<E: IoEngine<'p>>(
+        &mut self,
+        counter: &mut Counter<'_>,
+        engine: &mut E,
+    ) -> Result<(), Fault> {
+        if let Some(calls) = &self.config.pass {
+            engine.begin_pass(calls, PassPoint::Next)?;
+            counter.clock = now();
+        }
+        Ok(())
     }
 
     /// Operation for a planned operation, ready to submit; `None` while all slots of its class are

@@ -72,6 +72,7 @@ pub use generator_limit::{
 pub use layout::run_layout;
 pub use maintenance::run_maintenance;
 pub use mix::run_mix;
+pub use payload::is_written_by_fslab;
 pub use populate::populate;
 pub use progress::{Progress, Snapshot};
 pub use recording::run_trace;

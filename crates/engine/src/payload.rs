@@ -26,9 +26,17 @@
 //! 4 KiB. The measurement of the null engine ([`crate::generator_limit`]) includes them.
 //! Verification reads the whole block and is done only in phases that request it.
 
-use std::time::SystemTime;
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+    time::SystemTime,
+};
 
-use model::phase::{DataPattern, Direction, FileSharing, IoEngineKind, Stream};
+use model::{
+    Bytes,
+    phase::{DataPattern, Direction, FileSharing, IoEngineKind, Stream},
+};
 use twox_hash::XxHash3_64;
 
 use crate::{
@@ -92,11 +100,32 @@ fn rest(block: &[u8]) -> u64 {
 /// Key of a file.
 fn key(stream: &Stream, worker: u32) -> u64 {
     let file = match stream.files {
-        FileSharing::PerWorker(_) => u64::from(worker) + 1,
+        FileSharing::PerWorker(_) | FileSharing::Template(_) => u64::from(worker) + 1,
         FileSharing::One(_) | FileSharing::Shared(_) | FileSharing::Segmented(_) => 1,
     };
     // Never zero, the content of a hole.
     (stream.seed ^ file.wrapping_mul(0x9E37_79B9_7F4A_7C15)).max(1)
+}
+
+/// True if a file begins with a block that a stream with this block size wrote.
+///
+/// # Errors
+/// If the file cannot be opened or read.
+pub fn is_written_by_fslab(path: &Path, block_size: Bytes) -> io::Result<bool> {
+    let own = usize::try_from(block_size.0).unwrap_or(usize::MAX).min(1 << 30);
+    let sizes = [usize::try_from(BLOCK).unwrap_or(4096), own];
+    let file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.take(sizes.iter().max().copied().unwrap_or(0) as u64).read_to_end(&mut bytes)?;
+    Ok(sizes.iter().any(|size| {
+        let Some(block) = bytes.get(..*size).filter(|block| block.len() >= HEADER) else {
+            return false;
+        };
+        let header = Header::get(block);
+        header.key != 0
+            && header.offset == 0
+            && header == Header::new(header.key, 0, header.generation, rest(block))
+    }))
 }
 
 /// Generation of a worker before its first write: the time of day in nanoseconds. A write takes

@@ -14,6 +14,7 @@ use crate::{
     crash_report,
     driver::{self, Phase, Seat, interrupted},
     error::{Failure, Operation},
+    io::prepare,
     patterns::Prepared,
     process,
     worker::Assignment,
@@ -38,6 +39,7 @@ pub fn run(stream: &Stream, context: &Context<'_>) -> Result<PhaseResult, Engine
         crash_report::check(stream, &paths(&stream.files, stream.workers.count, directory))?;
     }
     interrupted(context.interrupt)?;
+    prepare(stream, &paths(&stream.files, stream.workers.count, directory))?;
     let phase = match stream.workers.kind {
         WorkerKind::Thread => StreamPhase::prepared(stream, directory)?,
         WorkerKind::Process => StreamPhase { stream, directory, prepared: None, state: None },
@@ -131,7 +133,7 @@ fn paths(files: &FileSharing, workers: u32, directory: &Path) -> Vec<PathBuf> {
 
 /// Bytes that the phase moves unless it is stopped; zero if only time limits it.
 fn total(stream: &Stream) -> Bytes {
-    let blocks = stream.size.0 / stream.block_size.0;
+    let blocks = stream.region_size().0 / stream.block_size.0;
     let pass = stream.block_size.0.saturating_mul(blocks);
     let each = match stream.bound {
         // The trace determines the number and length of the operations.
@@ -143,6 +145,10 @@ fn total(stream: &Stream) -> Bytes {
         // If the stream has several operation lengths, they are random, and the sum is approximate.
         Bound::Together(ops) => return Bytes(stream.block_size.0.saturating_mul(ops)),
         Bound::Ops(ops) => stream.block_size.0.saturating_mul(ops),
+        Bound::Amount(amount) => {
+            let bytes = stream.block_size.0.saturating_mul(amount.ops).min(amount.bytes.0);
+            if bytes == u64::MAX { 0 } else { bytes }
+        }
         Bound::Time { .. } => 0,
     };
     Bytes(each.saturating_mul(u64::from(stream.workers.count)))

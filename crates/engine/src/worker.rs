@@ -4,7 +4,10 @@
 
 use model::{
     Nanos, Ops,
-    phase::{AccessPattern, Bound, EndSync, IoEngineKind, Pace, Stream, SyncCall, WorkerResult},
+    phase::{
+        AccessPattern, Amount, Bound, EndSync, FileCreation, IoEngineKind, Pace, Stream, SyncCall,
+        WorkerResult,
+    },
 };
 
 use crate::{
@@ -15,8 +18,9 @@ use crate::{
     driver::{Ended, Seat, WorkerLoop},
     error::{Failure, Fault, Operation},
     io::{
-        AccessMode, Bytewise, Copy, IoEngine, Mmap, Null, Offset, Position, Ring, SlotMemory,
-        Stdio, Update, Vector, depth, touches_files, updates,
+        AccessMode, Aio, Bytewise, Copy, IoEngine, Mmap, Null, Offset, PassCalls, PassPoint,
+        Position, Ring, SlotMemory, Stdio, Update, Vector, depth, is_complete, touches_files,
+        updates,
     },
     io_loop::{self, IoLoop, LoopConfig, Queue},
     pace::Pacer,
@@ -38,6 +42,10 @@ pub(crate) struct Assignment<'a> {
 impl<'a> Assignment<'a> {
     /// Opens the file and runs the loop in the calling thread.
     pub(crate) fn perform(self) -> Result<WorkerResult, Failure> {
+        if self.stream.open.creation == FileCreation::Complete {
+            let stream = completed(self.stream, is_complete(self.stream, &self.seat.path));
+            return Assignment { stream: &stream, ..self }.perform();
+        }
         let Self { stream, seat, .. } = self;
         let (worker, path, mode) = (seat.worker, &*seat.path, self.mode());
         if stream.pace != Pace::Free {
@@ -63,6 +71,10 @@ impl<'a> Assignment<'a> {
                 let area = SlotMemory { base, len, slots: slots.len() };
                 self.run(Ring::open(stream, ring, path, mode, area, worker), slots)
             }
+            IoEngineKind::Aio(aio) => {
+                let count = slots.len();
+                self.run(Aio::open(stream, aio, path, mode, count), slots)
+            }
             IoEngineKind::Copy(call) => self.run(Copy::open(stream, call, path, mode), slots),
             IoEngineKind::Null => self.run(Ok(Null), slots),
         }
@@ -86,6 +98,9 @@ impl<'a> Assignment<'a> {
             pacer: Pacer::new(stream, worker),
             worker: (worker, stream.workers.count),
             generation,
+            pass: PassCalls::new(stream, worker, &self.seat.path, self.mode())
+                .filter(PassCalls::between_passes)
+                .map(Box::new),
         }
     }
 
@@ -106,8 +121,12 @@ impl<'a> Assignment<'a> {
         let order = Order::new(self.stream, self.seat.worker, end, self.prepared)?;
         Ok(match self.stream.bound {
             Bound::Together(ops) => order.together(self.seat.control.taken(), ops),
-            Bound::Once | Bound::Ops(_) | Bound::Time { .. } => order,
+            Bound::Once | Bound::Ops(_) | Bound::Amount(_) | Bound::Time { .. } => order,
         })
+    }
+
+    fn calls(&self) -> Option<PassCalls> {
+        PassCalls::new(self.stream, self.seat.worker, &self.seat.path, self.mode())
     }
 
     /// Runs the loop with this engine.
@@ -142,6 +161,9 @@ impl<'a> Assignment<'a> {
             io_loop::latencies(stream, mode, open, E::QUEUES),
         );
         let mut io = IoLoop::new(stream, mode, slots, config);
+        if let Some(calls) = self.calls() {
+            engine.begin_pass(&calls, PassPoint::Opened)?;
+        }
         if stream.open.fsync {
             engine.make_durable(SyncCall::Fsync, (0, 0))?;
         }
@@ -156,6 +178,20 @@ impl<'a> Assignment<'a> {
             StreamLoop { assignment: self, io, queue, order, engine: Some(engine), would_block };
         Ok((work, counter))
     }
+}
+
+/// Work of a worker with [`FileCreation::Complete`].
+fn completed(stream: &Stream, is_complete: bool) -> Stream {
+    let mut stream = stream.clone();
+    if is_complete {
+        stream.open.creation = FileCreation::Existing;
+        stream.bound = Bound::Amount(Amount { ops: 0, ..Amount::UNLIMITED });
+        stream.end_sync = EndSync::None;
+        stream.file_handling = None;
+    } else {
+        stream.open.creation = FileCreation::Fresh;
+    }
+    stream
 }
 
 /// Prepared worker.
@@ -186,6 +222,9 @@ impl<'p, E: IoEngine<'p>> StreamLoop<'_, 'p, E> {
                 synced
             }
         };
+        if let Some(calls) = self.assignment.calls() {
+            engine.begin_pass(&calls, PassPoint::Ended)?;
+        }
         self.would_block = engine.would_block() - self.would_block;
         engine.close()?;
         Ok(Ended { synced, closed: now() })

@@ -12,7 +12,7 @@ use engine::{Context, Progress, run, run_tree};
 use model::{
     Bytes, Ops,
     phase::{
-        AccessPattern, Advice, Bound, CallFlags, Calls, DataPattern, Direction, EndSync,
+        AccessPattern, Advice, Aio, Bound, CallFlags, Calls, DataPattern, Direction, EndSync,
         FileCreation, FileSharing, IoEngineKind, Naming, Open, Ring, Set, Sharing, Sizes, Spread,
         Stream, Tree, TreeEnd, TreeOrder, TreeStep, Workers,
     },
@@ -83,6 +83,7 @@ fn interfaces() -> Vec<IoEngineKind> {
         IoEngineKind::Vector(CallFlags::default()),
         IoEngineKind::Mmap(Advice::Normal),
         IoEngineKind::Null,
+        IoEngineKind::Aio(Aio { depth: 8, submit_batch: 1 }),
     ];
     if io_uring::IoUring::new(1).is_ok() {
         all.push(IoEngineKind::Ring(Ring::of(8)));

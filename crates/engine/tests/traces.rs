@@ -116,7 +116,8 @@ fn seekers_make_the_calls_of_bonnie() {
         workers: Workers::threads(2),
         ..bonnie(IoEngineKind::Position, Direction::Update(0.1), CHUNKS)
     };
-    let every = SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync };
+    let every =
+        SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync, before_next: false };
     let synced = Stream { sync_every: Some(every), ..seeks.clone() };
     for (stream, fixture) in [
         (seeks, include_str!("traces/seeks.txt")),

@@ -67,6 +67,13 @@ pub(crate) enum Command {
     ///
     /// Nothing is formatted. Files are created in a subdirectory and removed afterwards.
     Bench(Bench),
+    /// Run jobs of fio, with its command line and its output formats.
+    ///
+    /// Files are created in the current directory and stay there. Existing files that fslab did not
+    /// write are not overwritten, and devices are not opened. A symbolic link `fio` to fslab does the
+    /// same. `fslab fio --help` lists the options. Exit status: 0 success, 1 error, 130 interrupted.
+    #[command(disable_help_flag = true)]
+    Fio(Fio),
     /// Show what a plan would do, without changing anything.
     Show(Show),
     /// Print a run, or export it as HTML, CSV, JSON, Markdown, XLSX, or Parquet.
@@ -252,6 +259,14 @@ pub(crate) struct Bench {
     pub(crate) comparison: Comparison,
 }
 
+/// `fslab fio`
+#[derive(Debug, Args)]
+pub(crate) struct Fio {
+    /// Arguments of fio: options of the program, options of jobs, and job files.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    pub(crate) arguments: Vec<String>,
+}
+
 /// `fslab verify`
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
@@ -376,7 +391,11 @@ pub(crate) enum Format {
     Prometheus,
     /// Layout of IOzone (suite iozone).
     Iozone,
-    /// JSON of fio; each job is the median repetition of a cell (suite stream).
+    /// Text of fio (suites stream and fio).
+    Fio,
+    /// Terse output of fio, version 3 (suites stream and fio).
+    FioTerse,
+    /// JSON of fio; each job is the median repetition of a cell (suites stream and fio).
     FioJson,
     /// Like fio-json, with histograms.
     #[value(name = "fio-json+")]

@@ -10,11 +10,20 @@ mod plans;
 mod runner;
 mod screen;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, path::Path, process::ExitCode};
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Arguments with the command `fio` if the program was started by that name, through a symbolic link.
+fn as_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().and_then(|name| Path::new(name).file_name());
+    if name.is_some_and(|name| name == "fio") {
+        arguments.insert(1, "fio".into());
+    }
+    arguments
+}
 
 fn main() -> ExitCode {
     // Called before any thread starts, because this process may be the init process of a guest.
@@ -29,7 +38,7 @@ fn main() -> ExitCode {
         Some(first) if first == rig::programs::COMMAND => return rig::programs::main(arguments),
         Some(_) | None => {}
     }
-    let given: Vec<_> = std::env::args_os().collect();
+    let given = as_command(std::env::args_os().collect());
     let arguments = match cli::parse_arguments(&given) {
         Ok(arguments) => arguments,
         Err(error) => return output::usage(&error, cli::message(&error, &given)),

@@ -1,6 +1,7 @@
 //! Built-in plans, and the search, parsing, overrides, and diagnostics of plans.
 
 mod by_name;
+pub(crate) mod jobs;
 mod recordings;
 
 use std::{
@@ -17,7 +18,7 @@ use model::{
 };
 use rig::Catalog;
 
-pub(crate) use self::by_name::{near as near_workloads, quoted};
+pub(crate) use self::by_name::{is_job, near as near_workloads, quoted};
 use crate::{cli::Changes, exit::Failure};
 
 /// Plan shipped with fslab.
@@ -181,13 +182,14 @@ impl ResolvedPlan {
         if plan.title.is_empty() {
             plan.title.clone_from(&name);
         }
-        let points = plan.cells(scale, &suites::refine).map_err(wrong)?;
+        let points = |point| suites::refine(jobs::resolve(point)?);
+        let points = plan.cells(scale, &points).map_err(wrong)?;
         let needed =
             points.iter().map(|labelled| with_metadata(footprint(&labelled.cell.workload)));
         let storage = plan.storage_at(scale, needed.max().unwrap_or_default());
         check_memory_limit(&storage, scale)?;
         let refine = |point| {
-            let mut points = suites::refine(point)?;
+            let mut points = suites::refine(jobs::resolve(point)?)?;
             points.iter_mut().try_for_each(recordings::resolve)?;
             points.iter().try_for_each(|point| fits(point, &storage.kind))?;
             Ok(points)

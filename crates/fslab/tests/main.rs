@@ -25,6 +25,7 @@ mod dependencies;
 mod devices;
 mod ended;
 mod failures;
+mod fio;
 mod guest;
 mod guides;
 mod hostile;

@@ -51,7 +51,7 @@ pub use explain::{Explanation, UnknownWord, explain};
 #[cfg(feature = "parquet")]
 pub use formats::parquet::{ParquetError, parquet};
 pub use formats::{
-    fio::{NotFio, fio},
+    fio::{FioFormat, NotFio, fio},
     iozone::{NotIozone, iozone},
     json::json,
     prometheus::prometheus,

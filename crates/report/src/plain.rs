@@ -6,7 +6,7 @@
 //! IDs, and values without such text are unchanged. Each format escapes its own markup.
 
 use model::{
-    Environment, RunRecord,
+    Cell, Environment, RunRecord, Value as Parameter,
     record::{CellState, Outcome, RunInfo, TrialRecord},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -20,7 +20,11 @@ pub fn plain(record: &mut RunRecord) {
     environment(&mut record.environment);
     record.warnings.iter_mut().for_each(whole);
     for cell in &mut record.cells {
+        let job = job_text(&mut cell.cell);
         whole(&mut cell.cell);
+        if let Some(job) = job {
+            cell.cell.workload.parameters.insert(JOB_TEXT.into(), Parameter::Text(job));
+        }
         text(&mut cell.label);
         match &mut cell.state {
             CellState::Open => {}
@@ -47,9 +51,26 @@ fn info(info: &mut RunInfo) {
         text(value);
     }
     if info.plan_text.contains(|c| is_command(c) && c != '\n') {
-        let line = |line: &str| line.replace(is_command, " ");
-        info.plan_text = info.plan_text.lines().map(line).collect::<Vec<_>>().join("\n");
+        info.plan_text = lines(&info.plan_text);
     }
+}
+
+/// Text whose line breaks remain.
+fn lines(text: &str) -> String {
+    let line = |line: &str| line.replace(is_command, " ");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Parameter of suite `fio` whose lines have a meaning.
+const JOB_TEXT: &str = "text";
+
+/// Removes the text of a job of fio from a cell, and returns it with its line breaks.
+fn job_text(cell: &mut Cell) -> Option<String> {
+    if cell.workload.suite != "fio" {
+        return None;
+    }
+    let job = cell.workload.parameters.remove(JOB_TEXT)?;
+    Some(lines(&job.to_string()))
 }
 
 fn environment(environment: &mut Environment) {

@@ -11,6 +11,7 @@ mod bonnie;
 mod command;
 mod dbench;
 mod files;
+pub mod fio;
 #[doc(hidden)]
 pub mod fuzz;
 mod iozone;
@@ -43,6 +44,7 @@ pub const ALL: &[Suite] = &[
     command::SUITE,
     dbench::SUITE,
     files::SUITE,
+    fio::SUITE,
     iozone::SUITE,
     maintenance::SUITE,
     metadata::SUITE,

@@ -50,7 +50,7 @@ fn overwrites() -> Stream {
     plan.access_pattern = AccessPattern::Random;
     plan.bound = Bound::Ops(100);
     let call = SyncCall::Fdatasync;
-    plan.sync_every = Some(SyncEvery { after: SyncInterval::Ops(7), call });
+    plan.sync_every = Some(SyncEvery { after: SyncInterval::Ops(7), call, before_next: false });
     plan
 }
 
@@ -99,7 +99,7 @@ fn an_older_write_than_the_last_durable_one_is_stale() {
     plan.access_pattern = AccessPattern::Sequential;
     plan.bound = Bound::Ops(16);
     let call = SyncCall::Fsync;
-    plan.sync_every = Some(SyncEvery { after: SyncInterval::Ops(16), call });
+    plan.sync_every = Some(SyncEvery { after: SyncInterval::Ops(16), call, before_next: false });
     bench.run(&plan).unwrap();
     let old = std::fs::read(bench.directory.path().join("f.0")).unwrap();
     plan.bound = Bound::Ops(32);
@@ -148,7 +148,8 @@ fn blocks_of_a_layout_do_not_count_as_later_writes() {
     let mut layout = overwrites();
     layout.access_pattern = AccessPattern::Sequential;
     layout.bound = Bound::Once;
-    layout.sync_every = Some(SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync });
+    layout.sync_every =
+        Some(SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync, before_next: false });
     bench.run(&layout).unwrap();
     let old = std::fs::read(bench.directory.path().join("f.0")).unwrap();
     bench.run(&overwrites()).unwrap();

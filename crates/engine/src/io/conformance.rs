@@ -124,6 +124,24 @@ impl Subject for model::phase::Ring {
     }
 }
 
+impl Subject for model::phase::Aio {
+    type Engine<'p> = Aio<'p>;
+
+    fn interface(&self) -> IoEngineKind {
+        IoEngineKind::Aio(*self)
+    }
+
+    fn open<'p>(
+        &self,
+        stream: &Stream,
+        path: &Path,
+        mode: AccessMode,
+        area: SlotMemory,
+    ) -> Result<Aio<'p>, Fault> {
+        Aio::open(stream, *self, path, mode, area.slots)
+    }
+}
+
 /// Calls `then` with an engine, or the error of opening it, and its slots.
 pub(crate) fn with<S: Subject, T>(
     subject: &S,
@@ -336,6 +354,17 @@ fn mmap_conforms() {
     battery(&Plain(IoEngineKind::Mmap(Advice::WillNeed), |stream, path, mode| {
         Mmap::open(stream, Advice::WillNeed, path, mode)
     }));
+}
+
+/// Linux AIO with one and with several operations per call.
+const AIO: [model::phase::Aio; 2] = [
+    model::phase::Aio { depth: 4, submit_batch: 0 },
+    model::phase::Aio { depth: 4, submit_batch: 1 },
+];
+
+#[test]
+fn linux_aio_conforms() {
+    AIO.iter().for_each(battery);
 }
 
 #[test]

@@ -32,7 +32,7 @@ use rustix::{
 };
 
 use super::{
-    Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted,
+    Cause, Completion, IoEngine, IoFault, Kind, Op, PassCalls, PassPoint, Submitted,
     open::{self, AccessMode},
     resume, sync,
 };
@@ -155,6 +155,10 @@ impl<'p> IoEngine<'p> for Mmap {
     fn submit(&mut self, mut op: Op<'p>) -> Submitted<'p> {
         let result = self.transfer(&mut op);
         Submitted::Done(Completion { op, result })
+    }
+
+    fn begin_pass(&mut self, calls: &PassCalls, point: PassPoint) -> Result<(), Fault> {
+        calls.make(&mut self.file, point)
     }
 
     fn make_durable(&mut self, call: SyncCall, (offset, len): (u64, u64)) -> Result<(), Fault> {

@@ -8,17 +8,18 @@
 //! A new engine needs one file here, one line in `conformance`, and one arm in the match of
 //! `worker`.
 //!
-//! There is no engine for libaio (io_submit(2)). io_uring has all features of libaio with fewer
-//! calls, and supports buffered I/O, for which io_submit(2) blocks; every kernel since Linux 5.1
-//! has it. If io_uring is disabled, several workers with one operation each keep as many operations
-//! in flight.
+//! io_uring has all features of Linux AIO (io_submit(2)) with fewer calls, and supports buffered
+//! I/O, for which io_submit(2) blocks. The engine for AIO exists because many programs and job files
+//! use it.
 
+mod aio;
 mod bytewise;
 mod copy;
 mod failure;
 mod mmap;
 mod null;
 mod open;
+mod pass;
 mod ring;
 mod stdio;
 mod sync;
@@ -36,11 +37,13 @@ use rustix::io::Errno;
 
 use crate::error::{Fault, Operation};
 
+pub(crate) use aio::Aio;
 pub(crate) use bytewise::Bytewise;
 pub(crate) use copy::{Copy, source_of};
 pub(crate) use mmap::Mmap;
 pub(crate) use null::Null;
 pub(crate) use open::AccessMode;
+pub(crate) use pass::{PassCalls, PassPoint, is_complete, prepare};
 pub(crate) use ring::{Ring, SlotMemory, fault as ring_fault, newest as newest_ring};
 pub(crate) use stdio::Stdio;
 pub(crate) use sync::{Offset, Position, close};
@@ -51,6 +54,7 @@ pub(crate) use vector::Vector;
 pub(crate) fn depth(interface: IoEngineKind) -> u32 {
     match interface {
         IoEngineKind::Ring(ring) => ring.depth,
+        IoEngineKind::Aio(aio) => aio.depth,
         IoEngineKind::Offset
         | IoEngineKind::Position
         | IoEngineKind::Bytewise
@@ -104,6 +108,7 @@ pub(crate) fn touches_files(interface: IoEngineKind) -> bool {
         | IoEngineKind::Stdio
         | IoEngineKind::Vector(_)
         | IoEngineKind::Mmap(_)
+        | IoEngineKind::Aio(_)
         | IoEngineKind::Copy(_) => true,
     }
 }
@@ -244,6 +249,12 @@ pub(crate) trait IoEngine<'p> {
 
     /// Returns to the start of the file after priming (an untimed read of the first block).
     fn rewind(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Makes the calls on the file that a stream requests at this point ([`PassCalls`]). Engines
+    /// that cannot make them reject such streams (`run::check`).
+    fn begin_pass(&mut self, _calls: &PassCalls, _point: PassPoint) -> Result<(), Fault> {
         Ok(())
     }
 

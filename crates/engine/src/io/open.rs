@@ -8,7 +8,11 @@ use rustix::{
     io::Errno,
 };
 
+use super::pass;
 use crate::error::{Fault, Operation};
+
+/// `O_DSYNC`. The constant of `rustix` 1.1 is `O_SYNC` on Linux.
+const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
 
 /// Access of a worker to its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,15 +62,18 @@ pub(super) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<Own
         FileCreation::Existing if !mode.writes() && !own => OFlags::RDONLY,
         FileCreation::Existing => OFlags::RDWR,
         FileCreation::Any => OFlags::RDWR | OFlags::CREATE,
-        FileCreation::Fresh => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+        FileCreation::Fresh | FileCreation::Complete => {
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL
+        }
     };
     flags.set(OFlags::DIRECT, direct);
     flags.set(OFlags::SYNC, sync);
-    flags.set(OFlags::DSYNC, sync || dsync);
+    flags.set(DSYNC, sync || dsync);
     flags.set(OFlags::APPEND, stream.access_pattern == AccessPattern::Append);
     let permissions = Mode::from_raw_mode(if own { 0o600 } else { 0o640 });
     let file =
         rustix::fs::open(path, flags, permissions).map_err(|errno| refused(stream, mode, errno))?;
+    pass::check_regular(stream, &file)?;
     check_length(stream, mode, &file)?;
     Ok(file)
 }
@@ -107,7 +114,11 @@ pub(super) fn check_length(
     if regular && found < needed { Err(Fault::NotLaidOut { found, needed }) } else { Ok(()) }
 }
 
-/// Bytes of all whole blocks.
+/// Bytes up to the end of the whole blocks of the first worker.
 pub(super) fn needed(stream: &Stream) -> u64 {
-    stream.size.0 - stream.size.0 % stream.block_size.0
+    let (start, size) = match stream.region() {
+        Some(region) => (region.offset.0, region.size.0),
+        None => (0, stream.size.0),
+    };
+    start + (size - size % stream.block_size.0)
 }

@@ -36,7 +36,7 @@ pub(crate) use setup::{fault, newest};
 use verdict::{Verdict, again};
 
 use super::{
-    Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted, Wait,
+    Cause, Completion, IoEngine, IoFault, Kind, Op, PassCalls, PassPoint, Submitted, Wait,
     open::{self, AccessMode},
     sync,
 };
@@ -474,6 +474,13 @@ impl<'p> IoEngine<'p> for Ring<'p> {
             return Some(Completion { op, result });
         }
         None
+    }
+
+    fn begin_pass(&mut self, calls: &PassCalls, point: PassPoint) -> Result<(), Fault> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        calls.make(file, point)?;
+        self.options.descriptor = file.as_raw_fd();
+        Ok(())
     }
 
     fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {

@@ -50,13 +50,17 @@ impl Stdio {
             (true, FileCreation::Existing) if append => {
                 stat(path).map(drop).and_then(|()| fopen(&name, c"ae"))
             }
-            (true, FileCreation::Any | FileCreation::Fresh) if append => fopen(&name, c"ae"),
+            (true, FileCreation::Any | FileCreation::Fresh | FileCreation::Complete) if append => {
+                fopen(&name, c"ae")
+            }
             (false, _) => fopen(&name, c"re"),
             (true, FileCreation::Existing) => fopen(&name, c"r+e"),
-            (true, FileCreation::Any | FileCreation::Fresh) => match fopen(&name, c"r+e") {
-                Err(Errno::NOENT) => fopen(&name, c"w+e"),
-                answer => answer,
-            },
+            (true, FileCreation::Any | FileCreation::Fresh | FileCreation::Complete) => {
+                match fopen(&name, c"r+e") {
+                    Err(Errno::NOENT) => fopen(&name, c"w+e"),
+                    answer => answer,
+                }
+            }
         };
         let file = file.map_err(|errno| open::refused(stream, mode, errno))?;
         let mut engine =

@@ -17,7 +17,7 @@ use rustix::{
 };
 
 use super::{
-    Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted,
+    Cause, Completion, IoEngine, IoFault, Kind, Op, PassCalls, PassPoint, Submitted,
     open::{self, AccessMode},
     resume,
 };
@@ -50,6 +50,10 @@ impl<'p> IoEngine<'p> for Offset {
             }),
         };
         Submitted::Done(Completion { op, result })
+    }
+
+    fn begin_pass(&mut self, calls: &PassCalls, point: PassPoint) -> Result<(), Fault> {
+        calls.make(&mut self.file, point)
     }
 
     fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
@@ -106,6 +110,13 @@ impl Seeks {
         self.always
     }
 
+    /// Records that the position is unknown, so that the next block needs a seek.
+    pub(super) fn restarted(&mut self) {
+        if self.position != u64::MAX {
+            self.position = u64::MAX - 1;
+        }
+    }
+
     /// Records that the position is at the start of the file.
     pub(super) fn rewound(&mut self) {
         if self.position != u64::MAX {
@@ -144,6 +155,14 @@ impl<'p> IoEngine<'p> for Position {
     fn rewind(&mut self) -> Result<(), Fault> {
         self.seeks.rewound();
         move_to(&self.file, SeekFrom::Start(0)).map_err(|fault| fault.at(0))
+    }
+
+    fn begin_pass(&mut self, calls: &PassCalls, point: PassPoint) -> Result<(), Fault> {
+        if point == PassPoint::Next {
+            // The next pass begins at the start of the file, with a new position.
+            self.seeks.restarted();
+        }
+        calls.make(&mut self.file, point)
     }
 
     fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {

@@ -16,7 +16,7 @@ use model::phase::{CallFlags, Stream, SyncCall};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 
 use super::{
-    Cause, Completion, IoEngine, IoFault, Kind, Op, Submitted,
+    Cause, Completion, IoEngine, IoFault, Kind, Op, PassCalls, PassPoint, Submitted,
     open::{self, AccessMode},
     resume, sync,
 };
@@ -102,6 +102,10 @@ impl<'p> IoEngine<'p> for Vector {
 
     fn would_block(&self) -> u64 {
         self.refused
+    }
+
+    fn begin_pass(&mut self, calls: &PassCalls, point: PassPoint) -> Result<(), Fault> {
+        calls.make(&mut self.file, point)
     }
 
     fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {

@@ -1,6 +1,7 @@
 //! Content and pace of the I/O loop.
 
 use crate::{
+    io::PassCalls,
     pace::Pacer,
     payload::{PayloadWriter, Verifier},
 };
@@ -17,4 +18,6 @@ pub(crate) struct LoopConfig {
     pub(crate) worker: (u32, u32),
     /// Generation before that of the first write, see [`crate::payload`].
     pub(crate) generation: u64,
+    /// Calls at the start of each pass after the first one.
+    pub(crate) pass: Option<Box<PassCalls>>,
 }

@@ -48,6 +48,8 @@ pub(crate) struct Queue<'p> {
     // Operation that the engine could not accept.
     refused: Option<Op<'p>>,
     exhausted: bool,
+    // True if `next` begins a pass whose calls wait until nothing is in flight.
+    pass_waits: bool,
 }
 
 impl Queue<'_> {
@@ -67,6 +69,7 @@ impl Queue<'_> {
             next: None,
             refused: None,
             exhausted: false,
+            pass_waits: false,
         }
     }
 
@@ -120,9 +123,14 @@ impl<'p> IoLoop<'p> {
         if counter.over {
             queue.exhausted = true;
             queue.next = None;
+            queue.pass_waits = false;
             if let Some(op) = queue.refused.take() {
                 self.slots.give(op.slot, op.buffer);
             }
+        }
+        if queue.pass_waits && queue.in_flight == 0 {
+            self.begin_pass(counter, engine)?;
+            queue.pass_waits = false;
         }
         // With all slots in flight, nothing can be submitted. With a pause or a schedule, the start
         // of the next operation is determined nevertheless, because it may precede a free slot.
@@ -133,7 +141,9 @@ impl<'p> IoLoop<'p> {
             self.exchange(counter, queue, engine, order)?;
             return Ok(true);
         }
-        if self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
+        // Before the next operation there is one: without it, this was the last sync interval.
+        let wanted = !self.syncs_before_next() || queue.next.is_some();
+        if wanted && self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
             self.sync_now(counter, engine)?;
             return Ok(true);
         }
@@ -174,6 +184,9 @@ impl<'p> IoLoop<'p> {
             None => {
                 // A sync covers only the writes before it.
                 if self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
+                    if self.syncs_before_next() {
+                        self.plan_next(counter, queue, order);
+                    }
                     return false;
                 }
                 let Some(op) = self.next_op(counter, queue, order) else { return false };
@@ -196,6 +209,22 @@ impl<'p> IoLoop<'p> {
         }
     }
 
+    /// Plans the next operation without preparing it.
+    #[cold]
+    fn plan_next(&mut self, counter: &Counter<'_>, queue: &mut Queue<'p>, order: &mut Order<'_>) {
+        if queue.next.is_some() || queue.exhausted {
+            return;
+        }
+        match order.next() {
+            Some(planned) => {
+                let due = self.config.pacer.due(counter.clock, planned.len);
+                queue.next = Some((planned, due));
+                queue.pass_waits |= self.config.pass.is_some() && order.take_pass_start();
+            }
+            None => queue.exhausted = true,
+        }
+    }
+
     #[inline(always)]
     fn next_op(
         &mut self,
@@ -203,6 +232,9 @@ impl<'p> IoLoop<'p> {
         queue: &mut Queue<'p>,
         order: &mut Order<'_>,
     ) -> Option<Op<'p>> {
+        if queue.pass_waits {
+            return None;
+        }
         let (planned, due) = match queue.next.take() {
             Some(next) => next,
             None if queue.exhausted => return None,
@@ -214,6 +246,11 @@ impl<'p> IoLoop<'p> {
                 }
             },
         };
+        if self.config.pass.is_some() && order.take_pass_start() {
+            queue.pass_waits = true;
+            queue.next = Some((planned, due));
+            return None;
+        }
         if due > counter.clock {
             if counter.after_time_limit(due) {
                 queue.exhausted = true;

@@ -45,6 +45,12 @@ impl SyncSchedule {
         self.left == 0
     }
 
+    /// True if the call is made before the next operation, so not after the last one.
+    #[inline(always)]
+    pub(super) fn before_next(&self) -> bool {
+        self.every.before_next
+    }
+
     /// Starts the next interval. Returns the call to make and the range (offset and length) it
     /// covers.
     pub(super) fn restart(&mut self) -> (SyncCall, (u64, u64)) {

@@ -55,6 +55,7 @@ fn run_loop<'p, E: IoEngine<'p>>(
         pacer: Pacer::new(plan, 0),
         worker: (0, 1),
         generation: 0,
+        pass: None,
     };
     let open = config.pacer.open();
     let limits = Limits { finish, ..limits(plan, mode, open) };
@@ -295,7 +296,7 @@ fn a_sync_covers_all_earlier_writes() {
     let shared = control();
     let mut plan = writes(10);
     let after = SyncInterval::Bytes(Bytes(3 * 4096));
-    plan.sync_every = Some(SyncEvery { after, call: SyncCall::Fdatasync });
+    plan.sync_every = Some(SyncEvery { after, call: SyncCall::Fdatasync, before_next: false });
     let mut memory = pool(&plan, 4);
     let mut engine = Noting { inner: Late::new(Null, 4), submitted: 0, syncs: Vec::new() };
     let result = run_loop(&plan, &shared, false, &mut engine, &mut memory).unwrap();
@@ -406,7 +407,8 @@ fn a_worker_that_finishes_after_a_stop_ends_with_its_runtime() {
     let shared = control();
     let mut plan = writes(4);
     plan.bound = Bound::Time { ramp: Nanos(0), run: Nanos(500_000_000) };
-    plan.sync_every = Some(SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync });
+    plan.sync_every =
+        Some(SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync, before_next: false });
     let stall = Stall { at: 5, length: Duration::from_millis(600), seen: 0 };
     let signal = shared.signal();
     let mut engine = SignalAt { inner: stall, at: 2, signal, bits: STOP, seen: 0 };

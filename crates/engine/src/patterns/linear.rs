@@ -1,6 +1,7 @@
 //! Patterns without jumps: sequential, backward, and same block.
 
 use super::BlockSpan;
+use crate::io::Kind;
 
 /// Ascending from a first block, with adjacent operations.
 #[derive(Debug)]
@@ -24,6 +25,38 @@ impl Forward {
         }
         let first = self.next;
         self.next += count;
+        self.left -= count;
+        Some(BlockSpan { first, count })
+    }
+}
+
+/// Two positions, one of the reads and one of the writes, with adjacent operations.
+#[derive(Debug)]
+pub(super) struct PerDirection {
+    read: u64,
+    write: u64,
+    left: u64,
+}
+
+impl PerDirection {
+    /// `n` blocks in total; both positions start at block 0.
+    pub(super) fn new(n: u64) -> Self {
+        Self { read: 0, write: 0, left: n }
+    }
+
+    /// Next `count` blocks of this direction, or the rest.
+    #[inline]
+    pub(super) fn next(&mut self, kind: Kind, count: u64) -> Option<BlockSpan> {
+        let count = count.min(self.left);
+        if count == 0 {
+            return None;
+        }
+        let position = match kind {
+            Kind::Read => &mut self.read,
+            Kind::Write => &mut self.write,
+        };
+        let first = *position;
+        *position += count;
         self.left -= count;
         Some(BlockSpan { first, count })
     }

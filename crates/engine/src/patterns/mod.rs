@@ -50,7 +50,7 @@ mod uniform;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use fastrand::Rng;
-use model::phase::{AccessPattern, Bound, Direction, FileSharing, Stream};
+use model::phase::{AccessPattern, Bound, Direction, FileSharing, PassStart, Stream};
 
 use crate::{error::Fault, io::Kind};
 
@@ -58,7 +58,7 @@ pub(crate) use bijection::Bijection;
 use draw::{Chance, generator};
 use iozone_permutation::{IozonePermutation, permutation};
 use lengths::Lengths;
-use linear::{Backward, Forward, SameBlock};
+use linear::{Backward, Forward, PerDirection, SameBlock};
 use permutation::Permutation;
 use skewed::{Skew, Skewed};
 use stride::Stride;
@@ -119,10 +119,13 @@ impl Prepared {
 
 /// Blocks in the part of each worker.
 fn part(stream: &Stream) -> u64 {
-    let blocks = stream.size.0 / stream.block_size.0;
+    let blocks = stream.region_size().0 / stream.block_size.0;
     match stream.files {
         FileSharing::Segmented(_) => blocks / u64::from(stream.workers.count.max(1)),
-        FileSharing::One(_) | FileSharing::PerWorker(_) | FileSharing::Shared(_) => blocks,
+        FileSharing::One(_)
+        | FileSharing::PerWorker(_)
+        | FileSharing::Template(_)
+        | FileSharing::Shared(_) => blocks,
     }
 }
 
@@ -135,6 +138,10 @@ pub(crate) struct Order<'a> {
     direction: DirectionSource,
     // Operations until the bound. With `taken`: operations of all workers together, a constant.
     left: u64,
+    // Bytes until the bound.
+    left_bytes: u64,
+    // True if a pass after the first one has begun since [`Order::take_pass_start`].
+    begun_pass: bool,
     taken: Option<&'a AtomicU64>,
     block_size: u64,
     // Offset of the part in the file.
@@ -152,12 +159,15 @@ struct RestartState<'a> {
     // Current pass, and true if it is the only one.
     pass: u64,
     once: bool,
+    // True if all passes have the draws of the first one.
+    repeats: bool,
 }
 
 impl<'a> RestartState<'a> {
     /// Start of the current pass: the generator of its draws, and its positions.
     fn begin(&self) -> (Rng, PassOrder<'a>) {
-        let mut random = generator(self.seed, self.worker, self.pass);
+        let drawn = if self.repeats { 0 } else { self.pass };
+        let mut random = generator(self.seed, self.worker, drawn);
         let positions = PassOrder::new(self.access, self.prepared, self.pass, &mut random);
         (random, positions)
     }
@@ -167,6 +177,7 @@ impl<'a> RestartState<'a> {
 #[derive(Debug)]
 enum PassOrder<'a> {
     Forward(Forward),
+    PerDirection(PerDirection),
     Backward(Backward),
     Same(SameBlock),
     Stride(Stride),
@@ -183,6 +194,7 @@ impl<'a> PassOrder<'a> {
         let n = prepared.blocks;
         match access {
             AccessPattern::Sequential => Self::Forward(Forward::new(0, n)),
+            AccessPattern::SequentialPerDirection => Self::PerDirection(PerDirection::new(n)),
             AccessPattern::Append => Self::Forward(Forward::new(n * pass, n)),
             AccessPattern::Backward => Self::Backward(Backward::new(n)),
             AccessPattern::SameBlock => Self::Same(SameBlock::new(n)),
@@ -245,6 +257,7 @@ impl<'a> Order<'a> {
         let (left, once) = match stream.bound {
             Bound::Once => (u64::MAX, true),
             Bound::Ops(ops) => (ops, false),
+            Bound::Amount(amount) => (amount.ops, false),
             // [`Order::together`] sets the limit that the workers share.
             Bound::Together(_) | Bound::Time { .. } => (u64::MAX, false),
         };
@@ -252,10 +265,21 @@ impl<'a> Order<'a> {
         let base = match (stream.access_pattern, &stream.files) {
             (AccessPattern::Append, _) => end,
             (_, FileSharing::Segmented(_)) => u64::from(worker) * prepared.blocks * block_size,
-            (_, FileSharing::One(_) | FileSharing::PerWorker(_) | FileSharing::Shared(_)) => 0,
+            (
+                _,
+                FileSharing::One(_)
+                | FileSharing::PerWorker(_)
+                | FileSharing::Template(_)
+                | FileSharing::Shared(_),
+            ) => stream.region().map_or(0, |region| region.start(worker)),
         };
         let Stream { access_pattern: access, seed, .. } = *stream;
-        let restart = RestartState { access, prepared, seed, worker, pass: 0, once };
+        let left_bytes = match stream.bound {
+            Bound::Amount(amount) => amount.bytes.0,
+            Bound::Once | Bound::Ops(_) | Bound::Together(_) | Bound::Time { .. } => u64::MAX,
+        };
+        let repeats = stream.file_handling.is_some_and(|own| own.pass_start == PassStart::Reopen);
+        let restart = RestartState { access, prepared, seed, worker, pass: 0, once, repeats };
         let (random, positions) = restart.begin();
         let (lengths, direction) = (prepared.lengths.as_ref(), DirectionSource::of(stream, worker));
         Ok(Self {
@@ -264,6 +288,8 @@ impl<'a> Order<'a> {
             lengths,
             direction,
             left,
+            left_bytes,
+            begun_pass: false,
             taken: None,
             block_size,
             base,
@@ -292,7 +318,28 @@ impl<'a> Order<'a> {
             None => self.start_over()?,
         };
         self.left = left;
-        Some(next_in_pass)
+        self.spend(next_in_pass)
+    }
+
+    /// Subtracts the operation from the bytes until the bound, or cuts it to the rest.
+    #[inline]
+    fn spend(&mut self, mut next: PlannedOp) -> Option<PlannedOp> {
+        if self.left_bytes < next.len as u64 {
+            #[expect(clippy::cast_possible_truncation, reason = "less than the length")]
+            let rest = (self.left_bytes - self.left_bytes % self.block_size) as usize;
+            if rest == 0 {
+                return None;
+            }
+            next.len = rest;
+        }
+        self.left_bytes -= next.len as u64;
+        Some(next)
+    }
+
+    /// True, once, if a pass after the first one has begun with the last operation.
+    #[inline]
+    pub(crate) fn take_pass_start(&mut self) -> bool {
+        std::mem::take(&mut self.begun_pass)
     }
 
     /// Next operation of this pass.
@@ -306,6 +353,22 @@ impl<'a> Order<'a> {
         };
         let place = match &mut self.positions {
             PassOrder::Forward(order) => order.next(count),
+            PassOrder::PerDirection(order) => {
+                // The direction selects the position.
+                let kind = match self.direction {
+                    DirectionSource::Always(kind) => kind,
+                    DirectionSource::Mixed(read) if read.happens(random) => Kind::Read,
+                    DirectionSource::Mixed(_) | DirectionSource::Ticket => Kind::Write,
+                };
+                let place = order.next(kind, count)?;
+                #[expect(clippy::cast_possible_truncation, reason = "the length of a buffer")]
+                let len = (place.count * self.block_size) as usize;
+                return Some(PlannedOp {
+                    offset: self.base + place.first * self.block_size,
+                    len,
+                    kind,
+                });
+            }
             PassOrder::Backward(order) => order.next(count),
             PassOrder::Same(order) => order.next(count),
             PassOrder::Stride(order) => order.next(count),
@@ -343,6 +406,7 @@ impl<'a> Order<'a> {
             return None;
         }
         self.restart.pass += 1;
+        self.begun_pass = true;
         (self.random, self.positions) = self.restart.begin();
         self.next_in_pass()
     }

@@ -77,6 +77,7 @@ impl Skew {
             | AccessPattern::Random
             | AccessPattern::Append
             | AccessPattern::Trace
+            | AccessPattern::SequentialPerDirection
             | AccessPattern::Tickets => return None,
         };
         let (ranges, weights): (Vec<_>, Vec<_>) = weighted.into_iter().unzip();

@@ -2,7 +2,7 @@
 
 use model::phase::{
     AccessPattern, Bound, DataPattern, Direction, FileCreation, FileSharing, IoEngineKind, Pace,
-    Rate, Stream, WorkerKind,
+    PassStart, Rate, Stream, WorkerKind,
 };
 
 use crate::{
@@ -22,6 +22,7 @@ pub(super) fn check(stream: &Stream, context: &Context<'_>) -> Result<(), Engine
         .or_else(|| update(stream))
         .or_else(|| access(stream))
         .or_else(|| interface(stream))
+        .or_else(|| handling(stream))
         .or_else(|| time(stream));
     problem.map_or(Ok(()), |(problem, hint)| Err(EngineError::Stream { problem, hint }))
 }
@@ -43,7 +44,7 @@ fn sizes(stream: &Stream) -> Option<Problem> {
     if stream.block_size.0 == 0 {
         return Some(("block_size is 0", "set it to at least 1"));
     }
-    if stream.size < stream.block_size {
+    if stream.region_size() < stream.block_size {
         return Some((
             "file_size is smaller than block_size",
             "increase file_size or decrease block_size",
@@ -54,7 +55,10 @@ fn sizes(stream: &Stream) -> Option<Problem> {
     }
     let part = match stream.files {
         FileSharing::Segmented(_) => stream.size.0 / u64::from(stream.workers.count.max(1)),
-        FileSharing::One(_) | FileSharing::PerWorker(_) | FileSharing::Shared(_) => stream.size.0,
+        FileSharing::One(_)
+        | FileSharing::PerWorker(_)
+        | FileSharing::Template(_)
+        | FileSharing::Shared(_) => stream.region_size().0,
     };
     if part < stream.longest_operation().0 {
         return Some((
@@ -114,7 +118,7 @@ fn content(stream: &Stream) -> Option<Problem> {
     if !stream.verify {
         return None;
     }
-    let one_file = !matches!(stream.files, FileSharing::PerWorker(_));
+    let one_file = !matches!(stream.files, FileSharing::PerWorker(_) | FileSharing::Template(_));
     let both = matches!(stream.direction, Direction::Mixed(_) | Direction::Update(_));
     if any_writes(stream) && any_reads(stream) && (one_file || both) {
         return Some((
@@ -201,6 +205,7 @@ fn access(stream: &Stream) -> Option<Problem> {
             Some(("appending workers cannot read", "set direction to write"))
         }
         AccessPattern::Sequential
+        | AccessPattern::SequentialPerDirection
         | AccessPattern::Backward
         | AccessPattern::SameBlock
         | AccessPattern::Stride { .. }
@@ -253,6 +258,17 @@ fn interface(stream: &Stream) -> Option<Problem> {
             "iopoll does not support sync operations",
             "set iopoll or linked_fdatasync to false",
         )),
+        IoEngineKind::Aio(aio) if aio.depth == 0 || aio.depth > 65_536 => {
+            Some(("queue_depth is out of range", "use a number from 1 to 65536"))
+        }
+        IoEngineKind::Aio(aio) if aio.submit_batch > aio.depth => {
+            Some(("submit_batch is larger than queue_depth", "use at most queue_depth"))
+        }
+        IoEngineKind::Aio(aio)
+            if aio.depth > 1 && stream.access_pattern == AccessPattern::Append =>
+        {
+            Some(("concurrent appends have no defined order", "set queue_depth to 1"))
+        }
         IoEngineKind::Copy(_) if any_reads(stream) => {
             Some(("copies are writes", "set direction to write"))
         }
@@ -266,7 +282,32 @@ fn interface(stream: &Stream) -> Option<Problem> {
         | IoEngineKind::Vector(_)
         | IoEngineKind::Mmap(_)
         | IoEngineKind::Ring(_)
+        | IoEngineKind::Aio(_)
         | IoEngineKind::Copy(_)
+        | IoEngineKind::Null => None,
+    }
+}
+
+fn handling(stream: &Stream) -> Option<Problem> {
+    let handling = stream.file_handling?;
+    let reopens = handling.pass_start == PassStart::Reopen;
+    match stream.io_engine {
+        IoEngineKind::Bytewise | IoEngineKind::Stdio | IoEngineKind::Copy(_) => Some((
+            "this I/O engine does not support file handling",
+            "use io_engine pread, read, preadv2, mmap, io_uring, or io_submit",
+        )),
+        IoEngineKind::Mmap(_) if reopens => {
+            Some(("mmap cannot open its file again", "use another io_engine"))
+        }
+        IoEngineKind::Ring(ring) if reopens && ring.fixed_buffers => {
+            Some(("a registered file cannot be opened again", "set fixed_buffers to false"))
+        }
+        IoEngineKind::Offset
+        | IoEngineKind::Position
+        | IoEngineKind::Vector(_)
+        | IoEngineKind::Mmap(_)
+        | IoEngineKind::Ring(_)
+        | IoEngineKind::Aio(_)
         | IoEngineKind::Null => None,
     }
 }
@@ -285,6 +326,13 @@ fn time(stream: &Stream) -> Option<Problem> {
     match stream.bound {
         Bound::Time { run: model::Nanos(0), .. } => Some(("runtime is 0", "use a longer runtime")),
         Bound::Ops(0) | Bound::Together(0) => Some(("operations is 0", "use at least 1")),
-        Bound::Once | Bound::Ops(_) | Bound::Together(_) | Bound::Time { .. } => None,
+        Bound::Amount(amount) if amount.ops == 0 || amount.bytes.0 == 0 => {
+            Some(("the amount of work is 0", "use at least 1 operation and 1 byte"))
+        }
+        Bound::Once
+        | Bound::Ops(_)
+        | Bound::Together(_)
+        | Bound::Amount(_)
+        | Bound::Time { .. } => None,
     }
 }

@@ -1,4 +1,5 @@
 mod bonnie;
+mod handling;
 
 use std::{
     fs,
@@ -10,8 +11,8 @@ use std::{
 use model::{
     Nanos, Ops,
     phase::{
-        AccessPattern, Advice, CallFlags, CopyCall, DataPattern, Direction, EndSync, FileCreation,
-        IoEngineKind, Length, Open, Ring, Stonewall, Workers,
+        AccessPattern, Advice, Aio, CallFlags, CopyCall, DataPattern, Direction, EndSync,
+        FileCreation, IoEngineKind, Length, Open, Ring, Stonewall, Workers,
     },
 };
 use tempfile::TempDir;
@@ -68,6 +69,8 @@ fn interfaces() -> Vec<IoEngineKind> {
         IoEngineKind::Stdio,
         IoEngineKind::Vector(CallFlags::default()),
         IoEngineKind::Mmap(Advice::Normal),
+        IoEngineKind::Aio(Aio { depth: 8, submit_batch: 0 }),
+        IoEngineKind::Aio(Aio { depth: 4, submit_batch: 1 }),
     ];
     if uring_is_available() {
         all.push(IoEngineKind::Ring(Ring::of(8)));
@@ -156,7 +159,8 @@ fn every_engine_writes_in_every_pattern() {
             let count = verdicts.filter(|whole| *whole).count();
             assert!(visited.contains(&count), "{interface:?} {access:?}: {count} of 64");
         }
-        if matches!(interface, IoEngineKind::Mmap(_) | IoEngineKind::Ring(_)) {
+        if matches!(interface, IoEngineKind::Mmap(_) | IoEngineKind::Ring(_) | IoEngineKind::Aio(_))
+        {
             continue;
         }
         let mut plan = stream(interface, Direction::Write, 16);

@@ -94,8 +94,8 @@ pub(super) fn measure(
     Ok((ended, place))
 }
 
-/// Arguments with the suite `command` as the workload if --command is given. The directory is then
-/// the only positional argument.
+/// Arguments with the suite `command` as the workload if --command is given, or the suite `fio` for a
+/// job file. With --command, the directory is the only positional argument.
 ///
 /// # Errors
 /// If a workload is given as well.
@@ -112,6 +112,10 @@ fn of_command(arguments: &Bench) -> Result<Bench, Failure> {
         arguments.directory = workload.as_ref().map(PathBuf::from);
         arguments.workload = Some("command".into());
         arguments.set.insert(0, ("run".into(), command.clone()));
+    }
+    if let Some(job) = arguments.workload.as_ref().filter(|name| plans::is_job(Path::new(name))) {
+        arguments.set.insert(0, (suites::fio::JOB.into(), job.clone()));
+        arguments.workload = Some(suites::fio::NAME.into());
     }
     Ok(arguments)
 }
@@ -384,8 +388,8 @@ fn heeded(
     typed: &str,
 ) -> Result<(), Failure> {
     let Ok(parameter) = suite.parameter(key) else { return Ok(()) };
-    // The path of a recording becomes absolute.
-    if (suite.name, key) == ("replay", "trace") {
+    // The path of a recording becomes absolute, that of a job file its name.
+    if matches!((suite.name, key), ("replay", "trace") | (suites::fio::NAME, suites::fio::JOB)) {
         return Ok(());
     }
     // A list of values is not checked: it expands to several cells, and was parsed before.

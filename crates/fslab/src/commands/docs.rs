@@ -22,6 +22,7 @@ fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("commands.md", commands()),
         ("exit-status.md", exit_status()),
+        ("fio-options.md", fio_options()),
         ("settings.md", settings()),
         ("filesystems.md", filesystems()),
         ("import.md", import()),
@@ -41,6 +42,7 @@ fn manual() -> Vec<man::Reference> {
         page("fslab-plan", "5", "plans of fslab", plan_keys()),
         page("fslab-run-file", "5", "run files of fslab", run_file()),
         page("fslab-import-formats", "7", "formats that fslab import reads", import()),
+        page("fslab-fio-options", "7", "options of fio in fslab", fio_options()),
         page("fslab-filesystems", "7", "filesystems that fslab can measure", filesystems()),
         page("fslab-metrics", "7", "metrics of fslab", metrics()),
         page("fslab-settings", "7", "system settings that fslab can vary", settings()),
@@ -95,6 +97,10 @@ fn row(cells: &[&str]) -> String {
 
 fn header(cells: &[&str]) -> String {
     row(cells) + &row(&vec!["---"; cells.len()])
+}
+
+fn fio_options() -> String {
+    page("Options of fio", &suites::fio::reference())
 }
 
 fn commands() -> String {

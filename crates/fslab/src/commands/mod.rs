@@ -11,6 +11,7 @@ mod docs;
 mod doctor;
 mod explain;
 mod export;
+mod fio;
 pub(crate) mod guest;
 mod import;
 mod list;
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Some(directory) => directory,
         None => rig::undo::default_state_directory(&RealHost)?,
     };
-    if matches!(arguments.command, Command::Bench(_) | Command::Crosscheck(_)) {
+    if matches!(arguments.command, Command::Bench(_) | Command::Crosscheck(_) | Command::Fio(_)) {
         rig::undo::make_state_directory(&state)?;
     } else if matches!(arguments.command, Command::Demo(_) | Command::Run(_) | Command::Clean) {
         rig::undo::check_state_directory(&state)?;
@@ -57,6 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Demo(demo) => demo::run(demo, &state),
         Command::Run(run) => run::run(run, &state),
         Command::Bench(bench) => bench::run(bench, &state),
+        Command::Fio(fio) => fio::run(fio, &state),
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),
         Command::Explain(explain) => explain::run(explain),

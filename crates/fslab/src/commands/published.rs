@@ -72,7 +72,7 @@ fn text(set: &'static Published, format: Option<Format>, detail: bool) -> Result
                 "an IOzone listing contains single runs, but means were published",
             ));
         }
-        Some(Format::FioJson | Format::FioJsonPlus) => {
+        Some(Format::Fio | Format::FioTerse | Format::FioJson | Format::FioJsonPlus) => {
             return Err(refused("a document of fio contains repetitions, and none were published"));
         }
         None => {

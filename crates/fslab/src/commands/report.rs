@@ -7,7 +7,7 @@ use std::{cell::LazyCell, fs, path::Path};
 
 use anyhow::Context;
 use model::RunRecord;
-use report::{PUBLISHED_SUFFIX, TerminalOptions, View};
+use report::{FioFormat, PUBLISHED_SUFFIX, TerminalOptions, View};
 use store::StoreError;
 
 use super::{published, run_file::RunFilePath};
@@ -94,8 +94,10 @@ fn made<V: std::ops::Deref<Target = View>>(
         Format::Md => report::markdown(view),
         Format::Prometheus => report::prometheus(view),
         Format::Iozone => report::iozone(record).map_err(Failure::usage)?,
-        Format::FioJson => report::fio(record, false).map_err(Failure::usage)?,
-        Format::FioJsonPlus => report::fio(record, true).map_err(Failure::usage)?,
+        Format::FioJson => report::fio(record, FioFormat::Json).map_err(Failure::usage)?,
+        Format::Fio => report::fio(record, FioFormat::Normal).map_err(Failure::usage)?,
+        Format::FioTerse => report::fio(record, FioFormat::Terse).map_err(Failure::usage)?,
+        Format::FioJsonPlus => report::fio(record, FioFormat::JsonPlus).map_err(Failure::usage)?,
         Format::Bonnie => bonnie(record, report::bonnie::Format::V198)?,
         Format::Bonnie196 => bonnie(record, report::bonnie::Format::V196)?,
         Format::Xlsx => return Ok(report::xlsx(view, record)?),

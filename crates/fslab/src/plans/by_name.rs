@@ -15,9 +15,17 @@ use crate::{cli::Changes, exit::Failure};
 /// Maximum length of a line with workloads in a generated plan, in characters.
 const COLUMNS: usize = 100;
 
+/// True for the path of a job file of fio.
+pub(crate) fn is_job(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "fio")
+}
+
 /// True if a plan has this name: a built-in plan, a path, or an existing file.
 pub(super) fn is_plan(name: &str) -> bool {
     let path = Path::new(name);
+    if is_job(path) {
+        return false;
+    }
     let built_in = BUILTIN_PLANS.iter().any(|plan| plan.name == name);
     built_in || path.extension().is_some() || name.contains('/') || path.is_file()
 }
@@ -99,6 +107,11 @@ pub(super) struct Workload {
 
 impl Workload {
     fn find(name: &str) -> Option<Self> {
+        if is_job(Path::new(name)) {
+            let suite = suites::find(suites::fio::NAME)?.spec;
+            let parameters = vec![(suites::fio::JOB.to_owned(), quoted(name))];
+            return Some(Self { name: suite.name.into(), preset: false, suite, parameters });
+        }
         let preset = suites::preset(name);
         let suite = preset.map_or(name, |preset| preset.workload.suite.as_str());
         let suite = suites::find(suite)?.spec;

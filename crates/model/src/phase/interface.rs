@@ -20,6 +20,8 @@ pub enum IoEngineKind {
     Mmap(Advice),
     /// io_uring(7).
     Ring(Ring),
+    /// Linux AIO: io_submit(2) and io_getevents(2).
+    Aio(Aio),
     /// In-kernel copy from the file of the same name with the suffix `.source`.
     Copy(CopyCall),
     /// No calls: the overhead of the load generator.
@@ -89,6 +91,16 @@ impl Ring {
             nop: false,
         }
     }
+}
+
+/// Options of Linux AIO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aio {
+    /// Operations in flight, at least 1.
+    pub depth: u32,
+    /// Operations per io_submit(2) and per io_getevents(2), at most `depth`; 0: as many as
+    /// possible.
+    pub submit_batch: u32,
 }
 
 /// In-kernel copy call.

@@ -13,6 +13,7 @@
 
 mod action;
 pub mod command;
+mod handling;
 mod interface;
 mod recording;
 mod replay;
@@ -28,17 +29,18 @@ use serde::{Deserialize, Serialize};
 
 pub use action::{Action, Maintenance};
 pub use command::Command;
-pub use interface::{Advice, CallFlags, CopyCall, IoEngineKind, Ring};
+pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
+pub use interface::{Advice, Aio, CallFlags, CopyCall, IoEngineKind, Ring};
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
 pub use stream::{
-    AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, FileSharing,
-    Length, Open, Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
+    AccessPattern, Amount, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation,
+    FileSharing, Length, Open, Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
 };
 pub use task::{Compression, Method, Task, TaskOperation, TaskPath, TaskRoot};
-pub use together::{GROUP, Part, TimeLimit, Together, UNLIMITED};
+pub use together::{GROUP, GroupEnd, Part, TimeLimit, Together, UNLIMITED};
 pub use tree::{
     Calls, Item, Layout, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
     TreeStep,

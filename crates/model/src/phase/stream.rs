@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    handling::{FileHandling, Region},
     interface::{IoEngineKind, Ring},
+    together::TimeLimit,
     workers::Workers,
 };
 use crate::units::{Bytes, Nanos};
@@ -47,6 +49,9 @@ pub struct Stream {
     pub bound: Bound,
     /// Workers.
     pub workers: Workers,
+    /// Allocation, region, and cached pages of the files; `None`: whole files, without calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_handling: Option<FileHandling>,
 }
 
 impl Stream {
@@ -70,6 +75,7 @@ impl Stream {
             pace: Pace::Free,
             bound: Bound::Once,
             workers: Workers::ONE,
+            file_handling: None,
         }
     }
 
@@ -87,6 +93,7 @@ impl Stream {
             IoEngineKind::Vector(flags) => flags.dsync,
             IoEngineKind::Ring(ring) => ring.linked_fdatasync,
             IoEngineKind::Offset
+            | IoEngineKind::Aio(_)
             | IoEngineKind::Position
             | IoEngineKind::Bytewise
             | IoEngineKind::Stdio
@@ -113,6 +120,7 @@ impl Stream {
             | AccessPattern::Pareto { .. }
             | AccessPattern::Hotspot { .. } => true,
             AccessPattern::Sequential
+            | AccessPattern::SequentialPerDirection
             | AccessPattern::Backward
             | AccessPattern::Stride { .. }
             | AccessPattern::IozonePermutation
@@ -122,6 +130,16 @@ impl Stream {
         };
         let through = self.open.direct || self.open.sync || self.open.dsync;
         through || (self.bound == Bound::Once && !overwritten)
+    }
+
+    /// Bytes of each file that a worker accesses, except in segmented files.
+    pub fn region_size(&self) -> Bytes {
+        self.region().map_or(self.size, |region| region.size)
+    }
+
+    /// Part of the file that a worker accesses; `None`: the whole file.
+    pub fn region(&self) -> Option<Region> {
+        self.file_handling.and_then(|handling| handling.region)
     }
 
     /// Largest operation: the maximum of [`Self::block_sizes`], or one block.
@@ -139,6 +157,9 @@ pub enum FileSharing {
     One(String),
     /// `PREFIX.0`, `PREFIX.1`, …, one per worker.
     PerWorker(String),
+    /// One per worker, named by a template in which `{worker}` is replaced by the number of the
+    /// worker.
+    Template(String),
     /// One file, of which each worker accesses all blocks.
     Shared(String),
     /// One file with a segment per worker. The segment of worker w of n starts at block `w *
@@ -152,6 +173,7 @@ impl FileSharing {
         match self {
             Self::One(name) | Self::Shared(name) | Self::Segmented(name) => name.clone(),
             Self::PerWorker(prefix) => format!("{prefix}.{worker}"),
+            Self::Template(text) => text.replace("{worker}", &worker.to_string()),
         }
     }
 
@@ -159,7 +181,7 @@ impl FileSharing {
     pub fn count(&self, workers: u32) -> u32 {
         match self {
             Self::One(_) | Self::Shared(_) | Self::Segmented(_) => 1,
-            Self::PerWorker(_) => workers,
+            Self::PerWorker(_) | Self::Template(_) => workers,
         }
     }
 }
@@ -225,6 +247,9 @@ impl Direction {
 pub enum AccessPattern {
     /// 0, 1, …, n-1.
     Sequential,
+    /// Reads are sequential among reads, and writes among writes; both start at block 0. A pass has
+    /// n accesses in total.
+    SequentialPerDirection,
     /// n-1, …, 1, 0.
     Backward,
     /// n accesses to block 0.
@@ -307,6 +332,9 @@ pub enum FileCreation {
     Any,
     /// An existing file is unlinked (untimed), then the file is created.
     Fresh,
+    /// A file with at least [`Stream::size`] is complete: its worker does nothing. Any other file
+    /// is created as with `Fresh`. For layouts.
+    Complete,
 }
 
 /// Content of written blocks.
@@ -346,6 +374,9 @@ pub struct SyncEvery {
     pub after: SyncInterval,
     /// Sync call.
     pub call: SyncCall,
+    /// The call is made before the next operation, so not after the last one (fio `fsync`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub before_next: bool,
 }
 
 /// Interval between sync calls.
@@ -442,6 +473,9 @@ pub enum Bound {
     /// After this many operations of all workers in total, which use a common counter. Passes
     /// repeat until then.
     Together(u64),
+    /// After an amount of work of each worker or a time, whichever is first. Passes repeat until
+    /// then.
+    Amount(Amount),
     /// After a time. Passes repeat until then.
     Time {
         /// Ramp time, which is not measured.
@@ -449,4 +483,21 @@ pub enum Bound {
         /// Measured time.
         run: Nanos,
     },
+}
+
+/// Amount of work of a worker, and its time limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Operations; [`u64::MAX`]: not limited.
+    pub ops: u64,
+    /// Bytes; [`u64::MAX`]: not limited. The last operation is cut to whole blocks.
+    pub bytes: Bytes,
+    /// Time limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeLimit>,
+}
+
+impl Amount {
+    /// No limit.
+    pub const UNLIMITED: Self = Self { ops: u64::MAX, bytes: Bytes(u64::MAX), time: None };
 }

@@ -38,14 +38,19 @@ fn a_flushed_write_is_judged_by_what_became_durable_unless_it_overwrites() {
     ];
     // Each write is synced before the next.
     let commit = Stream {
-        sync_every: Some(SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fdatasync }),
+        sync_every: Some(SyncEvery {
+            after: SyncInterval::Ops(1),
+            call: SyncCall::Fdatasync,
+            before_next: false,
+        }),
         ..write.clone()
     };
     assert_eq!(primary_of(Work::Stream(commit.clone())), Metric::CommitRate);
-    let range = SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Range };
+    let range =
+        SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Range, before_next: false };
     let range = Stream { sync_every: Some(range), ..commit.clone() };
     assert_eq!(primary_of(Work::Stream(range)), Metric::DurableThroughput);
-    let rare = SyncEvery { after: SyncInterval::Ops(2), call: SyncCall::Fsync };
+    let rare = SyncEvery { after: SyncInterval::Ops(2), call: SyncCall::Fsync, before_next: false };
     let rare = Stream { sync_every: Some(rare), ..commit.clone() };
     assert_eq!(primary_of(Work::Stream(rare)), Metric::DurableThroughput);
     let read = Stream { direction: Direction::Read, ..commit };

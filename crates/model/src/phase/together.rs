@@ -27,6 +27,29 @@ pub struct Together {
     pub start_delay: Nanos,
     /// Role in the group.
     pub part: Part,
+    /// End of the group.
+    #[serde(default, skip_serializing_if = "GroupEnd::is_first")]
+    pub end: GroupEnd,
+}
+
+/// Effect of the end of a measured phase on its group. The same for all phases of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupEnd {
+    /// The group ends: background phases stop, and phases that have not started do not start.
+    #[default]
+    First,
+    /// None: each phase runs to its own end.
+    Each,
+    /// All other phases stop after their current operations.
+    StopAll,
+}
+
+impl GroupEnd {
+    /// True for the default.
+    pub fn is_first(&self) -> bool {
+        *self == Self::First
+    }
 }
 
 /// Role of a phase in its group.

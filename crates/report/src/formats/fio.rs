@@ -1,13 +1,18 @@
-//! Runs of suite `stream` as a JSON document of fio, for programs that read such documents.
+//! Runs of suites `stream` and `fio` in the formats of fio, for programs that read them: JSON, JSON
+//! with histograms, text, and terse version 3.
 //!
-//! An entry of `jobs` is one cell: its measured repetition whose primary metric is the median, the
-//! lower one of two. Each entry is a repetition that happened, never a mean. The version states
+//! An entry is one measured phase of a cell, in its measured repetition whose primary metric is the
+//! median, the lower one of two. In suite `fio`, the phases are the sections of the job, and the
+//! first one selects the repetition. Each entry is a repetition that happened, never a mean. The version states
 //! that fslab measured. Keys have the meaning and the unit that they have in fio 3.33. A value that
 //! fslab does not measure is 0 where fio writes 0. The key `fslab` has the run, the repetition, and
 //! the differences from fio.
 
 mod entry;
 mod layout;
+mod section;
+mod terse;
+mod text;
 
 use model::{
     Metric, RunRecord,
@@ -16,24 +21,37 @@ use model::{
 };
 use thiserror::Error;
 
-use self::layout::Node;
+use self::{layout::Node, section::Section};
 use crate::units::{one_line, slug};
 
-/// Suite whose cells are exported.
-const SUITE: &str = "stream";
+/// Suites whose cells are exported.
+const SUITES: [&str; 2] = ["stream", "fio"];
+
+/// Format of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FioFormat {
+    /// JSON.
+    Json,
+    /// JSON with histograms (JSON+).
+    JsonPlus,
+    /// Text as on a terminal.
+    Normal,
+    /// Terse, version 3: one line per job.
+    Terse,
+}
 
 /// Reason that a run cannot be written as a document of fio.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotFio {
-    /// The run has no cells of suite `stream`.
+    /// The run has no cells of suites `stream` and `fio`.
     #[error(
-        "the run has no cells of suite stream, and only these make a document of fio; run a plan \
-         with `suite = \"stream\"`, or print this run with --format json"
+        "the run has no cells of suites stream and fio, and only these make a document of fio; run \
+         a plan with `suite = \"stream\"`, or print this run with --format json"
     )]
     OtherSuite,
     /// No repetition has a rate.
     #[error(
-        "no repetition of suite stream has a rate in time; `fslab report` without --format prints \
+        "no repetition of these suites has a rate in time; `fslab report` without --format prints \
          the reason"
     )]
     NothingMeasured,
@@ -53,26 +71,42 @@ struct Job<'a> {
     phase: &'a PhaseInfo,
     trial: &'a TrialRecord,
     repetitions: usize,
+    // Options of a section of suite `fio`.
+    section: Option<Section>,
+    // Number of its group: sections that run at the same time, or the cell.
+    group: usize,
 }
 
-/// Writes the document. With `bins`, latencies have histograms as in JSON+.
+/// Writes the run in a format of fio.
 ///
 /// # Errors
-/// [`NotFio`] if the run has no measured repetitions of suite `stream`.
-pub fn fio(record: &RunRecord, bins: bool) -> Result<String, NotFio> {
-    let is_own = |cell: &CellRecord| cell.cell.workload.suite == SUITE && !cell.cell.aa_duplicate;
+/// [`NotFio`] if the run has no measured repetitions of suites `stream` and `fio`.
+pub fn fio(record: &RunRecord, format: FioFormat) -> Result<String, NotFio> {
+    let is_own = |cell: &CellRecord| {
+        SUITES.contains(&cell.cell.workload.suite.as_str()) && !cell.cell.aa_duplicate
+    };
     if !record.cells.iter().any(is_own) {
         return Err(NotFio::OtherSuite);
     }
     let own = record.cells.iter().enumerate().filter(|(_, cell)| is_own(cell));
-    let jobs: Vec<Job<'_>> = own.filter_map(|(index, cell)| job(record, index, cell)).collect();
+    let mut jobs: Vec<Job<'_>> = Vec::new();
+    for (index, cell) in own {
+        let first = jobs.last().map_or(0, |job| job.group + 1);
+        jobs.extend(jobs_of(record, index, cell, first));
+    }
     if jobs.is_empty() {
         return Err(NotFio::NothingMeasured);
     }
     let seconds = record.info.ended_unix.unwrap_or(record.info.started_unix).0 / 1_000_000_000;
     let version = one_line(&record.info.program);
     let version = version.split(" (").next().unwrap_or_default().replace("fslab ", "fslab-");
-    let entries = jobs.iter().enumerate().map(|(group, job)| entry::entry(job, group, bins));
+    match format {
+        FioFormat::Normal => return Ok(text::normal(&jobs, &version)),
+        FioFormat::Terse => return Ok(terse::terse(&jobs, &version)),
+        FioFormat::Json | FioFormat::JsonPlus => {}
+    }
+    let bins = format == FioFormat::JsonPlus;
+    let entries = jobs.iter().map(|job| entry::entry(job, bins));
     let document = Node::object([
         ("fio version", Node::Text(version)),
         ("timestamp", Node::Int(seconds)),
@@ -85,9 +119,38 @@ pub fn fio(record: &RunRecord, bins: bool) -> Result<String, NotFio> {
     Ok(document.document())
 }
 
-/// Median repetition of the measured phase of a cell; `None` if no repetition has a rate.
-fn job<'a>(record: &'a RunRecord, index: usize, cell: &'a CellRecord) -> Option<Job<'a>> {
-    let phase = cell.phases.iter().find(|phase| phase.role == Role::Measure)?;
+/// Measured phases of a cell in its median repetition; empty if no repetition has a rate.
+fn jobs_of<'a>(
+    record: &'a RunRecord,
+    index: usize,
+    cell: &'a CellRecord,
+    first_group: usize,
+) -> Vec<Job<'a>> {
+    let phases = cell.phases.iter().filter(|phase| phase.role == Role::Measure);
+    let mut sections = section::sections(cell).into_iter();
+    let mut median = None;
+    let mut group = first_group;
+    let mut jobs: Vec<Job<'a>> = Vec::new();
+    for phase in phases {
+        if median.is_none() {
+            median = median_of(record, index, phase);
+        }
+        let Some((trial, repetitions)) = median else { return Vec::new() };
+        let section = sections.next();
+        if !jobs.is_empty() && section.as_ref().is_none_or(Section::begins_group) {
+            group += 1;
+        }
+        jobs.push(Job { cell, phase, trial, repetitions, section, group });
+    }
+    jobs
+}
+
+/// Median repetition of a phase, and the number of repetitions with a rate.
+fn median_of<'a>(
+    record: &'a RunRecord,
+    index: usize,
+    phase: &PhaseInfo,
+) -> Option<(&'a TrialRecord, usize)> {
     let trials = record.trials.iter();
     let mut trials: Vec<(f64, &TrialRecord)> = trials
         .filter(|trial| trial.cell == index && trial.outcome == Outcome::Measured)
@@ -97,7 +160,7 @@ fn job<'a>(record: &'a RunRecord, index: usize, cell: &'a CellRecord) -> Option<
     trials.sort_by(|one, other| one.0.total_cmp(&other.0));
     let repetitions = trials.len();
     let (_, trial) = *trials.get(repetitions.checked_sub(1)? / 2)?;
-    Some(Job { cell, phase, trial, repetitions })
+    Some((trial, repetitions))
 }
 
 /// Value of a metric for all workers together.
@@ -106,9 +169,12 @@ fn value(trial: &TrialRecord, phase: &str, metric: Metric) -> Option<f64> {
     own.find(|sample| sample.phase == phase && sample.metric == metric).map(|own| own.value)
 }
 
-/// Name of a job: filesystem, phase, and the start of the cell ID, so that equal names are the same
+/// Name of a job: that of its section, or filesystem, phase, and the start of the cell ID, so that equal names are the same
 /// cell.
 fn name(job: &Job<'_>) -> String {
+    if let Some(section) = &job.section {
+        return one_line(&section.name);
+    }
     let name = format!("{} {}", job.cell.cell.filesystem.name, job.phase.name);
     let id: String = job.cell.id.to_string().chars().take(6).collect();
     format!("{}-{id}", slug(&one_line(&name)))

@@ -143,10 +143,11 @@ impl Script<'_> {
         stream.access_pattern = AccessPattern::Tickets;
         stream.direction = Direction::Update(UPDATES);
         stream.data = DataPattern::Marks;
-        stream.sync_every = self
-            .point
-            .flag("fsync_each")
-            .then_some(SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fsync });
+        stream.sync_every = self.point.flag("fsync_each").then_some(SyncEvery {
+            after: SyncInterval::Ops(1),
+            call: SyncCall::Fsync,
+            before_next: false,
+        });
         if let FileSharing::One(name) = &stream.files {
             stream.files = FileSharing::Shared(name.clone());
             stream.workers = Workers::threads(count(self.point, "seekers"));

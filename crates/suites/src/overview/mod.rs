@@ -91,7 +91,11 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         files: FileSharing::One("log".into()),
         block_size: LOG_RECORD,
         open: fresh,
-        sync_every: Some(SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Fdatasync }),
+        sync_every: Some(SyncEvery {
+            after: SyncInterval::Ops(1),
+            call: SyncCall::Fdatasync,
+            before_next: false,
+        }),
         bound: timed,
         ..stream(AccessPattern::Append, Direction::Write)
     };

@@ -75,18 +75,8 @@ fn unused(point: &WorkloadParameters) -> Vec<&'static str> {
     unless(point.word("direction") == "mixed", &["read_fraction"]);
     unless(point.word("direction") == "separate", &["readers"]);
     let ring = engine == "io_uring";
-    unless(
-        ring,
-        &[
-            "queue_depth",
-            "submit_batch",
-            "fixed_buffers",
-            "sqpoll",
-            "iopoll",
-            "linked_fdatasync",
-            "nop",
-        ],
-    );
+    unless(ring || engine == "io_submit", &["queue_depth", "submit_batch"]);
+    unless(ring, &["fixed_buffers", "sqpoll", "iopoll", "linked_fdatasync", "nop"]);
     unless(engine == "preadv2", &["nowait", "hipri", "uncached"]);
     unless(engine == "mmap", &["madvise"]);
     let writing = writes(point) && touches(point);
@@ -235,7 +225,7 @@ fn engine(point: &WorkloadParameters) -> Option<Problem> {
             "mmap does not support O_SYNC and O_DSYNC",
             "set `o_sync` and `o_dsync` to false, and use `fsync_every`",
         ),
-        "io_uring" if point.count("submit_batch") > point.count("queue_depth") => {
+        "io_uring" | "io_submit" if point.count("submit_batch") > point.count("queue_depth") => {
             problem("`submit_batch` is larger than `queue_depth`", "use at most `queue_depth`")
         }
         "copy_file_range" | "sendfile" | "splice" if point.word("direction") != "write" => {

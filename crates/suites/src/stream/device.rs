@@ -27,7 +27,9 @@ pub(crate) fn on_device(phases: Vec<Phase>, device: &str) -> Result<Vec<Phase>, 
             stream.files = FileSharing::Segmented(device.to_owned());
         }
         stream.files = match stream.files {
-            FileSharing::One(_) | FileSharing::PerWorker(_) => FileSharing::One(device.to_owned()),
+            FileSharing::One(_) | FileSharing::PerWorker(_) | FileSharing::Template(_) => {
+                FileSharing::One(device.to_owned())
+            }
             FileSharing::Shared(_) => FileSharing::Shared(device.to_owned()),
             FileSharing::Segmented(_) => FileSharing::Segmented(device.to_owned()),
         };

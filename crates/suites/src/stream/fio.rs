@@ -8,9 +8,9 @@ mod tests;
 use model::{
     Metric, Nanos, Phase,
     phase::{
-        AccessPattern, Advice, Arrivals, Bound, Cache, CallFlags, Command, DataPattern, Direction,
-        EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Pace, Pin, Rate, Ring,
-        Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
+        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, Command, DataPattern,
+        Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Pace, Pin, Rate,
+        Ring, Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
         command::{FioOutput, Judge, SAME_USER},
     },
 };
@@ -115,6 +115,9 @@ pub(super) fn refusal(phase: &Phase) -> Option<String> {
 pub(crate) fn fio_job(stream: &Stream) -> Result<FioJob, Vec<&'static str>> {
     let mut job = FioJob::default();
     let mut impossible = Vec::new();
+    if stream.file_handling.is_some() {
+        impossible.push("allocation, region, and cached pages of suite fio");
+    }
     if stream.verify {
         impossible.push("verify: fio does not know the block headers of fslab");
     }
@@ -140,7 +143,8 @@ pub(crate) fn fio_job(stream: &Stream) -> Result<FioJob, Vec<&'static str>> {
 }
 
 fn direction(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) {
-    let ordered = stream.access_pattern == AccessPattern::Sequential;
+    let per_direction = stream.access_pattern == AccessPattern::SequentialPerDirection;
+    let ordered = per_direction || stream.access_pattern == AccessPattern::Sequential;
     let random = !ordered;
     let words = match stream.direction {
         Direction::Read => ["read", "randread"],
@@ -153,7 +157,7 @@ fn direction(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stre
     };
     job.set("rw", words[usize::from(random)]);
     if let Direction::Mixed(reads) = stream.direction {
-        if ordered {
+        if ordered && !per_direction {
             impossible.push(
                 "direction mixed, access_pattern sequential: fio has a position per direction",
             );
@@ -169,7 +173,9 @@ fn direction(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stre
         job.set("norandommap", 1);
     };
     match stream.access_pattern {
-        AccessPattern::Sequential | AccessPattern::Permutation => {}
+        AccessPattern::Sequential
+        | AccessPattern::SequentialPerDirection
+        | AccessPattern::Permutation => {}
         AccessPattern::Random => job.set("norandommap", 1),
         AccessPattern::Zipf { theta } => independent(job, format!("zipf:{theta}")),
         AccessPattern::Pareto { share } => independent(job, format!("pareto:{share}")),
@@ -221,7 +227,10 @@ fn sizes(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
             job.set("size", size(segment));
             job.set("offset_increment", size(segment));
         }
-        FileSharing::One(_) | FileSharing::PerWorker(_) | FileSharing::Shared(_) => {
+        FileSharing::One(_)
+        | FileSharing::PerWorker(_)
+        | FileSharing::Template(_)
+        | FileSharing::Shared(_) => {
             job.set("size", size(whole));
         }
     }
@@ -241,6 +250,10 @@ fn engine(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream)
         }
         IoEngineKind::Mmap(Advice::Normal) => job.set("ioengine", "mmap"),
         IoEngineKind::Ring(ring) => self::ring(job, impossible, ring),
+        IoEngineKind::Aio(Aio { depth, submit_batch }) => {
+            job.set("ioengine", "libaio");
+            queue(job, depth, submit_batch);
+        }
         IoEngineKind::Null => job.set("ioengine", "null"),
         IoEngineKind::Mmap(_) => impossible.push("madvise: fio has no option for this advice"),
         IoEngineKind::Bytewise | IoEngineKind::Stdio | IoEngineKind::Copy(_) => {
@@ -261,11 +274,7 @@ fn ring(job: &mut FioJob, impossible: &mut Vec<&'static str>, ring: Ring) {
         impossible.push("nop, linked_fdatasync: fio has no such operations");
     }
     job.set("ioengine", "io_uring");
-    job.set("iodepth", depth);
-    let batch = if submit_batch == 0 { depth } else { submit_batch };
-    job.set("iodepth_batch_submit", batch);
-    job.set("iodepth_batch_complete_min", 1);
-    job.set("iodepth_batch_complete_max", depth);
+    queue(job, depth, submit_batch);
     job.flag("fixedbufs", fixed_buffers);
     job.flag("registerfiles", fixed_buffers);
     job.flag("nonvectored", !fixed_buffers);
@@ -273,15 +282,28 @@ fn ring(job: &mut FioJob, impossible: &mut Vec<&'static str>, ring: Ring) {
     job.flag("hipri", iopoll);
 }
 
+fn queue(job: &mut FioJob, depth: u32, submit_batch: u32) {
+    let batch = if submit_batch == 0 { depth } else { submit_batch };
+    job.set("iodepth", depth);
+    job.set("iodepth_batch_submit", batch);
+    job.set("iodepth_batch_complete_min", 1);
+    job.set("iodepth_batch_complete_max", depth);
+}
+
 fn files(job: &mut FioJob, stream: &Stream) {
     match &stream.files {
         FileSharing::One(name) | FileSharing::Shared(name) | FileSharing::Segmented(name) => {
             job.set("filename", name);
         }
+        FileSharing::Template(text) => {
+            job.set("filename_format", text.replace("{worker}", "$jobnum"));
+        }
         FileSharing::PerWorker(prefix) => job.set("filename_format", format!("{prefix}.$jobnum")),
     }
     match stream.open.creation {
-        FileCreation::Existing => job.flag("overwrite", stream.direction.writes(0)),
+        FileCreation::Existing | FileCreation::Complete => {
+            job.flag("overwrite", stream.direction.writes(0))
+        }
         FileCreation::Any | FileCreation::Fresh => job.set("fallocate", "none"),
     }
     if stream.open.fsync {
@@ -309,7 +331,10 @@ fn syncs(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
                 job.set("sync_file_range", format!("wait_before,write,wait_after:{operations}"));
             }
         }
-        job.differences.push("fsync_every: fio does not sync after the last write of a worker");
+        if !every.before_next {
+            let difference = "fsync_every: fio does not sync after the last write of a worker";
+            job.differences.push(difference);
+        }
     }
     match stream.end_sync {
         EndSync::None => {}
@@ -359,6 +384,7 @@ fn bound(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
         Bound::Once if stream.block_sizes.is_empty() => {}
         Bound::Once => operations(job, stream, stream.size.0 / stream.block_size.0),
         Bound::Ops(count) => operations(job, stream, count),
+        Bound::Amount(_) => impossible.push("an amount of work with a time limit"),
         Bound::Together(_) => impossible.push("fio has no common number of operations"),
         Bound::Time { ramp, run } => {
             job.set("time_based", 1);

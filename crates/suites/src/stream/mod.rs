@@ -15,9 +15,9 @@ mod text;
 use model::{
     Bytes, Nanos, Phase, WorkloadParameters,
     phase::{
-        AccessPattern, Advice, Arrivals, Bound, Cache, CallFlags, CopyCall, DataPattern, Direction,
-        EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Open, Pace, Pin, Ring, Role,
-        Stonewall, Stream, SyncCall, SyncEvery, Timed, Work, WorkerKind, Workers,
+        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, CopyCall, DataPattern,
+        Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Open, Pace, Pin,
+        Ring, Role, Stonewall, Stream, SyncCall, SyncEvery, Timed, Work, WorkerKind, Workers,
     },
 };
 
@@ -114,12 +114,12 @@ fn has_layout(point: &WorkloadParameters) -> bool {
 fn layouts(measured: &Stream, copies: bool) -> Vec<Phase> {
     let count = measured.workers.count;
     match (&measured.files, copies) {
-        (FileSharing::PerWorker(_), false) => {
+        (FileSharing::PerWorker(_) | FileSharing::Template(_), false) => {
             vec![layout(measured, "layout".into(), measured.files.clone(), count)]
         }
         // A stream of several workers has names such as `file.0`, which cannot end in `.source`.
         // Each source file therefore needs a separate phase.
-        (FileSharing::PerWorker(_), true) => (0..count)
+        (FileSharing::PerWorker(_) | FileSharing::Template(_), true) => (0..count)
             .map(|worker| {
                 let name = match count {
                     1 => "layout".into(),
@@ -215,7 +215,7 @@ fn stream(point: &WorkloadParameters, seed: u64) -> Stream {
             "sync_file_range" => SyncCall::Range,
             _ => SyncCall::Fdatasync,
         };
-        SyncEvery { after, call }
+        SyncEvery { after, call, before_next: false }
     });
     stream.end_sync = match point.word("end_fsync") {
         "fsync" if writes => EndSync::Fsync,
@@ -301,6 +301,10 @@ fn interface(point: &WorkloadParameters) -> IoEngineKind {
             iopoll: point.flag("iopoll"),
             linked_fdatasync: point.flag("linked_fdatasync"),
             nop: point.flag("nop"),
+        }),
+        "io_submit" => IoEngineKind::Aio(Aio {
+            depth: count(point, "queue_depth"),
+            submit_batch: count(point, "submit_batch"),
         }),
         "copy_file_range" => IoEngineKind::Copy(CopyCall::CopyFileRange),
         "sendfile" => IoEngineKind::Copy(CopyCall::Sendfile),

@@ -10,7 +10,7 @@ mod tests;
 
 use model::{
     Bytes, Nanos, Phase, SuiteSpec, WorkloadParameters,
-    phase::{Bound, Part, Role, Stonewall, TimeLimit, Together, UNLIMITED, Until, Work},
+    phase::{Bound, GroupEnd, Part, Role, Stonewall, TimeLimit, Together, UNLIMITED, Until, Work},
     plan::together::{MEMBERS, ONLY, SUITE as NAME, line},
     sample::lifecycle,
     words,
@@ -320,7 +320,7 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
             phase.name.clone_from(&member.name);
             let part = if is_only { Part::Measured } else { member.part };
             let start_delay = member.start_delay;
-            phase.together = Some(Together { group: 0, start_delay, part });
+            phase.together = Some(Together { group: 0, start_delay, part, end: GroupEnd::First });
             if runs {
                 group.push(phase);
             }

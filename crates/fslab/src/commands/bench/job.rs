@@ -4,8 +4,8 @@
 use model::{
     Nanos, Phase, WorkloadParameters,
     phase::{
-        AccessPattern, Arrivals, Bound, CopyCall, Direction, IoEngineKind, Load, Pace, Rate,
-        Replay, Role, Set, Stream, SyncCall, SyncInterval, Tree, Until, Work,
+        AccessPattern, Amount, Arrivals, Bound, CopyCall, Direction, IoEngineKind, Load, Pace,
+        Rate, Replay, Role, Set, Stream, SyncCall, SyncInterval, Tree, Until, Work,
     },
 };
 
@@ -141,6 +141,7 @@ fn engine(stream: &Stream) -> String {
         IoEngineKind::Vector(_) => calls("preadv2", "pwritev2"),
         IoEngineKind::Mmap(_) => "mmap".into(),
         IoEngineKind::Ring(ring) => format!("io_uring depth={}", ring.depth),
+        IoEngineKind::Aio(aio) => format!("io_submit depth={}", aio.depth),
         IoEngineKind::Copy(CopyCall::CopyFileRange) => "copy_file_range".into(),
         IoEngineKind::Copy(CopyCall::Sendfile) => "sendfile".into(),
         IoEngineKind::Copy(CopyCall::Splice) => "splice".into(),
@@ -179,7 +180,7 @@ fn flags(stream: &Stream) -> &'static str {
 
 fn pattern(pattern: AccessPattern) -> &'static str {
     match pattern {
-        AccessPattern::Sequential => "sequential",
+        AccessPattern::Sequential | AccessPattern::SequentialPerDirection => "sequential",
         AccessPattern::Backward => "backward",
         AccessPattern::SameBlock => "same-block",
         AccessPattern::Stride { .. } => "strided",
@@ -243,8 +244,24 @@ fn extent(stream: &Stream) -> String {
         Bound::Once => format!("{} per worker", stream.size),
         Bound::Ops(ops) => format!("{} per worker", counted(ops, "operation")),
         Bound::Together(ops) => counted(ops, "operation"),
+        Bound::Amount(amount) => amount_of(stream, amount),
         Bound::Time { ramp, run } => timed(ramp, run),
     }
+}
+
+fn amount_of(stream: &Stream, amount: Amount) -> String {
+    let mut parts = Vec::new();
+    match amount {
+        Amount { bytes: model::Bytes(u64::MAX), ops: u64::MAX, .. } => {
+            parts.push(format!("{} per worker", stream.region_size()));
+        }
+        Amount { ops, bytes: model::Bytes(u64::MAX), .. } => {
+            parts.push(format!("{} per worker", counted(ops, "operation")));
+        }
+        Amount { bytes, .. } => parts.push(format!("{bytes} per worker")),
+    }
+    parts.extend(amount.time.map(|limit| format!("at most {}", timed(limit.ramp, limit.run))));
+    parts.join(", ")
 }
 
 fn timed(ramp: Nanos, run: Nanos) -> String {

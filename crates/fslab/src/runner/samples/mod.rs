@@ -170,6 +170,9 @@ fn ramp(phase: &Phase) -> Nanos {
     match &phase.work {
         Work::Stream(Stream { bound: Bound::Time { ramp, .. }, .. })
         | Work::Replay(Replay { until: Until::Time { ramp, .. }, .. }) => *ramp,
+        Work::Stream(Stream { bound: Bound::Amount(amount), .. }) => {
+            amount.time.map(|limit| limit.ramp).unwrap_or_default()
+        }
         Work::Mix(Mix { time, .. }) | Work::Sqlite(Sqlite { time, .. }) => {
             time.map(|limit| limit.ramp).unwrap_or_default()
         }

@@ -18,7 +18,7 @@ use std::{
 use engine::{Context, Progress, Start, StartGate};
 use model::{
     Nanos, Phase, PhaseResult, SystemActivity, Warning,
-    phase::{Cache, GROUP, Part, Together, UNLIMITED, Work},
+    phase::{Cache, GROUP, GroupEnd, Part, Together, UNLIMITED, Work},
 };
 use rig::MountedFilesystem;
 
@@ -238,7 +238,8 @@ impl Workload<'_> {
 /// Reports whether a phase is stopped at the end of its group.
 fn stops(phase: &Phase) -> bool {
     let background = phase.together.is_some_and(|it| it.part == Part::Background);
-    background || is_unlimited(phase)
+    let all = phase.together.is_some_and(|it| it.end == GroupEnd::StopAll);
+    background || all || is_unlimited(phase)
 }
 
 /// Reports whether only the end of its group limits a phase.
@@ -268,7 +269,8 @@ fn run_member<'a>(member: Member<'a>, shared: Shared<'_>, is_shown: bool) -> Out
         }
     };
     match &result {
-        Ok(_) if !stops(phase) => gate.close(),
+        Ok(_) if together.end == GroupEnd::Each => {}
+        Ok(_) if together.end == GroupEnd::StopAll || !stops(phase) => gate.close(),
         Ok(_) => {}
         Err(_) if gate.is_closed() && stops(phase) => {}
         Err(_) => gate.cancel(),

@@ -400,6 +400,7 @@ pub(super) fn limit_of(phase: &Phase) -> Option<Nanos> {
         Work::Maintenance(maintenance) => Some(of(&maintenance.time)),
         Work::Stream(stream) => match stream.bound {
             Bound::Time { ramp, run } => Some(ramp + run),
+            Bound::Amount(amount) => amount.time.map(|limit| limit.ramp + limit.run),
             Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
         },
         Work::Replay(replay) => match replay.until {

@@ -9,7 +9,7 @@ use model::{
 use super::{Job, layout::Node, name, value};
 
 /// Percentiles of fio by default, in percent.
-const PERCENTILES: [f64; 17] = [
+pub(super) const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,
 ];
@@ -27,13 +27,26 @@ const ENGINES: [(&str, &str, bool); 6] = [
 /// Rates of one direction: bytes and operations per second, and the time that they include in
 /// nanoseconds.
 #[derive(Clone, Copy, Default)]
-struct Rates {
-    bytes: f64,
-    operations: f64,
-    time: f64,
+pub(super) struct Rates {
+    pub(super) bytes: f64,
+    pub(super) operations: f64,
+    pub(super) time: f64,
 }
 
-pub(super) fn entry(job: &Job<'_>, group: usize, bins: bool) -> Node {
+impl Rates {
+    pub(super) fn is_used(self) -> bool {
+        self.operations > 0.0
+    }
+
+    /// Total bytes and operations.
+    pub(super) fn totals(self) -> (u64, u64) {
+        let seconds = self.time / 1e9;
+        (whole(self.bytes * seconds), whole(self.operations * seconds))
+    }
+}
+
+/// Entry of JSON.
+pub(super) fn entry(job: &Job<'_>, bins: bool) -> Node {
     debug_assert_eq!(job.phase.role, Role::Measure);
     let sample = |metric| value(job.trial, &job.phase.name, metric);
     let [read, write] = rates(job);
@@ -44,7 +57,7 @@ pub(super) fn entry(job: &Job<'_>, group: usize, bins: bool) -> Node {
     let switches = switches.iter().filter_map(|metric| sample(*metric)).sum();
     Node::object([
         ("jobname", Node::Text(name(job))),
-        ("groupid", Node::Int(group.try_into().unwrap_or(u64::MAX))),
+        ("groupid", Node::Int(job.group.try_into().unwrap_or(u64::MAX))),
         ("job_start", Node::Int(job.trial.started_unix.0 / 1_000_000)),
         ("error", Node::Int(0)),
         ("eta", Node::Int(0)),
@@ -65,13 +78,16 @@ pub(super) fn entry(job: &Job<'_>, group: usize, bins: bool) -> Node {
 
 /// Rates of the reads and of the writes. The time of writes includes the final sync, as in fio, if
 /// the repetition has a durable throughput.
-fn rates(job: &Job<'_>) -> [Rates; 2] {
+pub(super) fn rates(job: &Job<'_>) -> [Rates; 2] {
     let sample = |metric| value(job.trial, &job.phase.name, metric);
     let known = |metric| sample(metric).unwrap_or_default();
     let bytes = known(Metric::Throughput);
     let operations = known(Metric::OpsRate);
     let time = sample(Metric::LoopTime).unwrap_or_else(|| known(Metric::Elapsed));
-    let direction = job.cell.cell.workload.parameters.get("direction").map(Value::to_string);
+    let direction = match &job.section {
+        Some(section) => Some(section.direction().to_owned()),
+        None => job.cell.cell.workload.parameters.get("direction").map(Value::to_string),
+    };
     match direction.as_deref() {
         Some("write") => {
             let durable = sample(Metric::DurableThroughput).filter(|own| *own > 0.0 && bytes > 0.0);
@@ -97,17 +113,9 @@ fn rates(job: &Job<'_>) -> [Rates; 2] {
 
 /// Results of one direction.
 fn side(job: &Job<'_>, rates: Rates, kind: HistogramKind, bins: bool) -> Node {
-    let seconds = rates.time / 1e9;
-    let is_used = rates.operations > 0.0;
-    let histogram = |kind| if is_used { histogram(job, kind) } else { None };
-    // Workloads of one direction have one histogram for all operations.
-    let latency = histogram(kind).or_else(|| histogram(HistogramKind::All));
-    let (submission, completion) =
-        match (histogram(HistogramKind::Submission), histogram(HistogramKind::Completion)) {
-            (submission, Some(completion)) => (submission, Some(completion)),
-            (_, None) => (None, latency),
-        };
-    let bytes = whole(rates.bytes * seconds);
+    let is_used = rates.is_used();
+    let [submission, completion, latency] = latencies(job, rates, kind);
+    let (bytes, operations) = rates.totals();
     Node::object([
         ("io_bytes", Node::Int(bytes)),
         ("io_kbytes", Node::Int(bytes / 1024)),
@@ -115,13 +123,28 @@ fn side(job: &Job<'_>, rates: Rates, kind: HistogramKind, bins: bool) -> Node {
         ("bw", Node::Int(whole(rates.bytes) / 1024)),
         ("iops", Node::Float(rates.operations)),
         ("runtime", Node::Int(if is_used { milliseconds(rates.time) } else { 0 })),
-        ("total_ios", Node::Int(whole(rates.operations * seconds))),
+        ("total_ios", Node::Int(operations)),
         ("short_ios", Node::Int(0)),
         ("drop_ios", Node::Int(0)),
         ("slat_ns", times(submission, false, bins)),
         ("clat_ns", times(completion, true, bins)),
         ("lat_ns", times(latency, false, bins)),
     ])
+}
+
+/// Histograms of submissions, completions, and whole operations of one direction.
+pub(super) fn latencies<'a>(
+    job: &Job<'a>,
+    rates: Rates,
+    kind: HistogramKind,
+) -> [Option<&'a Histogram>; 3] {
+    let histogram = |kind| if rates.is_used() { histogram(job, kind) } else { None };
+    // Workloads of one direction have one histogram for all operations.
+    let latency = histogram(kind).or_else(|| histogram(HistogramKind::All));
+    match (histogram(HistogramKind::Submission), histogram(HistogramKind::Completion)) {
+        (submission, Some(completion)) => [submission, Some(completion), latency],
+        (_, None) => [None, latency, latency],
+    }
 }
 
 fn sync(job: &Job<'_>, bins: bool) -> Node {
@@ -166,7 +189,7 @@ fn times(histogram: Option<&Histogram>, percentiles: bool, bins: bool) -> Node {
 
 /// Standard deviation from the counters of a histogram.
 #[expect(clippy::cast_precision_loss, reason = "counters have a relative error of 0.4 %")]
-fn deviation(histogram: &Histogram, mean: f64) -> f64 {
+pub(super) fn deviation(histogram: &Histogram, mean: f64) -> f64 {
     let squares = histogram.buckets().map(|(lowest, count)| {
         let distance = lowest.seconds() * 1e9 - mean;
         distance * distance * count as f64
@@ -176,6 +199,10 @@ fn deviation(histogram: &Histogram, mean: f64) -> f64 {
 
 /// Options of the job that have a counterpart in fio.
 fn options(job: &Job<'_>) -> Node {
+    if let Some(section) = &job.section {
+        let text = |(name, value): &(String, String)| (name.clone(), Node::Text(value.clone()));
+        return Node::Object(section.options.iter().map(text).collect());
+    }
     let parameters = &job.cell.cell.workload.parameters;
     let text = |name: &str| parameters.get(name).map(Value::to_string).unwrap_or_default();
     let is_set = |name: &str| text(name) == "true";
@@ -235,12 +262,12 @@ fn options(job: &Job<'_>) -> Node {
 }
 
 /// Milliseconds, at least 1.
-fn milliseconds(nanos: f64) -> u64 {
+pub(super) fn milliseconds(nanos: f64) -> u64 {
     whole(nanos / 1e6).max(1)
 }
 
 /// Nearest integer; 0 for negative numbers.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
-fn whole(value: f64) -> u64 {
+pub(super) fn whole(value: f64) -> u64 {
     value.max(0.0).round() as u64
 }

@@ -19,7 +19,7 @@ fn run() -> RunRecord {
     let directions = ["read", "write", "mixed"];
     for (index, (cell, direction)) in run.cells.iter_mut().zip(directions).enumerate() {
         let text = |text: &str| Value::Word(text.into());
-        cell.cell.workload.suite = SUITE.into();
+        cell.cell.workload.suite = SUITES[0].into();
         cell.cell.workload.parameters = [
             ("direction", text(direction)),
             ("access_pattern", text("permutation")),
@@ -101,7 +101,7 @@ fn imported(text: &str) -> RunRecord {
 #[test]
 fn rates_of_an_imported_document_are_those_of_the_median_repetition() {
     for bins in [false, true] {
-        let text = fio(&run(), bins).unwrap();
+        let text = fio(&run(), if bins { FioFormat::JsonPlus } else { FioFormat::Json }).unwrap();
         let again = imported(&text);
         assert_eq!((again.cells.len(), again.trials.len()), (3, 3), "{text}");
         for (index, phase, metric, expected) in [
@@ -136,7 +136,7 @@ fn rates_of_an_imported_document_are_those_of_the_median_repetition() {
 
 #[test]
 fn documents_have_the_layout_of_fio() {
-    let text = fio(&run(), false).unwrap();
+    let text = fio(&run(), FioFormat::Json).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "{");
     assert!(lines[1].starts_with("  \"fio version\" : \"fslab-"), "{}", lines[1]);
@@ -171,8 +171,8 @@ fn documents_have_the_layout_of_fio() {
 
 #[test]
 fn runs_of_other_suites_are_not_documents_of_fio() {
-    assert_eq!(fio(&fixture::record(), false), Err(NotFio::OtherSuite));
+    assert_eq!(fio(&fixture::record(), FioFormat::Json), Err(NotFio::OtherSuite));
     let mut empty = run();
     empty.trials.clear();
-    assert_eq!(fio(&empty, false), Err(NotFio::NothingMeasured));
+    assert_eq!(fio(&empty, FioFormat::Json), Err(NotFio::NothingMeasured));
 }

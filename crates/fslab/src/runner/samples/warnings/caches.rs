@@ -92,7 +92,9 @@ fn distinct(stream: &Stream, result: &PhaseResult) -> Bytes {
             Bytes(whole(-all * (-moved / all).exp_m1()))
         }
         // The distribution or the trace determines which part of the file is visited.
-        AccessPattern::Stride { .. }
+        // The reads of a mix start at the first block, and may read only some of them.
+        AccessPattern::SequentialPerDirection
+        | AccessPattern::Stride { .. }
         | AccessPattern::Zipf { .. }
         | AccessPattern::Pareto { .. }
         | AccessPattern::Hotspot { .. }

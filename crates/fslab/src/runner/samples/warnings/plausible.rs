@@ -69,6 +69,7 @@ fn visited(stream: &Stream) -> Bytes {
         | AccessPattern::Tickets
         | AccessPattern::Append => files(stream),
         AccessPattern::SameBlock
+        | AccessPattern::SequentialPerDirection
         | AccessPattern::Stride { .. }
         | AccessPattern::Zipf { .. }
         | AccessPattern::Pareto { .. }

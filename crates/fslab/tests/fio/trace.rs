@@ -1,0 +1,287 @@
+//! System calls on the files of jobs: of fio and of fslab, each traced by strace.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+    process::Command,
+};
+
+use super::FIO;
+use crate::support::Bench;
+
+/// Sections: name, options, and the comparison of their calls.
+const SECTIONS: [(&str, &str, Compared); 44] = [
+    ("write", "rw=write\nsize=16k", Exact),
+    ("read", "rw=read\nsize=16k", Exact),
+    ("read-rest", "rw=read\nsize=10k", Job),
+    ("write-rest", "rw=write\nsize=10k", Exact),
+    ("write-sync", "rw=write\nsize=16k\nioengine=sync", Exact),
+    ("read-sync", "rw=read\nsize=16k\nioengine=sync", Exact),
+    ("read-pvsync2", "rw=read\nsize=16k\nioengine=pvsync2", Exact),
+    ("write-pvsync2", "rw=write\nsize=16k\nioengine=pvsync2", Exact),
+    ("write-fsync-2", "rw=write\nsize=24k\nfsync=2", Exact),
+    ("write-fsync-1", "rw=write\nsize=12k\nfsync=1", Exact),
+    ("write-fdatasync", "rw=write\nsize=24k\nfdatasync=4", Exact),
+    ("write-range", "rw=write\nsize=24k\nsync_file_range=wait_before,write,wait_after:2", Exact),
+    ("write-end", "rw=write\nsize=16k\nend_fsync=1", Exact),
+    ("write-close", "rw=write\nsize=16k\nfsync_on_close=1", Exact),
+    ("mixed", "rw=rw\nsize=32k\nrwmixread=50", Mixed),
+    ("mixed-70", "rw=rw\nsize=64k\nrwmixread=70", Mixed),
+    ("loops", "rw=read\nsize=8k\nloops=2", Exact),
+    ("io-size-more", "rw=read\nsize=8k\nio_size=16k", Exact),
+    ("io-size-write", "rw=write\nsize=20k\nio_size=28k", Exact),
+    ("io-size-less", "rw=write\nsize=20k\nio_size=10k", Exact),
+    ("number-ios", "rw=write\nsize=16k\nnumber_ios=2", Exact),
+    ("filesize", "rw=write\nfilesize=32k\nsize=8k", Exact),
+    ("offset", "rw=write\nsize=8k\noffset=8k", Exact),
+    ("offset-read", "rw=read\nsize=8k\noffset=8k", Exact),
+    ("no-invalidate", "rw=write\nsize=8k\ninvalidate=0", Exact),
+    ("no-hint", "rw=write\nsize=8k\nfadvise_hint=0", Exact),
+    ("hint-random", "rw=write\nsize=8k\nfadvise_hint=random", Exact),
+    ("no-fallocate", "rw=write\nsize=8k\nfallocate=none", Exact),
+    ("keep", "rw=write\nsize=8k\nfallocate=keep", Exact),
+    ("truncate", "rw=write\nsize=8k\nfallocate=truncate", Exact),
+    ("posix", "rw=write\nsize=8k\nfallocate=posix", Exact),
+    ("overwrite", "rw=write\nsize=8k\noverwrite=1", Exact),
+    ("o-sync", "rw=write\nsize=8k\nsync=1", Exact),
+    ("o-dsync", "rw=write\nsize=8k\nsync=dsync", Exact),
+    ("direct", "rw=write\nsize=16k\ndirect=1", Exact),
+    ("large-blocks", "rw=write\nsize=64k\nbs=16k", Exact),
+    ("random-read", "rw=randread\nsize=32k", Multiset),
+    ("random-write", "rw=randwrite\nsize=32k", Multiset),
+    ("random-loops", "rw=randwrite\nsize=16k\nloops=2", Multiset),
+    ("random-fsync", "rw=randwrite\nsize=32k\nfsync=3", Multiset),
+    ("aio-write", "rw=write\nsize=24k\nioengine=libaio\niodepth=4", Exact),
+    ("aio-read-direct", "rw=read\nsize=24k\nioengine=libaio\niodepth=4\ndirect=1", Job),
+    ("aio-random", "rw=randwrite\nsize=32k\nioengine=libaio\niodepth=2", Multiset),
+    ("clones", "rw=write\nsize=8k\nnumjobs=2", Exact),
+];
+
+use Compared::{Exact, Job, Mixed, Multiset};
+
+/// Comparison of the calls of a section.
+#[derive(Clone, Copy, PartialEq)]
+enum Compared {
+    /// The same calls in the same order, with those that create the file.
+    Exact,
+    /// As `Exact`, from the open of the section.
+    Job,
+    /// The same calls, with transfers in any order.
+    Multiset,
+    /// The same number of transfers; reads in order, and writes in order.
+    Mixed,
+}
+
+const CALLS: &str = "open,openat,close,unlink,unlinkat,fallocate,ftruncate,fadvise64,pread64,pwrite64,\
+                     read,write,lseek,fsync,fdatasync,sync_file_range,io_submit,preadv2,pwritev2,\
+                     preadv,pwritev";
+
+pub(super) fn compare() {
+    let bench = Bench::new();
+    let mut job = String::from("[global]\nbs=4k\n");
+    for (name, options, _) in SECTIONS {
+        job.push_str(&format!("[{name}]\nstonewall\n{options}\n"));
+    }
+    let theirs = traced(&bench, "theirs", &[FIO, "job.fio"], &job);
+    let ours = traced(&bench, "ours", &[env!("CARGO_BIN_EXE_fslab"), "fio", "job.fio"], &job);
+    let mut different = Vec::new();
+    let mut count = 0;
+    for (name, _, compared) in SECTIONS {
+        let workers = if name == "clones" { 2 } else { 1 };
+        for worker in 0..workers {
+            let file = format!("{name}.{worker}.0");
+            let empty = Vec::new();
+            let [own, other] =
+                [&ours, &theirs].map(|all| normalized(all.get(&file).unwrap_or(&empty), compared));
+            assert!(!other.is_empty(), "no call of fio on {file}");
+            count += 1;
+            if own != other {
+                different.push(format!("{file}\n  fio:   {other:?}\n  fslab: {own:?}"));
+            }
+        }
+    }
+    assert!(
+        different.is_empty(),
+        "{} of {count} differ\n{}",
+        different.len(),
+        different.join("\n")
+    );
+}
+
+/// Call on a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Call(String);
+
+/// Calls on each file, in the order of time.
+fn traced(bench: &Bench, name: &str, program: &[&str], job: &str) -> BTreeMap<String, Vec<Call>> {
+    let directory = bench.path(name);
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("job.fio"), job).unwrap();
+    let traces = bench.path(&format!("{name}-trace"));
+    fs::create_dir_all(&traces).unwrap();
+    let output = Command::new("strace")
+        .args(["-ff", "-ttt", "-v", "-s", "0", "-e", &format!("trace={CALLS}"), "-o"])
+        .arg(traces.join("t"))
+        .args(program)
+        .current_dir(&directory)
+        .env("FSLAB_STATE", bench.state())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{program:?}: {output:?}");
+    let mut all: Vec<(f64, String, Call)> = Vec::new();
+    for file in fs::read_dir(&traces).unwrap() {
+        all.extend(calls(&file.unwrap().path()));
+    }
+    all.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut files: BTreeMap<String, Vec<Call>> = BTreeMap::new();
+    for (_, file, call) in all {
+        files.entry(file).or_default().push(call);
+    }
+    files
+}
+
+/// Calls of a thread on files of sections: time, file, and call.
+fn calls(trace: &Path) -> Vec<(f64, String, Call)> {
+    let text = fs::read_to_string(trace).unwrap();
+    let mut open: HashMap<String, String> = HashMap::new();
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let Some((time, rest)) = line.split_once(' ') else { continue };
+        let Some((name, rest)) = rest.split_once('(') else { continue };
+        let Some((arguments, result)) = rest.rsplit_once(") = ").or_else(|| rest.rsplit_once(')'))
+        else {
+            continue;
+        };
+        let time: f64 = time.parse().unwrap_or(0.0);
+        let result = result.trim_start_matches([' ', '=']).split(' ').next().unwrap_or_default();
+        let parts: Vec<&str> = arguments.split(", ").collect();
+        let path = |place: usize| {
+            let path = parts.get(place).copied().unwrap_or_default().trim_matches('"');
+            let name = path.rsplit('/').next().unwrap_or_default();
+            name.ends_with(".0").then(|| name.to_owned())
+        };
+        let mut add = |file: &str, call: String| found.push((time, file.to_owned(), Call(call)));
+        match name {
+            "open" | "openat" => {
+                let place = usize::from(name == "openat");
+                let Some(file) = path(place) else { continue };
+                if result.starts_with('-') {
+                    continue;
+                }
+                let mut flags: Vec<&str> = parts[place + 1]
+                    .split('|')
+                    .filter(|flag| {
+                        // fslab creates files exclusively instead of truncating an unlinked one.
+                        !["O_CLOEXEC", "O_NOATIME", "O_LARGEFILE", "O_EXCL", "O_TRUNC"]
+                            .contains(flag)
+                    })
+                    .collect();
+                flags.sort_unstable();
+                add(&file, format!("open {}", flags.join("|")));
+                open.insert(result.to_owned(), file);
+            }
+            "close" => drop(open.remove(parts[0])),
+            "io_submit" => {
+                for block in arguments.split("{aio_").skip(1) {
+                    let value = |key: &str| {
+                        let rest = block.split_once(key)?.1;
+                        Some(rest.split([',', '}']).next()?.to_owned())
+                    };
+                    let Some(file) = value("fildes=").and_then(|own| open.get(&own).cloned())
+                    else {
+                        continue;
+                    };
+                    let kind = if block.contains("PREAD") { "read" } else { "write" };
+                    let [bytes, offset] =
+                        ["nbytes=", "offset="].map(|key| value(key).unwrap_or_default());
+                    add(&file, format!("aio {kind} {bytes} {offset}"));
+                }
+            }
+            _ => {
+                let Some(file) = parts.first().and_then(|own| open.get(*own)).cloned() else {
+                    continue;
+                };
+                let all = |from: usize| parts[from..].join(" ");
+                match name {
+                    "fallocate" | "ftruncate" | "fadvise64" | "fsync" | "fdatasync"
+                    | "sync_file_range" => add(&file, format!("{name} {}", all(1))),
+                    "pread64" => add(&file, format!("read {}", parts[2..].join(" "))),
+                    "pwrite64" => add(&file, format!("write {}", parts[2..].join(" "))),
+                    "read" | "write" => add(&file, format!("{name} {result}")),
+                    "lseek" => add(&file, format!("seek {}", all(1))),
+                    "preadv" | "preadv2" | "pwritev" | "pwritev2" => {
+                        let kind = if name.starts_with("pread") { "read" } else { "write" };
+                        add(&file, format!("vector {kind} {result} {}", parts[parts.len() - 2]));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Calls in the form that is compared.
+fn normalized(calls: &[Call], compared: Compared) -> Vec<String> {
+    let mut all: Vec<String> = calls.iter().map(|call| call.0.clone()).collect();
+    // The last open before the transfers is that of the worker. What creates a file before it is
+    // the layout: its writes are compared by their total, because fio uses write(2).
+    let opens: Vec<usize> = (0..all.len()).filter(|at| all[*at].starts_with("open ")).collect();
+    let laid_out =
+        all.iter().take(opens.get(1).copied().unwrap_or(0)).any(|own| own.starts_with("fsync"));
+    let first = opens.get(1).copied().unwrap_or(0);
+    let mut head = Vec::new();
+    if compared != Job {
+        let mut written = 0u64;
+        for call in &all[..first] {
+            let words: Vec<&str> = call.split(' ').collect();
+            match words[0] {
+                "open" => head.push("create".to_owned()),
+                "write" => written += words[1].parse::<u64>().unwrap_or(0),
+                // The size after fallocate is that of ftruncate.
+                "ftruncate" if laid_out => {}
+                _ => {
+                    if words[0] == "fsync" {
+                        head.push(format!("written {written}"));
+                    }
+                    head.push(call.clone());
+                }
+            }
+        }
+    }
+    let mut rest = all.split_off(first);
+    // Seeks of the sync engine are only needed if the position differs.
+    rest.retain(|call| !call.starts_with("seek"));
+    let transfer = |call: &String| {
+        ["read ", "write ", "aio ", "vector "].iter().any(|kind| call.starts_with(kind))
+    };
+    match compared {
+        Exact | Job => {}
+        Multiset => {
+            let mut transfers: Vec<String> =
+                rest.iter().filter(|own| transfer(own)).cloned().collect();
+            transfers.sort_unstable();
+            let mut sorted = transfers.into_iter();
+            for call in rest.iter_mut().filter(|own| transfer(own)) {
+                *call = sorted.next().unwrap();
+            }
+        }
+        Mixed => {
+            let count = rest.iter().filter(|own| transfer(own)).count();
+            for kind in ["read ", "write "] {
+                let offsets: Vec<u64> = rest
+                    .iter()
+                    .filter(|own| own.starts_with(kind))
+                    .map(|own| own.rsplit(' ').next().unwrap().parse().unwrap())
+                    .collect();
+                let expected: Vec<u64> = (0..offsets.len() as u64).map(|at| at * 4096).collect();
+                assert_eq!(offsets, expected, "{kind}is sequential");
+            }
+            rest.retain(|own| !transfer(own));
+            rest.push(format!("{count} transfers"));
+        }
+    }
+    head.extend(rest);
+    head
+}

@@ -1,0 +1,51 @@
+//! Sections of a job of suite `fio`, from the canonical text in its cell.
+
+use model::{Value, record::CellRecord};
+
+/// Section with its options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) name: String,
+    pub(super) options: Vec<(String, String)>,
+}
+
+impl Section {
+    /// Value of an option, if it is not the default.
+    pub(super) fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// True if the section starts after all sections before it.
+    pub(super) fn begins_group(&self) -> bool {
+        self.option("stonewall") == Some("1")
+    }
+
+    /// Direction as the parameter of suite `stream`.
+    pub(super) fn direction(&self) -> &'static str {
+        match self.option("rw") {
+            Some("write" | "randwrite") => "write",
+            Some("rw" | "randrw") => "mixed",
+            _ => "read",
+        }
+    }
+}
+
+/// Sections of a cell; empty for other suites.
+pub(super) fn sections(cell: &CellRecord) -> Vec<Section> {
+    let workload = &cell.cell.workload;
+    let text = match workload.parameters.get("text") {
+        Some(Value::Text(text)) if workload.suite == "fio" => text.as_str(),
+        _ => return Vec::new(),
+    };
+    let mut sections: Vec<Section> = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            sections.push(Section { name: name.to_owned(), options: Vec::new() });
+        } else if let (Some(section), Some((name, value))) =
+            (sections.last_mut(), line.split_once('='))
+        {
+            section.options.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    sections
+}

@@ -1,0 +1,576 @@
+//! Job: sections with their options, files, and canonical text.
+
+use std::collections::{BTreeMap, HashMap};
+
+use model::Bytes;
+
+use super::{
+    options::{FioOption, Handling, find},
+    parse::{Changes, Line, Mistake},
+    values::{self, microseconds_of},
+};
+
+/// Option of a section.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    /// Canonical value.
+    pub(super) value: String,
+    /// Origin, without a message.
+    pub(super) at: Mistake,
+}
+
+/// Section of a job.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// Name.
+    pub name: String,
+    begun: Mistake,
+    settings: BTreeMap<&'static str, Setting>,
+}
+
+/// Parsed job.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Sections in the order of the job.
+    pub sections: Vec<Section>,
+    /// Options without effect, with the reasons.
+    pub unused: Vec<(&'static str, &'static str)>,
+}
+
+/// Names of the files of a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    /// One file for all workers.
+    Shared(String),
+    /// One file per worker, with `{worker}` in the place of its number.
+    PerWorker(String),
+}
+
+impl Section {
+    pub(super) fn new(name: &str, begun: &Line) -> Self {
+        let begun =
+            Mistake { file: begun.file.clone(), line: begun.number, message: String::new() };
+        Self { name: name.to_owned(), begun, settings: BTreeMap::new() }
+    }
+
+    pub(super) fn set(&mut self, option: &'static FioOption, value: String, at: Mistake) {
+        self.settings.insert(option.name, Setting { value, at });
+    }
+
+    /// Setting, if it was given.
+    fn given(&self, name: &str) -> Option<&Setting> {
+        debug_assert!(find(name).is_some_and(|option| option.name == name), "{name}");
+        self.settings.get(name)
+    }
+
+    /// Value, or the default.
+    pub(super) fn text(&self, name: &str) -> &str {
+        match self.given(name) {
+            Some(setting) => &setting.value,
+            None => match find(name).map(|option| option.handling) {
+                Some(Handling::Done { default, .. }) => default,
+                _ => "",
+            },
+        }
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.text(name) == "1"
+    }
+
+    pub(super) fn number(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+
+    pub(super) fn time(&self, name: &str) -> model::Nanos {
+        model::Nanos(microseconds_of(self.text(name)).saturating_mul(1000))
+    }
+
+    pub(super) fn workers(&self) -> u32 {
+        u32::try_from(self.number("numjobs")).unwrap_or(1)
+    }
+
+    pub(super) fn reads(&self) -> bool {
+        let percent = self.read_percent();
+        matches!(self.text("rw"), "read" | "randread") || (self.is_mixed() && percent > 0)
+    }
+
+    pub(super) fn writes(&self) -> bool {
+        matches!(self.text("rw"), "write" | "randwrite")
+            || (self.is_mixed() && self.read_percent() < 100)
+    }
+
+    pub(super) fn is_mixed(&self) -> bool {
+        matches!(self.text("rw"), "rw" | "randrw")
+    }
+
+    pub(super) fn is_random(&self) -> bool {
+        self.text("rw").starts_with("rand")
+    }
+
+    /// Percentage of reads if mixed.
+    pub(super) fn read_percent(&self) -> u64 {
+        match (self.given("rwmixread"), self.given("rwmixwrite")) {
+            (None, Some(_)) => 100 - self.number("rwmixwrite").min(100),
+            _ => self.number("rwmixread"),
+        }
+    }
+
+    pub(super) fn touches(&self) -> bool {
+        self.text("ioengine") != "null"
+    }
+
+    pub(super) fn has_queue(&self) -> bool {
+        matches!(self.text("ioengine"), "libaio" | "io_uring")
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.flag("direct") || self.text("buffered") == "0"
+    }
+
+    /// Part of a value for the direction of the section: the first one for reads, the second one
+    /// for writes. `None` if a mixed section has two.
+    pub(super) fn by_direction(&self, name: &str) -> Option<&str> {
+        match self.text(name).split_once(',') {
+            // The modes of sync_file_range also have commas, but it is read elsewhere.
+            Some((one, two)) => match (self.reads(), self.writes()) {
+                (true, false) => Some(one),
+                (false, true) => Some(two),
+                _ => None,
+            },
+            None => Some(self.text(name)),
+        }
+    }
+
+    /// Weighted sizes of operations, and the unit of offsets.
+    pub(super) fn block_sizes(&self) -> (u64, Vec<(u64, u32)>) {
+        let split = self.by_direction("bssplit").unwrap_or_default();
+        let range = self.by_direction("bsrange").unwrap_or_default();
+        if !split.is_empty() {
+            let entry = |entry: &str| {
+                let (size, percent) = entry.split_once('/')?;
+                Some((size.parse().ok()?, percent.parse().ok()?))
+            };
+            let sizes: Vec<(u64, u32)> = split.split(':').filter_map(entry).collect();
+            let used: Vec<(u64, u32)> = sizes.into_iter().filter(|(_, own)| *own > 0).collect();
+            let least = used.iter().map(|(size, _)| *size).min().unwrap_or(4096);
+            return (least, used);
+        }
+        if let Some((least, most)) = range.split_once('-') {
+            let (least, most) = (least.parse().unwrap_or(4096), most.parse().unwrap_or(4096));
+            let least: u64 = u64::max(least, 1);
+            let sizes = (1..=most / least).map(|times| (least * times, 1)).collect();
+            return (least, sizes);
+        }
+        let size = self.by_direction("bs").and_then(|size| size.parse().ok()).unwrap_or(4096);
+        (size, Vec::new())
+    }
+
+    /// First byte of the first worker.
+    pub(super) fn offset(&self) -> u64 {
+        match self.text("offset").strip_suffix('%') {
+            None => self.number("offset"),
+            Some(percent) => {
+                let size = self.number("filesize").max(self.number("size"));
+                let (block, _) = self.block_sizes();
+                let offset = u128::from(size) * percent.parse::<u128>().unwrap_or(0) / 100;
+                let offset = u64::try_from(offset).unwrap_or(u64::MAX);
+                offset - offset % block
+            }
+        }
+    }
+
+    /// First byte of the last worker.
+    fn last_offset(&self) -> u64 {
+        let step = self.number("offset_increment");
+        self.offset().saturating_add(step.saturating_mul(u64::from(self.workers()) - 1))
+    }
+
+    /// Size of each file.
+    pub(super) fn file_size(&self) -> u64 {
+        match self.number("filesize") {
+            0 if self.text("offset").ends_with('%') => self.number("size"),
+            0 => self.last_offset().saturating_add(self.number("size")),
+            size => size,
+        }
+    }
+
+    /// Bytes of the file that each worker accesses.
+    pub(super) fn region_size(&self) -> u64 {
+        let rest = self.file_size().saturating_sub(self.last_offset());
+        match self.number("size") {
+            0 => rest,
+            size => size.min(rest),
+        }
+    }
+
+    /// Bytes of one pass, in whole blocks.
+    pub(super) fn pass(&self) -> u64 {
+        let (block, _) = self.block_sizes();
+        self.region_size() / block * block
+    }
+
+    pub(super) fn names(&self) -> Names {
+        let directory = self.text("directory");
+        let within = |name: String| match directory {
+            "" => name,
+            _ if name.starts_with('/') => name,
+            directory => format!("{}/{name}", directory.trim_end_matches('/')),
+        };
+        match self.text("filename") {
+            "" => {
+                let format = self.text("filename_format");
+                let per_worker = format.contains("$jobnum");
+                let name = format
+                    .replace("$jobname", &self.name.replace('/', "_"))
+                    .replace("$jobnum", "{worker}")
+                    .replace("$filenum", "0");
+                let name = within(name);
+                if per_worker { Names::PerWorker(name) } else { Names::Shared(name) }
+            }
+            name => Names::Shared(within(name.to_owned())),
+        }
+    }
+
+    /// Largest total size of the files.
+    pub(super) fn space(&self) -> (Names, u64) {
+        let names = self.names();
+        let size = self.file_size();
+        let count = if matches!(names, Names::Shared(_)) { 1 } else { u64::from(self.workers()) };
+        (names, size.saturating_mul(count))
+    }
+
+    /// Options that differ from their defaults, in canonical form.
+    pub fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.settings.iter().filter_map(|(name, setting)| {
+            let default = match find(name)?.handling {
+                Handling::Done { default, .. } => default,
+                _ => "",
+            };
+            (setting.value != default).then_some((*name, setting.value.as_str()))
+        })
+    }
+
+    fn mistake(&self, name: &str, message: impl Into<String>) -> Mistake {
+        match self.given(name) {
+            Some(setting) => setting.mistake(message),
+            None => Mistake { message: message.into(), ..self.begun.clone() },
+        }
+    }
+
+    /// Resolves the names of files.
+    fn place(&mut self, changes: &Changes) -> Result<(), Mistake> {
+        let contained = changes.directory.is_empty();
+        if contained {
+            self.settings.remove("directory");
+        } else {
+            let own = self.text("directory");
+            if own.contains(':') {
+                return Err(
+                    self.mistake("directory", "several directories are not supported; use one")
+                );
+            }
+            let absolute = match own {
+                "" => changes.directory.clone(),
+                own if own.starts_with('/') => own.to_owned(),
+                own => format!("{}/{own}", changes.directory.trim_end_matches('/')),
+            };
+            let at = self.given("directory").map_or(self.begun.clone(), |own| own.at.clone());
+            let option = find("directory").expect("an option of the table");
+            self.set(option, absolute, at);
+        }
+        let Some(setting) = self.given("filename").cloned() else { return Ok(()) };
+        if setting.value.is_empty() {
+            self.settings.remove("filename");
+            return Ok(());
+        }
+        let parts = split_names(&setting.value);
+        let [name] = &parts[..] else {
+            return Err(setting.mistake(
+                "several files per section are not supported; use one file, or one section per \
+                 file",
+            ));
+        };
+        let mut name = name.clone();
+        if let Some(target) = mapped(&name, &changes.map).map_err(|own| setting.mistake(own))? {
+            name = target.0;
+            let size = target.1.to_string();
+            let option = |name| find(name).expect("an option of the table");
+            if self.given("size").is_none() {
+                self.set(option("size"), size.clone(), setting.at.clone());
+            }
+            self.set(option("filesize"), size, setting.at.clone());
+        } else if is_device(&name) {
+            return Err(setting.mistake(format!(
+                "{name} is a device, and jobs access files only; set `map` to \
+                 \"{name}=FILE:SIZE\" to use a file"
+            )));
+        }
+        if name.split('/').any(|part| part == "..") {
+            return Err(setting.mistake("`..` in a file name is not supported; use another name"));
+        }
+        if contained {
+            name = name.rsplit('/').next().unwrap_or_default().to_owned();
+        }
+        if matches!(name.as_str(), "" | "." | "-")
+            || name.ends_with('/')
+            || name.contains("{worker}")
+        {
+            return Err(setting.mistake(format!("`{name}` is not the name of a file")));
+        }
+        let option = find("filename").expect("an option of the table");
+        self.set(option, name.replace(':', "\\:"), setting.at);
+        Ok(())
+    }
+
+    /// Contradictions between options.
+    fn check(&self, first_group: bool) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
+        let engine = self.text("ioengine");
+        let (block, sizes) = self.block_sizes();
+        for name in ["bs", "bsrange", "bssplit", "rate", "rate_iops"] {
+            if self.by_direction(name).is_none() {
+                problem(
+                    name,
+                    "reads and writes of a mixed section have the same value here; use \
+                               two sections",
+                );
+            }
+        }
+        if self.file_size() == 0 {
+            problem("size", "size is missing; add for example size=1g");
+        } else if self.region_size() < sizes.iter().map(|(size, _)| *size).max().unwrap_or(block) {
+            problem("size", "the accessed part of the file is smaller than one block");
+        }
+        if self.file_size() > 1 << 60 || self.region_size() > 1 << 60 {
+            problem("size", "the file is larger than 1 EiB");
+        }
+        if sizes.iter().any(|(size, _)| !size.is_multiple_of(block)) {
+            problem("bssplit", "block sizes are not multiples of the smallest one; change them");
+        }
+        if self.is_direct() && !block.is_multiple_of(512) {
+            problem("bs", "direct I/O requires multiples of 512 bytes");
+        }
+        if engine == "mmap" && self.is_direct() {
+            problem("direct", "mmap does not support direct I/O; set direct=0");
+        }
+        if self.flag("hipri") && (!self.is_direct() || !matches!(engine, "io_uring" | "pvsync2")) {
+            problem("hipri", "polling requires direct=1 and ioengine io_uring or pvsync2");
+        }
+        if self.flag("fixedbufs") != self.flag("registerfiles") {
+            let name = if self.flag("fixedbufs") { "fixedbufs" } else { "registerfiles" };
+            problem(name, "fixedbufs and registerfiles are only supported together");
+        }
+        if self.flag("uncached") && self.is_direct() {
+            problem("uncached", "uncached requires buffered I/O; remove direct");
+        }
+        for name in ["nowait", "uncached"] {
+            if self.flag(name) && engine != "pvsync2" {
+                problem(name, "only ioengine pvsync2 supports it");
+            }
+        }
+        if self.flag("time_based") && self.text("runtime") == "0" {
+            problem("time_based", "time_based requires runtime");
+        }
+        let reopens = !self.flag("time_based") && self.reopens();
+        if reopens && (engine == "mmap" || self.flag("registerfiles")) {
+            problem(
+                "loops",
+                "mmap and registered files cannot be opened again for a second pass; \
+                              use time_based, or another I/O engine",
+            );
+        }
+        if self.number("loops") > 1 && self.number("io_size") > self.region_size() {
+            problem("loops", "loops requires an io_size of at most size; use a larger io_size");
+        }
+        let rated = self.rate().is_some();
+        if rated && self.is_mixed() {
+            problem("rate", "rates of mixed sections are not supported; use two sections");
+        }
+        let pauses = self.text("thinktime") != "0";
+        if rated && pauses {
+            problem("thinktime", "rate and thinktime exclude each other");
+        }
+        if pauses && self.has_queue() && self.number("iodepth") > 1 {
+            problem("thinktime", "thinktime requires iodepth=1");
+        }
+        if self.text("startdelay") != "0" && !first_group {
+            problem("startdelay", "startdelay after a stonewall is not supported; remove it");
+        }
+        let syncs = ["fsync", "fdatasync", "sync_file_range"];
+        if syncs.iter().filter(|name| !matches!(self.text(name), "0" | "")).count() > 1 {
+            problem("fdatasync", "only one of fsync, fdatasync, and sync_file_range is supported");
+        }
+        found
+    }
+
+    /// Rate of each worker in bytes or operations per second.
+    pub(super) fn rate(&self) -> Option<(u64, bool)> {
+        let value = |name| {
+            let rate = self.by_direction(name).and_then(|rate| rate.parse().ok());
+            rate.filter(|rate: &u64| *rate > 0)
+        };
+        let bytes = value("rate").map(|rate| (rate, true));
+        bytes.or_else(|| value("rate_iops").map(|rate| (rate, false)))
+    }
+
+    /// True if the file is opened again for another pass.
+    pub(super) fn reopens(&self) -> bool {
+        self.number("loops") > 1
+            || self.number("io_size").max(self.number("size")) > self.region_size()
+    }
+}
+
+/// Names in a list, which `:` separates and `\:` contains.
+fn split_names(text: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let last = names.last_mut().expect("never empty");
+        match c {
+            '\\' if chars.peek() == Some(&':') => {
+                last.push(':');
+                chars.next();
+            }
+            ':' => names.push(String::new()),
+            c => last.push(c),
+        }
+    }
+    names
+}
+
+/// True if the path is below /dev, except for the tmpfs of shared memory.
+fn is_device(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    name.starts_with('/')
+        && parts.first() == Some(&"dev")
+        && !(parts.get(1) == Some(&"shm") && parts.len() > 2)
+}
+
+/// File and size in the place of a device.
+fn mapped(name: &str, map: &[String]) -> Result<Option<(String, u64)>, String> {
+    for entry in map {
+        let parsed = || {
+            let (from, target) = entry.split_once('=')?;
+            let (file, size) = target.rsplit_once(':')?;
+            let size = values::size(size, values::Base::Binary).ok().filter(|size| *size > 0)?;
+            Some((from, file.to_owned(), size))
+        };
+        let Some((from, file, size)) = parsed() else {
+            return Err(format!("map `{entry}` is not DEVICE=FILE:SIZE"));
+        };
+        if from == name {
+            if is_device(&file) {
+                return Err(format!("map `{entry}` names a device again; use a file"));
+            }
+            return Ok(Some((file, size)));
+        }
+    }
+    Ok(None)
+}
+
+/// Checks the name of a section.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    if name.trim().is_empty() {
+        return Err("the section has no name".into());
+    }
+    if name.len() > 200 || name.contains(char::is_control) || name.contains(['[', ']']) {
+        return Err("the name of the section is too long or has control characters".into());
+    }
+    if name.contains("{worker}") || matches!(name, "." | "..") {
+        return Err("the name of the section cannot be part of a file name".into());
+    }
+    Ok(())
+}
+
+impl Job {
+    /// Resolves names of files, and checks all sections.
+    pub(super) fn new(
+        mut sections: Vec<Section>,
+        changes: &Changes,
+        mistakes: &mut Vec<Mistake>,
+    ) -> Self {
+        // Contradictions of values that are missing because of a mistake would confuse.
+        let complete = mistakes.is_empty();
+        let mut first_group = true;
+        for (place, section) in sections.iter_mut().enumerate() {
+            if place == 0 {
+                section.settings.remove("stonewall");
+            }
+            first_group &= !section.flag("stonewall");
+            if let Err(mistake) = section.place(changes) {
+                mistakes.push(mistake);
+            } else if complete {
+                mistakes.extend(section.check(first_group));
+            }
+            if let Some(setting) = section.given("filename_format")
+                && (setting.value.contains(['/', ':'])
+                    || setting.value.contains("..")
+                    || setting.value.is_empty())
+            {
+                let message = "names with directories are not supported; use directory";
+                mistakes.push(setting.mistake(message));
+            }
+            section.settings.remove("kb_base");
+        }
+        Self { sections, unused: Vec::new() }
+    }
+
+    /// Canonical text: sections with sorted options, sizes in bytes, and without defaults.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for section in &self.sections {
+            text.push_str(&format!("[{}]\n", section.name));
+            for (name, value) in section.options() {
+                text.push_str(&format!("{name}={value}\n"));
+            }
+        }
+        text
+    }
+
+    /// Files of the job, relative to the directory of the trial or absolute.
+    pub fn files(&self) -> Vec<JobFile> {
+        let mut all: Vec<JobFile> = Vec::new();
+        let mut index: HashMap<String, usize> = HashMap::new();
+        for section in self.sections.iter().filter(|section| section.touches()) {
+            let (names, size) = (section.names(), Bytes(section.file_size()));
+            let (block, _) = section.block_sizes();
+            let paths: Vec<String> = match names {
+                Names::Shared(name) => vec![name],
+                Names::PerWorker(name) => (0..section.workers())
+                    .map(|worker| name.replace("{worker}", &worker.to_string()))
+                    .collect(),
+            };
+            for path in paths {
+                let path = path.replace("\\:", ":");
+                let written = section.writes();
+                match index.get(&path) {
+                    Some(at) => {
+                        let file = &mut all[*at];
+                        file.size = file.size.max(size);
+                        file.written |= written;
+                    }
+                    None => {
+                        index.insert(path.clone(), all.len());
+                        all.push(JobFile { path, size, written, block: Bytes(block) });
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+/// File that a job accesses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobFile {
+    /// Path, relative to the directory of the trial or absolute.
+    pub path: String,
+    /// Size. A smaller file is replaced or extended.
+    pub size: Bytes,
+    /// True if sections write to it.
+    pub written: bool,
+    /// Smallest block of the first section.
+    pub block: Bytes,
+}

@@ -1,0 +1,142 @@
+//! Suite `fio`: jobs of fio.
+//!
+//! A job is text with sections. The suite is pure: the caller reads files, included files, and
+//! variables, and passes their text ([`expand`], [`parse`]). The canonical text of the job is the
+//! parameter `text`, so equal jobs have equal cell IDs on all hosts. The table [`OPTIONS`] defines
+//! all options. The parser, the reference page, and the completeness test use it.
+
+mod job;
+mod options;
+mod parse;
+mod phases;
+mod reference;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use model::{
+    Bytes, Phase, SuiteSpec, Value, WorkloadParameters,
+    workload::{Kind, ParameterSpec, ValueError},
+};
+
+pub use job::{Job, JobFile, Section};
+pub use options::{FioOption, Handling, OPTIONS};
+pub use parse::{
+    Changes, Included, Line, MOST_BYTES, Mistake, Mistakes, expand, of_arguments, parse,
+};
+pub use reference::reference;
+#[doc(hidden)]
+pub use values::{Base, Read};
+
+use crate::{Suite, parameter};
+
+/// Name of the suite.
+pub const NAME: &str = "fio";
+
+/// Definition of the suite.
+pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
+
+/// Parameter with the path of the job file.
+pub const JOB: &str = "job";
+/// Parameter with the text of the job.
+pub const TEXT: &str = "text";
+/// Parameter with the directory of the files.
+pub const DIRECTORY: &str = "directory";
+
+const EXAMPLE: &str = "[read]\nbs=4k\nrw=randread\nsize=64m\n";
+
+const PATH: Kind = Kind::Text { takes: "the path of a job file", read: text };
+const JOB_TEXT: Kind = Kind::Text { takes: "a job of fio", read: text };
+const CHANGE: Kind = Kind::Text { takes: "an option such as \"bs=8k\"", read: text };
+const LIST: Kind = Kind::Text { takes: "names separated by blanks or commas", read: text };
+const MAP: Kind = Kind::Text { takes: "DEVICE=FILE:SIZE, separated by commas", read: text };
+const PLACE: Kind = Kind::Text { takes: "an absolute path, or an empty text", read: text };
+
+#[rustfmt::skip]
+const PARAMETERS: &[ParameterSpec] = &[
+    parameter(JOB, PATH, "", "Job file, relative to the current directory. Cells keep its name without the directory."),
+    parameter(TEXT, JOB_TEXT, EXAMPLE, "Text of the job, instead of a file. Cells have it in canonical form."),
+    parameter("set", CHANGE, "", "Options that replace those of all sections, separated by blanks."),
+    parameter("drop", LIST, "", "Options to leave out."),
+    parameter("map", MAP, "", "Files in the place of devices."),
+    parameter("section", LIST, "", "Sections to run; empty: all."),
+    parameter(DIRECTORY, PLACE, "", "Directory of the files, for measurements in a directory. Empty: the directory of the trial; names then lose their directories."),
+];
+
+const SPEC: SuiteSpec = SuiteSpec {
+    name: NAME,
+    title: "Jobs of fio: sections of block I/O, one after the other or at the same time.",
+    source: "job files of fio 3.33 and 3.42, with the same meaning",
+    notes: include_str!("notes.md"),
+    clients: None,
+    parameters: PARAMETERS,
+};
+
+#[expect(clippy::unnecessary_wraps, reason = "same signature as other readers")]
+fn text(text: &str) -> Result<String, ValueError> {
+    Ok(text.to_owned())
+}
+
+fn list(text: &str) -> Vec<String> {
+    let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
+}
+
+/// Changes that the parameters of a workload of this suite request.
+pub fn changes(point: &WorkloadParameters) -> Changes {
+    Changes {
+        variables: Default::default(),
+        set: point.text("set").split_whitespace().map(str::to_owned).collect(),
+        drop: list(point.text("drop")),
+        map: list(point.text("map")),
+        section: list(point.text("section")),
+        directory: point.text(DIRECTORY).to_owned(),
+    }
+}
+
+/// Job of a workload of this suite.
+///
+/// # Errors
+/// [`Mistakes`] of its text.
+pub fn job(point: &WorkloadParameters) -> Result<Job, Mistakes> {
+    let refuse = |_: &str, _: &str| Err("the text of a plan cannot include files".to_owned());
+    let lines = expand("text", point.text(TEXT), &mut { refuse })?;
+    parse(&lines, &changes(point))
+}
+
+/// Workload of this suite with a job in canonical form.
+pub fn with_job(point: &WorkloadParameters, job: &Job) -> WorkloadParameters {
+    let mut point = point.clone();
+    point.parameters.insert(TEXT.into(), Value::Text(job.text()));
+    let name = point.text(JOB).rsplit('/').next().unwrap_or_default().to_owned();
+    point.parameters.insert(JOB.into(), Value::Text(name));
+    point
+}
+
+fn refine(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
+    let directory = point.text(DIRECTORY);
+    if !directory.is_empty() && !directory.starts_with('/') {
+        return Err(ValueError::new(format!("`{directory}` is not an absolute path"))
+            .hint("use an absolute path, or remove `directory`"));
+    }
+    let job = job(&point).map_err(|mistakes| ValueError::new(mistakes.to_string()))?;
+    Ok(vec![with_job(&point, &job)])
+}
+
+fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
+    job(point).map(|job| phases::phases(&job, seed)).unwrap_or_default()
+}
+
+/// Largest size of all files, each counted once.
+fn footprint(point: &WorkloadParameters) -> Bytes {
+    let Ok(job) = job(point) else { return Bytes(0) };
+    let mut files: Vec<(job::Names, u64)> = Vec::new();
+    for section in job.sections.iter().filter(|section| section.touches()) {
+        let (names, size) = section.space();
+        match files.iter_mut().find(|(own, _)| *own == names) {
+            Some((_, own)) => *own = size.max(*own),
+            None => files.push((names, size)),
+        }
+    }
+    Bytes(files.iter().fold(0, |sum, (_, size)| sum.saturating_add(*size)))
+}

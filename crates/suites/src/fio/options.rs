@@ -1,0 +1,395 @@
+//! Table of the options of fio: parser, reference page, and completeness test use it.
+
+use super::values::{self, Read};
+
+/// Handling of an option.
+#[derive(Clone, Copy, Debug)]
+pub enum Handling {
+    /// Done. The default is canonical text; options with their default are left out of the
+    /// canonical text of a job.
+    Done {
+        /// Default in canonical form.
+        default: &'static str,
+        /// Reader of a value.
+        #[doc(hidden)]
+        read: Read,
+    },
+    /// Title or layout of an output, without effect on the work.
+    Title,
+    /// Accepted without effect, for this reason.
+    NoEffect(&'static str),
+    /// Not supported.
+    Refused {
+        /// Reason.
+        reason: &'static str,
+        /// What to do instead.
+        hint: &'static str,
+        /// Values that request nothing and are accepted.
+        harmless: &'static [&'static str],
+    },
+}
+
+/// Option of fio.
+#[derive(Clone, Copy, Debug)]
+pub struct FioOption {
+    /// Name.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// Handling.
+    pub handling: Handling,
+    /// Meaning here, for options that are done.
+    pub doc: &'static str,
+}
+
+impl FioOption {
+    /// True for this name or one of the aliases.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// Option with this name.
+pub(super) fn find(name: &str) -> Option<&'static FioOption> {
+    OPTIONS.iter().find(|option| option.is(name))
+}
+
+/// Option with a name similar to this one.
+pub(super) fn near(name: &str) -> Option<&'static str> {
+    let names = OPTIONS.iter().flat_map(|own| own.aliases.iter().copied().chain([own.name]));
+    model::suggest::nearest(name, names)
+}
+
+const fn done(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    read: Read,
+    default: &'static str,
+    doc: &'static str,
+) -> FioOption {
+    FioOption { name, aliases, handling: Handling::Done { default, read }, doc }
+}
+
+const fn title(name: &'static str) -> FioOption {
+    FioOption { name, aliases: &[], handling: Handling::Title, doc: "" }
+}
+
+const fn none(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    reason: &'static str,
+) -> FioOption {
+    FioOption { name, aliases, handling: Handling::NoEffect(reason), doc: "" }
+}
+
+const fn no(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    reason: &'static str,
+    hint: &'static str,
+    harmless: &'static [&'static str],
+) -> FioOption {
+    FioOption { name, aliases, handling: Handling::Refused { reason, hint, harmless }, doc: "" }
+}
+
+const ALWAYS: &str = "every operation is timed and counted";
+const BLOCKS: &str = "each block has its own content";
+const OUTPUT: &str = "the run file keeps histograms, so an output can have any percentile";
+const LOGS: &str = "logs of single operations are not written";
+const LOGS_HINT: &str = "remove it; the run file has a time series (`fslab report --charts`)";
+const VERIFY: &str = "written blocks are not verified";
+const VERIFY_HINT: &str = "remove it, or use suite `stream` with `verify = true`";
+const ZONES: &str = "files have no zones";
+const TRIM: &str = "files are not trimmed";
+const REMOVE: &str = "remove it";
+const REPLAY: &str = "traces of fio are not replayed";
+const REPLAY_HINT: &str =
+    "use suite `replay` with a recording of `fslab record`, or suite `stream` with a trace_file";
+const PLAN: &str = "use the axis `scheduler` of a plan";
+const CGROUP: &str = "the workload stays in its cgroup";
+const MEMORY: &str = "set `storage.memory_limit` in a plan";
+const STEADY: &str = "the job ends by its own limits";
+const STEADY_HINT: &str = "remove it; the warning `not-steady-state` reports drift";
+const FLOW: &str = "sections do not wait for each other";
+const LATENCY: &str = "the depth of the queue is constant";
+const LATENCY_HINT: &str = "use `set` with several values of iodepth";
+const PIN: &str = "workers are not pinned to a list of CPUs";
+const PIN_HINT: &str = "start fslab with taskset(1)";
+const NUMA: &str = "memory is not bound to nodes";
+const NUMA_HINT: &str = "start fslab with numactl(8)";
+const PRIORITY: &str = "operations have the priority of their worker";
+const PRIORITY_HINT: &str = "use prio and prioclass";
+
+/// All options, in the order of the reference page.
+#[rustfmt::skip]
+pub const OPTIONS: &[FioOption] = &[
+    // Titles.
+    title("name"),
+    title("description"),
+    title("group_reporting"),
+    // Kind of I/O.
+    done("rw", &["readwrite"], values::read_direction, "read", "Direction and order: read, write, randread, randwrite, rw, randrw. Sequential mixes have a position for reads and another for writes."),
+    done("ioengine", &[], values::read_engine, "psync", "I/O engine, by its own system calls: sync, psync, pvsync, pvsync2, libaio, io_uring, mmap, null."),
+    done("bs", &["blocksize"], values::read_block_sizes, "4096", "Bytes per operation. Sizes for reads and writes must be equal if a section does both."),
+    done("bsrange", &["blocksize_range"], values::read_block_range, "", "Uniformly distributed multiples of the smallest size."),
+    done("bssplit", &[], values::read_split, "", "Weighted block sizes, multiples of the smallest one."),
+    done("direct", &[], values::read_switch, "0", "O_DIRECT. Files are created without it."),
+    done("buffered", &[], values::read_switch, "1", "Opposite of direct."),
+    done("iodepth", &[], values::read_depth, "1", "Operations in flight of libaio and io_uring; other engines have one."),
+    done("iodepth_batch", &["iodepth_batch_submit"], values::read_depth, "1", "Operations per submission."),
+    done("numjobs", &[], values::read_jobs, "1", "Workers, each with all of the size. Outputs join their numbers, as with group_reporting."),
+    done("thread", &[], values::read_flag, "0", "Threads instead of processes."),
+    done("hipri", &[], values::read_flag, "0", "Polls for completions (io_uring, pvsync2), with direct."),
+    done("fixedbufs", &[], values::read_flag, "0", "Registered buffers (io_uring), together with registerfiles."),
+    done("registerfiles", &[], values::read_flag, "0", "Registered file (io_uring), together with fixedbufs."),
+    done("sqthread_poll", &[], values::read_flag, "0", "A kernel thread polls for submissions (io_uring)."),
+    done("nowait", &[], values::read_switch, "0", "RWF_NOWAIT (pvsync2). Calls that return EAGAIN are repeated without it."),
+    done("uncached", &[], values::read_switch, "0", "RWF_DONTCACHE (pvsync2)."),
+    // Amount.
+    done("size", &[], values::read_file_size, "", "Bytes of each worker, and size of its file without filesize."),
+    done("filesize", &[], values::read_file_size, "", "Size of the file."),
+    done("io_size", &["io_limit"], values::read_size, "0", "Bytes of each worker. The file is opened again for each pass."),
+    done("number_ios", &[], values::read_count, "0", "Maximum number of operations of each worker."),
+    done("loops", &[], values::read_positive, "1", "Passes. The file is opened again for each pass."),
+    done("runtime", &["timeout"], values::read_seconds, "0", "Time limit. The amount or the time ends a section, whichever is first."),
+    done("time_based", &[], values::read_flag, "0", "Repeats passes until runtime is over. Each pass starts with dropped pages if invalidate is set."),
+    done("ramp_time", &[], values::read_seconds, "0", "Time before the measurement starts, added to runtime."),
+    done("offset", &[], values::read_offset, "0", "First byte; percentages of the file are rounded down to blocks."),
+    done("offset_increment", &[], values::read_size, "0", "Distance between the first bytes of a worker and the next one."),
+    // Files.
+    done("directory", &[], values::read_text, "", "Directory of the files. Plans, `fslab run`, and `fslab bench` use the directory of the trial instead."),
+    done("filename", &[], values::read_text, "", "File that all workers of a section share. Plans use its last component."),
+    done("filename_format", &[], values::read_text, "$jobname.$jobnum.$filenum", "Names of files, with $jobname, $jobnum, and $filenum."),
+    done("nrfiles", &["nr_files"], values::read_one, "1", "Only 1: each worker has one file."),
+    done("fallocate", &[], values::read_fallocate, "native", "Allocation of new files: native, none, posix, keep, truncate."),
+    done("overwrite", &[], values::read_flag, "0", "Writes a new file completely before the section."),
+    done("invalidate", &[], values::read_flag, "1", "Drops the cached pages of the region after open and at the start of each pass (POSIX_FADV_DONTNEED)."),
+    done("fadvise_hint", &[], values::read_hint, "1", "POSIX_FADV_SEQUENTIAL or POSIX_FADV_RANDOM after open."),
+    done("pre_read", &[], values::read_flag, "0", "Reads the file before the section; invalidate is then 0."),
+    done("unlink", &[], values::read_flag, "0", "Removes the files after the job. Plans remove them in any case."),
+    // Order.
+    done("norandommap", &[], values::read_flag, "0", "Random blocks may repeat. Otherwise each pass has every block once."),
+    done("random_distribution", &[], values::read_distribution, "random", "random, zipf:THETA, pareto:H; the last two imply norandommap."),
+    done("randseed", &[], values::read_count, "", "Seed, in addition to the seed of the run."),
+    done("rwmixread", &[], values::read_percent, "50", "Percentage of reads if mixed, drawn for each operation."),
+    done("rwmixwrite", &[], values::read_percent, "50", "Percentage of writes if mixed."),
+    // Content.
+    done("zero_buffers", &[], values::read_flag, "0", "Zeros, except for the header of each 4 KiB."),
+    done("buffer_compress_percentage", &[], values::read_percent, "0", "Percentage of each 4 KiB that is zero."),
+    done("dedupe_percentage", &[], values::read_percent, "0", "Percentage of identical blocks."),
+    done("verify", &[], values::read_verify, "none", "Only none and 0."),
+    // Durability.
+    done("fsync", &[], values::read_count, "0", "fsync before the next operation after this many writes, so not after the last one."),
+    done("fdatasync", &[], values::read_count, "0", "As fsync, with fdatasync."),
+    done("sync_file_range", &[], values::read_range_sync, "", "As fsync, with sync_file_range; only wait_before,write,wait_after:N."),
+    done("end_fsync", &[], values::read_flag, "0", "fsync after the last write. Rates include it."),
+    done("fsync_on_close", &[], values::read_flag, "0", "As end_fsync."),
+    done("sync", &[], values::read_sync, "none", "O_SYNC or O_DSYNC."),
+    // Pace.
+    done("rate", &[], values::read_byte_rate, "0", "Bytes per second of each worker. Delayed operations catch up. For sections that only read or only write."),
+    done("rate_iops", &[], values::read_operation_rate, "0", "Operations per second of each worker, as rate."),
+    done("rate_process", &[], values::read_arrivals, "linear", "Equal (linear) or exponentially distributed (poisson) intervals."),
+    done("thinktime", &[], values::read_microseconds, "0", "Pause after thinktime_blocks operations, with one operation in flight."),
+    done("thinktime_blocks", &[], values::read_positive, "1", "Operations between pauses."),
+    done("prio", &[], values::read_level, "", "I/O priority 0 to 7 (ioprio_set)."),
+    done("prioclass", &[], values::read_class, "", "I/O class: 1 real time, 2 best effort, 3 idle."),
+    // Sections.
+    done("stonewall", &["wait_for_previous"], values::read_flag, "0", "Starts after all sections before it."),
+    done("startdelay", &["start_delay"], values::read_seconds, "0", "Time between the start of the job and of the section; for sections before the first stonewall."),
+    done("exitall", &[], values::read_flag, "0", "All sections that run at the same time stop when one of them ends."),
+    done("kb_base", &[], values::read_base, "1024", "1024: `k` is 1024 and `kib` is 1000. 1000: the reverse."),
+
+    // No effect.
+    none("new_group", &[], "only changes the grouping of outputs"),
+    none("disable_lat", &[], ALWAYS),
+    none("disable_clat", &[], ALWAYS),
+    none("disable_slat", &[], ALWAYS),
+    none("disable_bw_measurement", &["disable_bw"], ALWAYS),
+    none("gtod_reduce", &[], ALWAYS),
+    none("gtod_cpu", &[], "the clock is read by the worker"),
+    none("clocksource", &[], "the clock is CLOCK_MONOTONIC or the TSC"),
+    none("clat_percentiles", &[], OUTPUT),
+    none("lat_percentiles", &[], OUTPUT),
+    none("slat_percentiles", &[], OUTPUT),
+    none("percentile_list", &[], OUTPUT),
+    none("significant_figures", &[], "numbers have fixed formats"),
+    none("unit_base", &[], "outputs have bytes"),
+    none("unified_rw_reporting", &[], "reads and writes are reported separately"),
+    none("disk_util", &[], "system activity has the counters of the devices"),
+    none("stats", &[], ALWAYS),
+    none("eta", &[], "progress is printed on a terminal"),
+    none("error_dump", &[], "errors have the offset and the cause"),
+    none("block_error_percentiles", &[], "nothing is trimmed"),
+    none("mem", &["iomem"], "buffers are aligned pages"),
+    none("iomem_align", &["mem_align"], "buffers are aligned pages"),
+    none("hugepage-size", &[], "buffers are aligned pages"),
+    none("refill_buffers", &[], BLOCKS),
+    none("scramble_buffers", &[], BLOCKS),
+    none("buffer_compress_chunk", &[], "the unit is 4 KiB"),
+    none("dedupe_mode", &[], "identical blocks are equal to one block"),
+    none("dedupe_working_set_percentage", &[], "identical blocks are equal to one block"),
+    none("dedupe_global", &[], "identical blocks are equal to one block"),
+    none("randrepeat", &[], "the seed of the run determines all draws; without `seed`, each run has another one"),
+    none("allrandrepeat", &[], "the seed of the run determines all draws"),
+    none("random_generator", &[], "orders are permutations in constant memory"),
+    none("softrandommap", &[], "orders are permutations in constant memory"),
+    none("create_serialize", &[], "files are created before the clock starts"),
+    none("unique_filename", &[], "no clients exist"),
+    none("openfiles", &[], "each worker has one file"),
+    none("file_service_type", &[], "each worker has one file"),
+    none("exitall_on_error", &[], "an error ends the job"),
+    none("bwavgtime", &[], "the time series has intervals of its own"),
+    none("iopsavgtime", &[], "the time series has intervals of its own"),
+    none("log_avg_msec", &[], "no logs are written"),
+    none("log_hist_msec", &[], "no logs are written"),
+    none("log_hist_coarseness", &[], "no logs are written"),
+    none("log_entries", &[], "no logs are written"),
+    none("log_max_value", &[], "no logs are written"),
+    none("log_offset", &[], "no logs are written"),
+    none("log_prio", &[], "no logs are written"),
+    none("log_compression", &[], "no logs are written"),
+    none("log_compression_cpus", &[], "no logs are written"),
+    none("log_store_compressed", &[], "no logs are written"),
+    none("log_unix_epoch", &[], "no logs are written"),
+    none("log_alternate_epoch", &[], "no logs are written"),
+    none("log_alternate_epoch_clock_id", &[], "no logs are written"),
+    none("per_job_logs", &[], "no logs are written"),
+    none("do_verify", &[], "nothing is verified"),
+    none("verify_interval", &["header_interval"], "nothing is verified"),
+    none("verify_offset", &["header_offset"], "nothing is verified"),
+    none("verify_fatal", &[], "nothing is verified"),
+    none("verify_dump", &[], "nothing is verified"),
+    none("verify_async", &[], "nothing is verified"),
+    none("verify_async_cpus", &[], "nothing is verified"),
+    none("verify_backlog", &[], "nothing is verified"),
+    none("verify_backlog_batch", &[], "nothing is verified"),
+    none("verify_state_save", &[], "nothing is verified"),
+    none("verify_pattern", &[], "nothing is verified"),
+    none("rate_cycle", &[], "no minimum rate is checked"),
+    none("allow_mounted_write", &[], "no device is opened"),
+    none("userspace_reap", &[], "completions are collected by io_getevents"),
+    none("force_async", &[], "the kernel decides"),
+    none("nonvectored", &[], "the calls have one buffer"),
+    none("threads", &[], "it is an option of profiles"),
+
+    // Refused.
+    no("wait_for", &[], "sections wait only for all sections before them", "use stonewall", &[]),
+    no("lockfile", &[], "workers do not lock their files", REMOVE, &["none"]),
+    no("opendir", &[], "files are created, not searched", "use filename", &[]),
+    no("ba", &["blockalign"], "offsets are multiples of the block size", REMOVE, &["0"]),
+    no("bs_unaligned", &["blocksize_unaligned"], "block sizes are multiples of the smallest one", "use bssplit", &["0"]),
+    no("bs_is_seq_rand", &[], "reads and writes have the same order", REMOVE, &["0"]),
+    no("ignore_error", &[], "an error ends the job", REMOVE, &[]),
+    no("continue_on_error", &[], "an error ends the job", REMOVE, &["none"]),
+    no("rw_sequencer", &[], "random places are drawn for each operation", REMOVE, &["sequential"]),
+    no("iodepth_batch_complete_min", &["iodepth_batch_complete"], "completions are collected as soon as there is one", REMOVE, &["0", "1"]),
+    no("iodepth_batch_complete_max", &[], "completions are collected as soon as there is one", REMOVE, &["0", "1"]),
+    no("iodepth_low", &[], "the queue is refilled after each completion", REMOVE, &[]),
+    no("serialize_overlap", &[], "overlapping operations are not delayed", REMOVE, &["0"]),
+    no("io_submit_mode", &[], "the worker submits its operations", "use rate or rate_iops, which never wait for delayed operations", &["inline"]),
+    no("fill_device", &["fill_fs"], "the amount of work is fixed", "set `fill_percent` in a plan", &["0"]),
+    no("file_append", &[], "files are not appended to", "use suite `stream` with access_pattern `append`", &["0"]),
+    no("offset_align", &[], "offsets are multiples of the block size", REMOVE, &["0"]),
+    no("percentage_random", &[], "orders are random or sequential", "use two sections", &["100"]),
+    no("write_barrier", &[], "there is no such call", "use fsync", &["0"]),
+    no("atomic", &[], "atomic writes are not supported", REMOVE, &["0"]),
+    no("verify_only", &[], VERIFY, VERIFY_HINT, &["0"]),
+    no("experimental_verify", &[], VERIFY, VERIFY_HINT, &["0"]),
+    no("verify_state_load", &[], VERIFY, VERIFY_HINT, &["0"]),
+    no("verify_write_sequence", &[], VERIFY, VERIFY_HINT, &["0"]),
+    no("verify_header_seed", &[], VERIFY, VERIFY_HINT, &["0"]),
+    no("trim_percentage", &[], TRIM, REMOVE, &["0"]),
+    no("trim_verify_zero", &[], TRIM, REMOVE, &["0"]),
+    no("trim_backlog", &[], TRIM, REMOVE, &["0"]),
+    no("trim_backlog_batch", &[], TRIM, REMOVE, &["0"]),
+    no("num_range", &[], TRIM, REMOVE, &["1"]),
+    no("write_iolog", &[], "operations are not logged", "use `fslab record`", &[]),
+    no("read_iolog", &[], REPLAY, REPLAY_HINT, &[]),
+    no("read_iolog_chunked", &[], REPLAY, REPLAY_HINT, &["0"]),
+    no("replay_no_stall", &[], REPLAY, REPLAY_HINT, &["0"]),
+    no("replay_redirect", &[], REPLAY, REPLAY_HINT, &[]),
+    no("replay_scale", &[], REPLAY, REPLAY_HINT, &[]),
+    no("replay_align", &[], REPLAY, REPLAY_HINT, &[]),
+    no("replay_time_scale", &[], REPLAY, REPLAY_HINT, &["100"]),
+    no("replay_skip", &[], REPLAY, REPLAY_HINT, &[]),
+    no("merge_blktrace_file", &[], REPLAY, REPLAY_HINT, &[]),
+    no("merge_blktrace_scalars", &[], REPLAY, REPLAY_HINT, &[]),
+    no("merge_blktrace_iters", &[], REPLAY, REPLAY_HINT, &[]),
+    no("exec_prerun", &[], "a job starts no program", "use suite `command`", &[]),
+    no("exec_postrun", &[], "a job starts no program", "use suite `command`", &[]),
+    no("ioscheduler", &[], "a job changes no device", PLAN, &[]),
+    no("zonemode", &[], ZONES, REMOVE, &["none"]),
+    no("zonesize", &[], ZONES, REMOVE, &["0"]),
+    no("zonecapacity", &[], ZONES, REMOVE, &["0"]),
+    no("zonerange", &[], ZONES, REMOVE, &["0"]),
+    no("zoneskip", &[], ZONES, REMOVE, &["0"]),
+    no("read_beyond_wp", &[], ZONES, REMOVE, &["0"]),
+    no("max_open_zones", &[], ZONES, REMOVE, &["0"]),
+    no("job_max_open_zones", &[], ZONES, REMOVE, &["0"]),
+    no("ignore_zone_limits", &[], ZONES, REMOVE, &["0"]),
+    no("zone_reset_threshold", &[], ZONES, REMOVE, &["0"]),
+    no("zone_reset_frequency", &[], ZONES, REMOVE, &["0"]),
+    no("recover_zbd_write_error", &[], ZONES, REMOVE, &["0"]),
+    no("lockmem", &[], "memory is not locked", MEMORY, &["0"]),
+    no("nice", &[], "the priority of processes is not changed", "start fslab with nice(1)", &["0"]),
+    no("cmdprio_percentage", &[], PRIORITY, PRIORITY_HINT, &["0"]),
+    no("cmdprio_class", &[], PRIORITY, PRIORITY_HINT, &[]),
+    no("cmdprio", &[], PRIORITY, PRIORITY_HINT, &[]),
+    no("cmdprio_bssplit", &[], PRIORITY, PRIORITY_HINT, &[]),
+    no("cmdprio_hint", &[], PRIORITY, PRIORITY_HINT, &[]),
+    no("priohint", &[], PRIORITY, PRIORITY_HINT, &["0"]),
+    no("hipri_percentage", &[], "all operations are polled, or none", "use hipri", &["100"]),
+    no("sqthread_poll_cpu", &[], "the kernel selects the CPU of the polling thread", REMOVE, &[]),
+    no("cmd_type", &[], "commands of devices bypass the filesystem", REMOVE, &[]),
+    no("thp", &[], "mappings have the pages of the file", REMOVE, &["0"]),
+    no("fdp", &[], "data placement is an option of devices", REMOVE, &["0"]),
+    no("fdp_pli", &[], "data placement is an option of devices", REMOVE, &[]),
+    no("dataplacement", &[], "data placement is an option of devices", REMOVE, &["none"]),
+    no("plids", &[], "data placement is an option of devices", REMOVE, &[]),
+    no("pi_act", &[], "protection information is an option of devices", REMOVE, &[]),
+    no("pi_chk", &[], "protection information is an option of devices", REMOVE, &[]),
+    no("sprandom", &[], "devices are not preconditioned", REMOVE, &["0"]),
+    no("thinktime_spin", &[], "pauses do not use the CPU", "use thinktime", &["0"]),
+    no("thinktime_blocks_type", &[], "blocks are counted when they complete", REMOVE, &["complete"]),
+    no("thinktime_iotime", &[], "pauses are counted in operations", "use thinktime_blocks", &["0"]),
+    no("rate_min", &["ratemin"], "a slow section is not an error", "read the rate of the result", &["0"]),
+    no("rate_iops_min", &[], "a slow section is not an error", "read the rate of the result", &["0"]),
+    no("rate_ignore_thinktime", &[], "rates and pauses exclude each other", REMOVE, &["0"]),
+    no("max_latency", &[], "a slow operation is not an error", "read the latencies of the result", &["0"]),
+    no("latency_target", &[], LATENCY, LATENCY_HINT, &["0"]),
+    no("latency_window", &[], LATENCY, LATENCY_HINT, &["0"]),
+    no("latency_percentile", &[], LATENCY, LATENCY_HINT, &["100"]),
+    no("latency_run", &[], LATENCY, LATENCY_HINT, &["0"]),
+    no("write_hint", &[], "files have no write hints", REMOVE, &["none"]),
+    no("create_fsync", &[], "new files are synced before the section", REMOVE, &["1"]),
+    no("create_on_open", &[], "files are created before the section", REMOVE, &["0"]),
+    no("create_only", &[], "a job has measured work", "use suite `files`", &["0"]),
+    no("allow_file_create", &[], "missing files are created", REMOVE, &["1"]),
+    no("cpumask", &[], PIN, PIN_HINT, &[]),
+    no("cpus_allowed", &[], PIN, PIN_HINT, &[]),
+    no("cpus_allowed_policy", &[], PIN, PIN_HINT, &["shared"]),
+    no("numa_cpu_nodes", &[], NUMA, NUMA_HINT, &[]),
+    no("numa_mem_policy", &[], NUMA, NUMA_HINT, &[]),
+    no("end_syncfs", &[], "syncfs is not supported", "use end_fsync", &["0"]),
+    no("unlink_each_loop", &[], "files are removed after the job", "use unlink", &["0"]),
+    no("exit_what", &[], "exitall stops the sections that run at the same time", REMOVE, &["group"]),
+    no("write_bw_log", &[], LOGS, LOGS_HINT, &[]),
+    no("write_lat_log", &[], LOGS, LOGS_HINT, &[]),
+    no("write_iops_log", &[], LOGS, LOGS_HINT, &[]),
+    no("write_hist_log", &[], LOGS, "remove it; the run file has a histogram per section", &[]),
+    no("buffer_pattern", &[], "blocks have random content", "use buffer_compress_percentage or zero_buffers", &[]),
+    no("profile", &[], "profiles are built into fio", "write their options into a job", &[]),
+    no("cgroup", &[], CGROUP, MEMORY, &[]),
+    no("cgroup_weight", &[], CGROUP, MEMORY, &[]),
+    no("cgroup_nodelete", &[], CGROUP, MEMORY, &["0"]),
+    no("uid", &[], "a job does not change the user", "start fslab as that user", &[]),
+    no("gid", &[], "a job does not change the group", "start fslab with that group", &[]),
+    no("flow_id", &[], FLOW, REMOVE, &["0"]),
+    no("flow", &[], FLOW, "use rate_iops", &["0"]),
+    no("flow_watermark", &[], FLOW, REMOVE, &[]),
+    no("flow_sleep", &[], FLOW, REMOVE, &["0"]),
+    no("steadystate", &["ss"], STEADY, STEADY_HINT, &[]),
+    no("steadystate_duration", &["ss_dur"], STEADY, STEADY_HINT, &["0"]),
+    no("steadystate_ramp_time", &["ss_ramp"], STEADY, STEADY_HINT, &["0"]),
+    no("steadystate_check_interval", &["ss_interval"], STEADY, STEADY_HINT, &[]),
+];

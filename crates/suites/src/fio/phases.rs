@@ -1,0 +1,405 @@
+//! Phases of a job.
+
+use std::collections::{HashMap, HashSet};
+
+use model::{
+    Bytes, Nanos, Phase,
+    phase::{
+        AccessPattern, Advice, Aio, Allocation, Amount, Arrivals, Bound, Cache, CallFlags,
+        DataPattern, Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileSharing,
+        GroupEnd, IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region,
+        Ring, Role, Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit, Timed,
+        Together, Work, WorkerKind, Workers,
+    },
+    sample::lifecycle,
+};
+
+use super::job::{Job, Names, Section};
+
+/// Runtime of a section with a ramp time and without a time limit.
+const WITHOUT_END: Nanos = Nanos(1 << 58);
+
+/// Phases of a job: files of all sections, then the groups of sections in order.
+pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
+    let names = phase_names(job);
+    let mut phases = Vec::new();
+    for (section, name) in job.sections.iter().zip(&names).filter(|(own, _)| own.touches()) {
+        phases.extend(layout(section, name, seed));
+        if section.flag("pre_read") {
+            phases.push(pre_read(section, name, seed));
+        }
+    }
+    for (number, group) in (0..).zip(groups(job)) {
+        let several = group.len() > 1;
+        let end = match group.iter().any(|at| job.sections[*at].flag("exitall")) {
+            true => GroupEnd::StopAll,
+            false => GroupEnd::Each,
+        };
+        for at in group {
+            let section = &job.sections[at];
+            let start_delay = section.time("startdelay");
+            let together = Together { group: number, start_delay, part: Part::Measured, end };
+            let grouped = several || start_delay > Nanos(0);
+            phases.push(Phase {
+                together: grouped.then_some(together),
+                ..phase(&names[at], Role::Measure, Work::Stream(stream(section, seed)))
+            });
+        }
+    }
+    for (section, name) in job.sections.iter().zip(&names) {
+        if section.flag("unlink") && section.touches() {
+            let (files, workers) = (sharing(section), section.workers());
+            let work = Work::Remove { files, workers };
+            phases.push(phase(&format!("{name}.unlink"), Role::Prepare, work));
+        }
+    }
+    phases
+}
+
+fn phase(name: &str, role: Role, work: Work) -> Phase {
+    let group = match (&work, role) {
+        (_, Role::Prepare) => "preparing",
+        (Work::Stream(stream), Role::Measure) => match stream.direction {
+            Direction::Read => "reading",
+            Direction::Write => "writing",
+            _ => "mixed",
+        },
+        _ => "mixed",
+    };
+    Phase {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        role,
+        cache: Cache::Unchanged,
+        work,
+        timed: Timed::default(),
+        directory: None,
+        together: None,
+    }
+}
+
+/// Sections that run at the same time.
+pub(super) fn groups(job: &Job) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, section) in job.sections.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group) if !section.flag("stonewall") => group.push(at),
+            _ => groups.push(vec![at]),
+        }
+    }
+    groups
+}
+
+/// Unique names of phases: letters, digits, and hyphens of the name of the section.
+fn phase_names(job: &Job) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let (mut used, mut taken_by) = (HashSet::new(), HashMap::new());
+    for section in &job.sections {
+        let mut name = String::new();
+        for c in section.name.chars() {
+            match c {
+                c if c.is_ascii_alphanumeric() => name.push(c.to_ascii_lowercase()),
+                _ if name.ends_with('-') || name.is_empty() => {}
+                _ => name.push('-'),
+            }
+        }
+        let name = name.trim_end_matches('-');
+        let own = [lifecycle::SPACE, lifecycle::TRIAL, model::phase::GROUP];
+        let taken = |name: &str| lifecycle::ALL.iter().chain(&own).any(|step| *step == name);
+        let base = match name {
+            "" => "job".to_owned(),
+            name if taken(name) => format!("{name}-job"),
+            name => name.to_owned(),
+        };
+        let count = taken_by.entry(base.clone()).or_insert(0u32);
+        let mut candidate = base.clone();
+        while !used.insert(candidate.clone()) {
+            *count += 1;
+            candidate = format!("{base}-{}", *count + 1);
+        }
+        names.push(candidate);
+    }
+    names
+}
+
+fn sharing(section: &Section) -> FileSharing {
+    match section.names() {
+        Names::PerWorker(name) => FileSharing::Template(unescaped(&name)),
+        Names::Shared(name) if section.workers() == 1 => FileSharing::One(unescaped(&name)),
+        Names::Shared(name) => FileSharing::Shared(unescaped(&name)),
+    }
+}
+
+fn unescaped(name: &str) -> String {
+    name.replace("\\:", ":")
+}
+
+fn data(section: &Section) -> DataPattern {
+    let percent = |name: &str| share(section.number(name));
+    let compressible =
+        if section.flag("zero_buffers") { 1.0 } else { percent("buffer_compress_percentage") };
+    DataPattern::Random {
+        incompressible_fraction: 1.0 - compressible,
+        duplicate_fraction: percent("dedupe_percentage"),
+    }
+}
+
+/// Fraction of a percentage.
+#[expect(clippy::cast_precision_loss, reason = "at most 100")]
+fn share(percent: u64) -> f64 {
+    percent.min(100) as f64 / 100.0
+}
+
+fn seed_of(section: &Section, seed: u64) -> u64 {
+    seed ^ section.number("randseed").wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Phase that creates the files of a section that reads, or overwrites, unless they are complete.
+fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
+    if !section.reads() && !section.flag("overwrite") {
+        return None;
+    }
+    let (block, sizes) = section.block_sizes();
+    let largest = sizes.iter().map(|(size, _)| *size).max().unwrap_or(block);
+    let size = section.file_size();
+    let (files, workers) = match sharing(section) {
+        FileSharing::Template(name) => (FileSharing::Template(name), section.workers()),
+        FileSharing::One(name)
+        | FileSharing::Shared(name)
+        | FileSharing::PerWorker(name)
+        | FileSharing::Segmented(name) => (FileSharing::One(name), 1),
+    };
+    let stream = Stream {
+        direction: Direction::Write,
+        open: Open { creation: FileCreation::Complete, ..Open::default() },
+        data: data(section),
+        seed: seed_of(section, seed),
+        end_sync: EndSync::Fsync,
+        workers: Workers::threads(workers),
+        file_handling: Some(FileHandling {
+            allocate: allocation(section),
+            drop_after: true,
+            ..FileHandling::default()
+        }),
+        ..Stream::new(files, Bytes(size), Bytes(largest.min(size)))
+    };
+    Some(phase(&format!("{name}.layout"), Role::Prepare, Work::Stream(stream)))
+}
+
+fn pre_read(section: &Section, name: &str, seed: u64) -> Phase {
+    let measured = stream(section, seed);
+    let workers = match measured.files {
+        FileSharing::Template(_) => section.workers(),
+        _ => 1,
+    };
+    let files = match measured.files {
+        FileSharing::Shared(name) => FileSharing::One(name),
+        files => files,
+    };
+    let read = Stream {
+        workers: Workers::threads(workers),
+        ..Stream::new(files, measured.size, measured.block_size)
+    };
+    phase(&format!("{name}.pre-read"), Role::Prepare, Work::Stream(read))
+}
+
+fn allocation(section: &Section) -> Allocation {
+    match section.text("fallocate") {
+        "none" => Allocation::None,
+        "posix" => Allocation::Posix,
+        "keep" => Allocation::Keep,
+        "truncate" => Allocation::Truncate,
+        _ => Allocation::Native,
+    }
+}
+
+/// Work of a section.
+pub(super) fn stream(section: &Section, seed: u64) -> Stream {
+    let (block, sizes) = section.block_sizes();
+    let lengths = sizes.iter().map(|(size, weight)| Length {
+        blocks: u32::try_from(size / block).unwrap_or(u32::MAX),
+        weight: *weight,
+    });
+    let writes = section.writes() && section.touches();
+    let mut stream = Stream::new(sharing(section), Bytes(section.file_size()), Bytes(block));
+    stream.block_sizes = lengths.collect();
+    stream.direction = match section.text("rw") {
+        "read" | "randread" => Direction::Read,
+        "write" | "randwrite" => Direction::Write,
+        _ => match section.read_percent() {
+            0 => Direction::Write,
+            100 => Direction::Read,
+            percent => Direction::Mixed(share(percent)),
+        },
+    };
+    stream.access_pattern = pattern(section);
+    stream.io_engine = engine(section);
+    stream.open = Open {
+        creation: match section.reads() || section.flag("overwrite") {
+            true if section.touches() && !writes => FileCreation::Existing,
+            _ => FileCreation::Any,
+        },
+        direct: section.is_direct(),
+        sync: section.text("sync") == "sync",
+        dsync: section.text("sync") == "dsync",
+        ..Open::default()
+    };
+    stream.data = data(section);
+    stream.seed = seed_of(section, seed);
+    stream.sync_every = sync_every(section).filter(|_| writes);
+    stream.end_sync = match section.flag("end_fsync") || section.flag("fsync_on_close") {
+        true if writes => EndSync::Fsync,
+        _ => EndSync::None,
+    };
+    stream.pace = pace(section);
+    stream.bound = bound(section);
+    stream.workers = Workers {
+        kind: if section.flag("thread") { WorkerKind::Thread } else { WorkerKind::Process },
+        stonewall: if section.flag("exitall") { Stonewall::Stop } else { Stonewall::Off },
+        io_priority: priority(section),
+        ..Workers::threads(section.workers())
+    };
+    if section.touches() {
+        stream.file_handling = Some(handling(section));
+    } else if let FileSharing::Shared(name) = &stream.files {
+        stream.files = FileSharing::Shared(name.clone());
+    }
+    stream
+}
+
+fn handling(section: &Section) -> FileHandling {
+    let (offset, size) = (section.offset(), section.region_size());
+    let step = section.number("offset_increment");
+    let whole = offset == 0 && step == 0 && size == section.file_size();
+    let region = Region { offset: Bytes(offset), worker_step: Bytes(step), size: Bytes(size) };
+    FileHandling {
+        region: (!whole).then_some(region),
+        allocate: allocation(section),
+        invalidate: section.flag("invalidate") && !section.flag("pre_read"),
+        advice: match section.text("fadvise_hint") {
+            "0" => None,
+            "sequential" => Some(FileAdvice::Sequential),
+            "random" => Some(FileAdvice::Random),
+            _ if section.is_random() => Some(FileAdvice::Random),
+            _ => Some(FileAdvice::Sequential),
+        },
+        pass_start: match section.flag("time_based") {
+            true => PassStart::Invalidate,
+            false if section.reopens() => PassStart::Reopen,
+            false => PassStart::Continue,
+        },
+        drop_after: false,
+    }
+}
+
+fn pattern(section: &Section) -> AccessPattern {
+    if !section.is_random() {
+        let both = section.is_mixed() && (1..100).contains(&section.read_percent());
+        return match both {
+            true => AccessPattern::SequentialPerDirection,
+            false => AccessPattern::Sequential,
+        };
+    }
+    let value = |text: &str| text.parse().unwrap_or(0.0);
+    match section.text("random_distribution").split_once(':') {
+        Some(("zipf", theta)) => AccessPattern::Zipf { theta: value(theta) },
+        Some(("pareto", share)) => AccessPattern::Pareto { share: value(share) },
+        _ if section.flag("norandommap") => AccessPattern::Random,
+        _ => AccessPattern::Permutation,
+    }
+}
+
+fn engine(section: &Section) -> IoEngineKind {
+    let depth = u32::try_from(section.number("iodepth")).unwrap_or(1);
+    let batch = u32::try_from(section.number("iodepth_batch")).unwrap_or(1).min(depth);
+    match section.text("ioengine") {
+        "sync" => IoEngineKind::Position,
+        "pvsync" => IoEngineKind::Vector(CallFlags::default()),
+        "pvsync2" => IoEngineKind::Vector(CallFlags {
+            nowait: section.flag("nowait"),
+            hipri: section.flag("hipri"),
+            dsync: false,
+            uncached: section.flag("uncached"),
+        }),
+        "libaio" => IoEngineKind::Aio(Aio { depth, submit_batch: batch }),
+        "io_uring" => IoEngineKind::Ring(Ring {
+            submit_batch: batch,
+            fixed_buffers: section.flag("fixedbufs"),
+            sqpoll: section.flag("sqthread_poll"),
+            iopoll: section.flag("hipri"),
+            ..Ring::of(depth)
+        }),
+        "mmap" => IoEngineKind::Mmap(Advice::Normal),
+        "null" => IoEngineKind::Null,
+        _ => IoEngineKind::Offset,
+    }
+}
+
+fn sync_every(section: &Section) -> Option<SyncEvery> {
+    let every = |ops, call| {
+        (ops > 0).then_some(SyncEvery { after: SyncInterval::Ops(ops), call, before_next: true })
+    };
+    let range = section.text("sync_file_range").rsplit(':').next().and_then(|n| n.parse().ok());
+    every(section.number("fsync"), SyncCall::Fsync)
+        .or_else(|| every(section.number("fdatasync"), SyncCall::Fdatasync))
+        .or_else(|| every(range.unwrap_or(0), SyncCall::Range))
+}
+
+fn pace(section: &Section) -> Pace {
+    let pause = section.time("thinktime");
+    if pause > Nanos(0) {
+        return Pace::Think { ops: section.number("thinktime_blocks").max(1), pause };
+    }
+    let Some((rate, bytes)) = section.rate() else { return Pace::Free };
+    let total = rate.saturating_mul(u64::from(section.workers()));
+    let rate = if bytes { Rate::Bytes(Bytes(total)) } else { Rate::Ops(total) };
+    let arrivals = match section.text("rate_process") {
+        "poisson" => Arrivals::Poisson,
+        _ => Arrivals::Constant,
+    };
+    Pace::Open { rate, arrivals }
+}
+
+fn bound(section: &Section) -> Bound {
+    let (runtime, ramp) = (section.time("runtime"), section.time("ramp_time"));
+    if section.flag("time_based") {
+        return Bound::Time { ramp, run: runtime };
+    }
+    let time = match (runtime, ramp) {
+        (Nanos(0), Nanos(0)) => None,
+        (Nanos(0), ramp) => Some(TimeLimit { ramp, run: WITHOUT_END }),
+        (run, ramp) => Some(TimeLimit { ramp, run }),
+    };
+    let (block, sizes) = section.block_sizes();
+    let (pass, loops) = (section.pass(), section.number("loops").max(1));
+    // The last operation of io_size is whole.
+    let bytes = match (section.number("io_size"), section.number("size")) {
+        (0, size) if size > section.region_size() => size - size % block,
+        (0, _) => pass,
+        (bytes, _) => bytes,
+    };
+    let bytes = bytes.saturating_mul(loops).div_ceil(block).saturating_mul(block);
+    let most = match section.number("number_ios") {
+        0 => u64::MAX,
+        most => most,
+    };
+    if sizes.is_empty() {
+        let ops = (bytes / block).min(most);
+        if ops == pass / block && time.is_none() && !section.reopens() {
+            return Bound::Once;
+        }
+        return Bound::Amount(Amount { ops, time, ..Amount::UNLIMITED });
+    }
+    Bound::Amount(Amount { ops: most, bytes: Bytes(bytes), time })
+}
+
+fn priority(section: &Section) -> Option<IoPriority> {
+    let given = (section.text("prio"), section.text("prioclass"));
+    let level = u8::try_from(section.number("prio")).unwrap_or(0);
+    match given {
+        ("", "" | "0") => None,
+        (_, "1") => Some(IoPriority::RealTime(level)),
+        (_, "3") => Some(IoPriority::Idle),
+        _ => Some(IoPriority::BestEffort(level)),
+    }
+}

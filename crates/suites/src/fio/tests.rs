@@ -1,0 +1,389 @@
+use std::fmt::Write as _;
+
+use expect_test::expect;
+use model::{
+    Nanos,
+    phase::{
+        AccessPattern, Aio, Bound, Direction, FileSharing, GroupEnd, IoEngineKind, Stream, Work,
+    },
+};
+
+use super::*;
+use crate::described;
+
+fn parsed(text: &str, changes: &Changes) -> Result<Job, Mistakes> {
+    let lines = expand("db.fio", text, &mut |_, _| Err("not available".into()))?;
+    parse(&lines, changes)
+}
+
+fn mistakes(text: &str) -> String {
+    parsed(text, &Changes::default()).unwrap_err().to_string()
+}
+
+fn canonical(text: &str) -> String {
+    parsed(text, &Changes::default()).unwrap().text()
+}
+
+fn work(text: &str) -> Vec<Phase> {
+    phases::phases(&parsed(text, &Changes::default()).unwrap(), 1)
+}
+
+/// Stream of the first measured phase.
+fn stream(text: &str) -> Stream {
+    let measured = work(text).into_iter().find(|phase| phase.role == model::phase::Role::Measure);
+    match measured.unwrap().work {
+        Work::Stream(stream) => stream,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn names_of_options_are_unique() {
+    let mut names: Vec<&str> =
+        OPTIONS.iter().flat_map(|own| own.aliases.iter().copied().chain([own.name])).collect();
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+#[test]
+fn defaults_of_options_are_canonical() {
+    for option in OPTIONS {
+        if let Handling::Done { default, read } = option.handling
+            && !default.is_empty()
+        {
+            assert_eq!(read(default, Base::Binary).as_deref(), Ok(default), "{}", option.name);
+        }
+    }
+}
+
+#[test]
+fn sections_inherit_global_options_and_the_last_value_wins() {
+    expect![[r#"
+        [one]
+        bs=8192
+        rw=randread
+        size=1048576
+        [two]
+        bs=65536
+        rw=write
+        size=1048576
+        stonewall=1
+    "#]]
+    .assert_eq(&canonical(
+        "[global]\nsize = 1m ; comment\nbs=4k\n[one]\nrw=randread\nbs=8k # last\n[global]\nbs=64k\n\
+         [two]\nstonewall\nrw=write\nkb_base=1024\n",
+    ));
+}
+
+#[test]
+fn sizes_follow_kb_base_for_the_whole_section() {
+    let sizes = |base: &str| {
+        let mut text = String::new();
+        for size in ["4k", "4kb", "4kib", "1m", "1mib", "0x1000", "4096b", "1g", "1gib"] {
+            writeln!(text, "[s]\nsize={size}\nkb_base={base}\nbs=64").unwrap();
+        }
+        let job = parsed(&text, &Changes::default()).unwrap();
+        let sizes = job.sections.iter().map(|own| own.text("size").to_owned());
+        sizes.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(sizes("1024"), "4096 4096 4000 1048576 1000000 4096 4096 1073741824 1000000000");
+    assert_eq!(sizes("1000"), "4000 4000 4096 1000000 1048576 4096 4096 1000000000 1073741824");
+}
+
+#[test]
+fn times_have_units() {
+    let time = |text: &str| {
+        let section = format!("[t]\nsize=4k\nruntime={text}\nthinktime={text}");
+        let job = parsed(&section, &Changes::default()).unwrap();
+        let own = &job.sections[0];
+        (own.time("runtime"), own.time("thinktime"))
+    };
+    assert_eq!(time("2"), (Nanos(2_000_000_000), Nanos(2000)));
+    assert_eq!(time("3ms"), (Nanos(3_000_000), Nanos(3_000_000)));
+    assert_eq!(time("1h").0, Nanos(3_600_000_000_000));
+    assert!(mistakes("[t]\nsize=4k\nruntime=2 weeks").contains("is not a time"));
+}
+
+#[test]
+fn all_mistakes_are_reported_with_their_lines() {
+    expect![[r#"
+        db.fio:1: the option is before the first section; add [global]
+        db.fio:3: filename: /dev/nvme0n1 is a device
+        db.fio:5: variable SIZE is not set; set it in the environment
+        db.fio:7: zonemode is not supported: files have no zones; remove it, or leave it out with `drop`
+        db.fio:9: unknown option `rwmixraed`; did you mean `rwmixread`?
+        db.fio:10: bs: `4q` is not a size
+        db.fio:11: the bracket `]` is missing
+    "#]]
+    .assert_eq(&{
+        let text = "rw=read\n[a]\nfilename=/dev/nvme0n1\n\nsize=${SIZE}\n\nzonemode=zbd\n\n\
+                    rwmixraed=70\nbs=4q\n[b\n";
+        let all = mistakes(text);
+        let mut lines: Vec<&str> = all.lines().filter(|line| line.starts_with("db.fio:")).collect();
+        let line = |line: &&str| line.split(':').nth(1).and_then(|own| own.parse::<u32>().ok());
+        lines.sort_by_key(line);
+        let shorten = |line: &str| match line.split_once(" is a device") {
+            Some((start, _)) => format!("{} is a device", start.replacen(": ", ": filename: ", 1)),
+            None => line.to_owned(),
+        };
+        lines.into_iter().map(|line| shorten(line) + "\n").collect::<String>()
+    });
+}
+
+#[test]
+fn included_files_are_inserted_and_cycles_are_rejected() {
+    let mut include = |above: &str, path: &str| match path {
+        "common.inc" => Ok((path.to_owned(), "[global]\nbs=16k".to_owned())),
+        "loop.inc" => Ok((path.to_owned(), format!("include {above}"))),
+        "db.fio" => Ok((path.to_owned(), "include loop.inc".to_owned())),
+        path => Err(format!("no {path}")),
+    };
+    let lines = expand("db.fio", "include common.inc\n[a]\nsize=1m", &mut include).unwrap();
+    let job = parse(&lines, &Changes::default()).unwrap();
+    assert_eq!(job.sections[0].text("bs"), "16384");
+    let cycle = expand("db.fio", "\ninclude loop.inc", &mut include).unwrap_err().to_string();
+    assert!(cycle.starts_with("loop.inc:1: files include each other: db.fio → loop.inc → db.fio"));
+    let missing = expand("db.fio", "include x", &mut include).unwrap_err().to_string();
+    assert!(missing.starts_with("db.fio:1: cannot include x: no x"), "{missing}");
+    let mut deep = |above: &str, _: &str| Ok((format!("{above}x"), "include y".to_owned()));
+    let deep = expand("a", "include y", &mut deep).unwrap_err().to_string();
+    assert!(deep.contains("16 deep"), "{deep}");
+}
+
+#[test]
+fn hostile_jobs_are_rejected_with_their_line() {
+    let with = |line: &str| mistakes(&format!("[a]\nsize=1m\n{line}"));
+    for (line, reason) in [
+        ("size=99999999999999999999", "too large"),
+        ("size=17179869184g", "too large"),
+        ("filesize=2000p", "too large"),
+        ("bs=2g", "larger than 1 GiB"),
+        ("numjobs=1000000", "not a number from 1 to 1024"),
+        ("iodepth=0", "not a number from 1"),
+        ("runtime=99999999999d", "too long"),
+        ("filename=../../etc/passwd", "`..`"),
+        ("filename=/dev/sda", "is a device"),
+        ("filename=/dev//mapper/x", "is a device"),
+        ("filename=/./dev/sda", "is a device"),
+        ("filename=a:b", "several files"),
+        ("filename=.", "not the name of a file"),
+        ("filename=x{worker}", "not the name of a file"),
+        ("filename_format=../$jobnum", "directories"),
+        ("exec_prerun=rm -rf /", "starts no program"),
+        ("ioengine=external:/tmp/x.so", "loads foreign code"),
+        ("bs=0", "the block size is 0"),
+        ("bssplit=4k/60:8k/60", "use 100"),
+        ("loops=0", "not a number"),
+    ] {
+        let found = with(line);
+        assert!(found.starts_with("db.fio:3: ") && found.contains(reason), "{line}: {found}");
+    }
+    let long = format!("[a]\ndescription={}", "x".repeat(70_000));
+    assert!(mistakes(&long).starts_with("db.fio:2: the line is longer than 64 KiB"));
+    assert!(mistakes(&"\n".repeat(5 << 20)).contains("larger than 4 MiB"));
+    let many: String = (0..1001).map(|number| format!("[s{number}]\nsize=4k\n")).collect();
+    assert!(mistakes(&many).contains("more than 1000 sections"));
+}
+
+#[test]
+fn devices_can_be_mapped_to_files() {
+    let changes = Changes { map: vec!["/dev/sdb=disk:1m".into()], ..Changes::default() };
+    let job = parsed("[a]\nrw=write\nfilename=/dev/sdb", &changes).unwrap();
+    assert_eq!(job.files()[0].path, "disk");
+    assert_eq!(job.files()[0].size, Bytes::mib(1));
+}
+
+#[test]
+fn names_stay_in_the_directory_of_the_trial_unless_it_is_given() {
+    let text = "[a]\nsize=4k\nfilename=/srv/x/db.img\n[b]\nsize=4k\ndirectory=/mnt\nnumjobs=2";
+    let paths = |directory: &str| {
+        let changes = Changes { directory: directory.into(), ..Changes::default() };
+        let job = parsed(text, &changes).unwrap();
+        let again = parsed(&job.text(), &changes).unwrap();
+        assert_eq!(again.text(), job.text());
+        job.files().into_iter().map(|file| file.path).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(""), ["db.img", "b.0.0", "b.1.0"]);
+    assert_eq!(paths("/home"), ["/srv/x/db.img", "/mnt/b.0.0", "/mnt/b.1.0"]);
+}
+
+#[test]
+fn options_can_be_replaced_left_out_and_sections_selected() {
+    let changes = Changes {
+        set: vec!["bs=64k".into()],
+        drop: vec!["zonemode".into(), "typo".into()],
+        section: vec!["b".into()],
+        ..Changes::default()
+    };
+    let text = "[a]\nsize=1m\n[b]\nstonewall\nsize=1m\nbs=4k\nzonemode=zbd\ntypo=1";
+    assert_eq!(parsed(text, &changes).unwrap().text(), "[b]\nbs=65536\nsize=1048576\n");
+    let wrong =
+        Changes { section: vec!["c".into()], set: vec!["bx=1".into()], ..Changes::default() };
+    let found = parsed("[a]\nsize=1m", &wrong).unwrap_err().to_string();
+    assert!(found.contains("section c: the job has no such section; did you mean `a`?"), "{found}");
+    assert!(found.contains("set bx=1: unknown option `bx`"), "{found}");
+}
+
+#[test]
+fn options_without_effect_are_listed_with_their_reason() {
+    let job = parsed("[a]\nsize=1m\nrefill_buffers\ngroup_reporting", &Changes::default()).unwrap();
+    assert_eq!(job.unused, [("refill_buffers", "each block has its own content")]);
+}
+
+#[test]
+fn arguments_of_a_command_line_are_a_job() {
+    let arguments = ["--bs=8k", "--name=r w", "--rw=randread", "--size", "1m", "--thread"];
+    let arguments = arguments.map(str::to_owned);
+    let lines = of_arguments(&arguments).unwrap();
+    let job = parse(&lines, &Changes::default()).unwrap();
+    expect![[r#"
+        [r w]
+        bs=8192
+        rw=randread
+        size=1048576
+        thread=1
+    "#]]
+    .assert_eq(&job.text());
+    let wrong = of_arguments(&["read".to_owned()]).unwrap_err().to_string();
+    assert!(wrong.starts_with("argument 1: `read` is not an option"), "{wrong}");
+    let wrong = of_arguments(&["--name=x".to_owned(), "--sise=4k".to_owned()]).unwrap();
+    let wrong = parse(&wrong, &Changes::default()).unwrap_err().to_string();
+    assert!(wrong.contains("argument 2: unknown option `sise`; did you mean `size`?"), "{wrong}");
+}
+
+#[test]
+fn sections_are_phases_and_stonewalls_separate_groups() {
+    let phases = work(
+        "[global]\nsize=64k\nthread\n[a]\nrw=read\n[b]\nrw=write\nstartdelay=100ms\n[c]\nstonewall\n\
+         rw=randrw\nunlink=1\n[mkfs]\nstonewall\nrw=randwrite\nnumjobs=2\nexitall\n[mkfs]\nrw=write\n",
+    );
+    let lines: Vec<String> = phases
+        .iter()
+        .map(|phase| {
+            let group = phase.together.map(|own| (own.group, own.start_delay.0, own.end));
+            format!("{} {:?} {group:?}", phase.name, phase.role)
+        })
+        .collect();
+    expect![[r#"
+        a.layout Prepare None
+        c.layout Prepare None
+        a Measure Some((0, 0, Each))
+        b Measure Some((0, 100000000, Each))
+        c Measure None
+        mkfs-job Measure Some((2, 0, StopAll))
+        mkfs-job-2 Measure Some((2, 0, StopAll))
+        c.unlink Prepare None"#]]
+    .assert_eq(&lines.join("\n"));
+    assert_eq!(phases[5].together.unwrap().end, GroupEnd::StopAll);
+}
+
+#[test]
+fn the_amount_of_work_follows_size_io_size_loops_and_runtime() {
+    let bound = |options: &str| match stream(&format!("[a]\nrw=write\nbs=4k\n{options}")).bound {
+        Bound::Amount(own) => format!(
+            "{} {} {}",
+            own.ops.min(99_999),
+            own.bytes.0.min(99_999),
+            own.time.map_or(0, |time| time.run.0 / 1_000_000)
+        ),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(bound("size=10k"), "Once");
+    assert_eq!(bound("size=20k\nio_size=10k"), "3 99999 0");
+    assert_eq!(bound("size=20k\nio_size=28k"), "7 99999 0");
+    assert_eq!(bound("size=8k\nloops=3"), "6 99999 0");
+    assert_eq!(bound("size=16k\nnumber_ios=2"), "2 99999 0");
+    assert_eq!(bound("size=16k\nruntime=2"), "4 99999 2000");
+    assert_eq!(bound("size=32k\nbssplit=4k/50:8k/50"), "99999 32768 0");
+    assert_eq!(
+        bound("size=16k\nruntime=2\ntime_based\nramp_time=1"),
+        "Time { ramp: Nanos(1000000000), run: Nanos(2000000000) }"
+    );
+}
+
+#[test]
+fn regions_follow_offset_and_filesize() {
+    let region = |options: &str| {
+        let stream = stream(&format!("[a]\nrw=write\nbs=4k\n{options}"));
+        let region = stream.region().map(|own| (own.offset.0, own.worker_step.0, own.size.0));
+        (stream.size.0, region)
+    };
+    assert_eq!(region("size=16k"), (16_384, None));
+    assert_eq!(region("size=8k\noffset=8k"), (16_384, Some((8192, 0, 8192))));
+    assert_eq!(region("size=8k\nfilesize=32k"), (32_768, Some((0, 0, 8192))));
+    assert_eq!(
+        region("size=8k\noffset_increment=8k\nnumjobs=3\nfilename=x"),
+        (24_576, Some((0, 8192, 8192)))
+    );
+    assert_eq!(region("size=40k\noffset=55%"), (40_960, Some((20_480, 0, 20_480))));
+}
+
+#[test]
+fn engines_and_orders_are_those_of_the_job() {
+    let own = stream("[a]\nrw=randread\nsize=1m\nioengine=linuxaio\niodepth=8\nnumjobs=2");
+    assert_eq!(own.io_engine, IoEngineKind::Aio(Aio { depth: 8, submit_batch: 1 }));
+    assert_eq!(own.access_pattern, AccessPattern::Permutation);
+    assert_eq!(own.files, FileSharing::Template("a.{worker}.0".into()));
+    let own = stream("[a]\nrw=rw\nsize=1m\nrwmixwrite=30\nfilename=f\nnumjobs=2");
+    assert_eq!(own.direction, Direction::Mixed(0.7));
+    assert_eq!(own.access_pattern, AccessPattern::SequentialPerDirection);
+    assert_eq!(own.files, FileSharing::Shared("f".into()));
+    let zipf = stream("[a]\nrw=randread\nsize=1m\nrandom_distribution=zipf:1.2");
+    assert_eq!(zipf.access_pattern, AccessPattern::Zipf { theta: 1.2 });
+}
+
+#[test]
+fn contradictions_are_rejected() {
+    for (options, reason) in [
+        ("rw=rw\nbs=4k,8k", "two sections"),
+        ("bs=8k\nsize=4k", "smaller than one block"),
+        ("direct=1\nbs=1000", "multiples of 512"),
+        ("direct=1\nioengine=mmap", "mmap"),
+        ("hipri", "direct=1"),
+        ("fixedbufs", "together"),
+        ("uncached=1", "pvsync2"),
+        ("time_based", "requires runtime"),
+        ("ioengine=mmap\nloops=2", "opened again"),
+        ("io_size=2m\nloops=2", "at most size"),
+        ("rw=rw\nrate_iops=5", "two sections"),
+        ("rate=1m\nthinktime=5", "exclude"),
+        ("ioengine=libaio\niodepth=2\nthinktime=5", "iodepth=1"),
+        ("fsync=1\nfdatasync=1", "only one"),
+    ] {
+        let found = mistakes(&format!("[a]\nsize=1m\n{options}"));
+        assert!(found.contains(reason), "{options}: {found}");
+    }
+    assert!(mistakes("[a]\nrw=read").contains("size is missing"));
+    assert!(mistakes("").contains("the job has no section"));
+    let late = "[global]\nsize=1m\n[a]\n[b]\nstonewall\nstartdelay=1";
+    assert!(mistakes(late).starts_with("db.fio:6: startdelay after a stonewall"));
+}
+
+#[test]
+fn equal_jobs_have_equal_parameters() {
+    let point = |text: &str| {
+        let mut point = SPEC.defaults();
+        point.parameters.insert(TEXT.into(), Value::Text(text.into()));
+        refine(point).unwrap().remove(0)
+    };
+    let one = point("[a]\nbs=4k\nsize=1m\nrw=randwrite");
+    assert_eq!(one, point("; x\n[global]\nrw=randwrite\n[a]\nsize=1024k\nioengine=psync"));
+    assert_eq!(refine(one.clone()).unwrap(), [one.clone()], "refining is idempotent");
+    assert_eq!(footprint(&one), Bytes::mib(1));
+    let lines: String =
+        (crate::find(NAME).unwrap().phases)(&one, 1).iter().map(described).collect();
+    expect![[r#"
+        a Measure Unchanged Template("a.{worker}.0") 1MiB/4KiB access_pattern="permutation" direction="write" file_handling={"advice":"random","allocate":"native","invalidate":true,"pass_start":"continue"} open={creation:"any"} workers={kind:"process"}
+    "#]]
+    .assert_eq(&lines);
+}
+
+#[test]
+fn every_fuzz_seed_is_accepted_by_its_target() {
+    for seed in ["database", "units", "arguments", "mistakes"] {
+        let path = format!("{}/../../fuzz/seeds/fio_job/{seed}", env!("CARGO_MANIFEST_DIR"));
+        crate::fuzz::fio_job(&std::fs::read(path).unwrap());
+    }
+}
