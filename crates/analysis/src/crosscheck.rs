@@ -252,12 +252,23 @@ impl Work {
     fn of(cell: &CellRecord) -> Self {
         let parameters = &cell.cell.workload.parameters;
         let text = |name: &str| parameters.get(name).map(Value::to_string).unwrap_or_default();
+        // Suite fio has its options as lines of one text.
+        let job = text("text");
+        let option = |name: &str| {
+            job.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='))
+        };
+        let mixed = |rw: &str| rw.starts_with("rw") || rw.starts_with("randrw");
+        let workers = option("numjobs").and_then(|count| count.trim().parse().ok());
         Self {
-            by_time: matches!(parameters.get("runtime"), Some(Value::Time(time)) if time.0 > 0),
-            drawn: !text("block_size_split").is_empty() || text("direction") == "mixed",
+            by_time: matches!(parameters.get("runtime"), Some(Value::Time(time)) if time.0 > 0)
+                || option("runtime").is_some(),
+            drawn: !text("block_size_split").is_empty()
+                || text("direction") == "mixed"
+                || option("bssplit").or(option("bsrange")).is_some()
+                || option("rw").is_some_and(mixed),
             workers: match parameters.get("workers") {
                 Some(Value::Count(count)) => *count as f64,
-                _ => 1.0,
+                _ => workers.unwrap_or(1.0),
             },
         }
     }

@@ -15,6 +15,7 @@ pub mod fio;
 #[doc(hidden)]
 pub mod fuzz;
 mod iozone;
+mod load_generator;
 mod maintenance;
 mod metadata;
 mod overview;

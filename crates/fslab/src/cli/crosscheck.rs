@@ -13,7 +13,8 @@ use super::{
 /// `fslab crosscheck`
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Crosscheck {
-    /// Workload of suite stream (`fslab list workloads stream`), or the suite itself.
+    /// Workload of suite stream (`fslab list workloads stream`), the suite itself, or a job file of
+    /// fio with one section.
     pub(crate) workload: String,
     /// Writable directory to measure.
     pub(crate) directory: PathBuf,

@@ -99,7 +99,7 @@ pub(super) fn measure(
 ///
 /// # Errors
 /// If a workload is given as well.
-fn of_command(arguments: &Bench) -> Result<Bench, Failure> {
+pub(super) fn of_command(arguments: &Bench) -> Result<Bench, Failure> {
     let Bench { workload, directory, command, .. } = arguments;
     let mut arguments = arguments.clone();
     if let Some(command) = command {

@@ -26,12 +26,13 @@ const LOOP_TIME: &str = "200ms";
 
 pub(super) fn run(arguments: &Crosscheck, state: &Path) -> Result<Exit, Failure> {
     let fio = version(&arguments.fio)?;
-    let mut own = as_bench(arguments);
+    let mut own = bench::of_command(&as_bench(arguments))?;
     let found = own.clone();
     let workload = Workload::find(&found)?;
-    if workload.parameters().suite != "stream" {
+    if !["stream", suites::fio::NAME].contains(&workload.parameters().suite.as_str()) {
         return Err(Failure::usage(anyhow::anyhow!(
-            "fio cannot perform workload {}; use a workload of suite stream, such as randread-4k",
+            "fio cannot perform workload {}; use a job file, or a workload of suite stream, such as \
+             randread-4k",
             arguments.workload
         )));
     }
@@ -101,7 +102,8 @@ fn as_bench(arguments: &Crosscheck) -> Bench {
 /// Setting that removes the final sync, unless the user sets it, or both programs measure the time
 /// until the data is durable.
 fn without_end_sync(arguments: &Crosscheck, workload: &Workload<'_>) -> Option<(String, String)> {
-    if arguments.set.iter().any(|(key, _)| key == "end_fsync") {
+    let of_stream = workload.parameters().suite == "stream";
+    if !of_stream || arguments.set.iter().any(|(key, _)| key == "end_fsync") {
         return None;
     }
     let mut point = workload.parameters().clone();
@@ -147,9 +149,12 @@ fn version(fio: &str) -> Result<String, Failure> {
 
 /// Nanoseconds per operation of the loop of fio for the job of a cell, on its null engine.
 fn loop_cost(cell: &CellRecord) -> Option<f64> {
-    let suite = suites::find("stream")?;
+    let suite = suites::find(&cell.cell.workload.suite)?;
     let phases = (suite.phases)(&cell.cell.workload, 0);
-    let Work::Command(command) = &phases.last()?.work else { return None };
+    let command = phases.iter().find_map(|phase| match &phase.work {
+        Work::Command(command) => Some(command),
+        _ => None,
+    })?;
     let mut costs: Vec<f64> = (0..LOOP_RUNS).filter_map(|_| null_run(command)).collect();
     costs.sort_by(f64::total_cmp);
     costs.get(costs.len() / 2).copied()

@@ -16,6 +16,7 @@ mod values;
 
 use model::{
     Bytes, Phase, SuiteSpec, Value, WorkloadParameters,
+    phase::{Role, Work},
     workload::{Kind, ParameterSpec, ValueError},
 };
 
@@ -28,7 +29,11 @@ pub use reference::reference;
 #[doc(hidden)]
 pub use values::{Base, Read};
 
-use crate::{Suite, parameter};
+use crate::{
+    Suite,
+    load_generator::{self, GENERATOR, PROGRAM},
+    parameter, stream,
+};
 
 /// Name of the suite.
 pub const NAME: &str = "fio";
@@ -61,6 +66,8 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("map", MAP, "", "Files in the place of devices."),
     parameter("section", LIST, "", "Sections to run; empty: all."),
     parameter(DIRECTORY, PLACE, "", "Directory of the files, for measurements in a directory. Empty: the directory of the trial; names then lose their directories."),
+    GENERATOR,
+    PROGRAM,
 ];
 
 const SPEC: SuiteSpec = SuiteSpec {
@@ -120,11 +127,48 @@ fn refine(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueErr
             .hint("use an absolute path, or remove `directory`"));
     }
     let job = job(&point).map_err(|mistakes| ValueError::new(mistakes.to_string()))?;
-    Ok(vec![with_job(&point, &job)])
+    let mut point = with_job(&point, &job);
+    match load_generator::is_fio(&point) {
+        true => check_fio(&job)?,
+        false => point.reset(&SPEC.defaults(), &[PROGRAM.name]),
+    }
+    Ok(vec![point])
+}
+
+/// Checks that fio can perform the job with comparable results.
+fn check_fio(job: &Job) -> Result<(), ValueError> {
+    if job.sections.len() > 1 {
+        let message = "fio as the load generator performs one section";
+        return Err(ValueError::new(message).hint("set `section` to its name"));
+    }
+    let phases = phases::phases(job, 0);
+    match phases.iter().find_map(load_generator::incomparable) {
+        Some(reason) => Err(ValueError::new(format!("fio cannot be compared: {reason}"))
+            .hint("leave out `end_fsync` with `drop`")),
+        None => Ok(()),
+    }
 }
 
 fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
-    job(point).map(|job| phases::phases(&job, seed)).unwrap_or_default()
+    let Ok(job) = job(point) else { return Vec::new() };
+    let mut phases = phases::phases(&job, seed);
+    if let (true, [section]) = (load_generator::is_fio(point), &job.sections[..]) {
+        let measured = phases.iter_mut().filter(|phase| phase.role == Role::Measure);
+        measured.for_each(|phase| phase.work = fio_program(point, section, phase));
+    }
+    phases
+}
+
+/// Options that depend on the directory of the trial, or on the order of sections.
+const REPLACED: [&str; 5] = ["directory", "filename", "filename_format", "unlink", "startdelay"];
+
+/// fio with the options of a section, as the work of a phase.
+fn fio_program(point: &WorkloadParameters, section: &Section, phase: &Phase) -> Work {
+    let Work::Stream(stream) = &phase.work else { return phase.work.clone() };
+    let own = section.options().filter(|(name, _)| !REPLACED.contains(name));
+    let own = own.map(|(name, value)| (name, value.to_owned()));
+    let options = std::iter::once(stream::file_names(&stream.files)).chain(own);
+    load_generator::program(point, phase, options)
 }
 
 /// Largest size of all files, each counted once.

@@ -3,6 +3,8 @@
 
 use model::{Bytes, Nanos, Value, WorkloadParameters, workload::ValueError};
 
+use crate::load_generator::is_fio;
+
 use super::{SUITE, fio, measured, name, stream, text, touches};
 
 /// Description of a contradiction, and hint.
@@ -101,7 +103,7 @@ fn unused(point: &WorkloadParameters) -> Vec<&'static str> {
         "duplicate_fraction",
     ];
     unless(touches(point), &data);
-    unless(point.word("load_generator") == "fio", &["fio_program"]);
+    unless(is_fio(point), &["fio_program"]);
     unused
 }
 
@@ -290,7 +292,7 @@ fn verify(point: &WorkloadParameters) -> Option<Problem> {
 }
 
 fn load_generator(point: &WorkloadParameters) -> Option<Problem> {
-    if point.word("load_generator") != "fio" {
+    if !is_fio(point) {
         return None;
     }
     let why = fio::refusal(&measured(point, stream(point, 0)))?;

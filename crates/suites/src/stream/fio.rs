@@ -6,14 +6,15 @@
 mod tests;
 
 use model::{
-    Metric, Nanos, Phase,
+    Nanos, Phase,
     phase::{
-        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, Command, DataPattern,
-        Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Pace, Pin, Rate,
-        Ring, Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
-        command::{FioOutput, Judge, SAME_USER},
+        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, DataPattern, Direction,
+        EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Pace, Pin, Rate, Ring,
+        Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
     },
 };
+
+use crate::load_generator::incomparable;
 
 /// Job of fio, without its name and directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,39 +71,11 @@ pub fn fio_jobs(phases: &[Phase]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Program fio as the work of a phase. The stream of the phase was checked by [`refusal`].
-pub(super) fn program(phase: &Phase, program: &str) -> Work {
-    let Work::Stream(stream) = &phase.work else { return phase.work.clone() };
-    let job = fio_job(stream).unwrap_or_default();
-    let own = [
-        ("directory", "{target}".to_owned()),
-        ("lat_percentiles", "1".into()),
-        ("clat_percentiles", "0".into()),
-        ("output-format", "json+".into()),
-        ("output", RESULTS.into()),
-    ];
-    let name = ("name", phase.name.clone());
-    let options = [name].into_iter().chain(own).chain(job.options);
-    let options = options.map(|(option, value)| format!("--{option}={value}"));
-    let end_sync = stream.end_sync != EndSync::None && stream.direction.writes(0);
-    Work::Command(Box::new(Command {
-        user: SAME_USER.into(),
-        fio: Some(FioOutput { file: RESULTS.into(), end_sync }),
-        judge: Judge::Fio(phase.primary()),
-        seed: stream.seed,
-        ..Command::plain(vec![[program.to_owned()].into_iter().chain(options).collect()])
-    }))
-}
-
-/// File of the results of fio, not on the filesystem under test.
-const RESULTS: &str = "{scratch}/fio.json";
-
 /// Reason why fio cannot perform the operations of a phase.
 pub(super) fn refusal(phase: &Phase) -> Option<String> {
     let Work::Stream(stream) = &phase.work else { return None };
-    let syncs = stream.end_sync != EndSync::None && stream.direction.writes(0);
-    if syncs && phase.primary() == Metric::Throughput {
-        return Some("end_fsync with this access pattern or runtime: fio only measures the time that includes the final sync".into());
+    if let Some(reason) = incomparable(phase) {
+        return Some(reason.into());
     }
     fio_job(stream).err().map(|reasons| reasons.join("; "))
 }
@@ -290,16 +263,19 @@ fn queue(job: &mut FioJob, depth: u32, submit_batch: u32) {
     job.set("iodepth_batch_complete_max", depth);
 }
 
-fn files(job: &mut FioJob, stream: &Stream) {
-    match &stream.files {
+/// Option with the names of the files.
+pub(crate) fn file_names(files: &FileSharing) -> (&'static str, String) {
+    match files {
         FileSharing::One(name) | FileSharing::Shared(name) | FileSharing::Segmented(name) => {
-            job.set("filename", name);
+            ("filename", name.clone())
         }
-        FileSharing::Template(text) => {
-            job.set("filename_format", text.replace("{worker}", "$jobnum"));
-        }
-        FileSharing::PerWorker(prefix) => job.set("filename_format", format!("{prefix}.$jobnum")),
+        FileSharing::Template(text) => ("filename_format", text.replace("{worker}", "$jobnum")),
+        FileSharing::PerWorker(prefix) => ("filename_format", format!("{prefix}.$jobnum")),
     }
+}
+
+fn files(job: &mut FioJob, stream: &Stream) {
+    job.options.push(file_names(&stream.files));
     match stream.open.creation {
         FileCreation::Existing | FileCreation::Complete => {
             job.flag("overwrite", stream.direction.writes(0))

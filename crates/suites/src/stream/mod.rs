@@ -21,9 +21,10 @@ use model::{
     },
 };
 
+pub(crate) use fio::file_names;
 pub use fio::fio_jobs;
 
-use crate::Suite;
+use crate::{Suite, load_generator};
 
 /// Definition of the suite.
 pub(crate) const SUITE: Suite =
@@ -51,8 +52,12 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         }
     }
     let mut measured = measured(point, stream);
-    if point.word("load_generator") == "fio" {
-        measured.work = fio::program(&measured, point.text("fio_program"));
+    if load_generator::is_fio(point)
+        && let Work::Stream(stream) = &measured.work
+    {
+        // The stream was checked when the parameters were refined.
+        let options = fio::fio_job(stream).unwrap_or_default().options;
+        measured.work = load_generator::program(point, &measured, options.into_iter());
     }
     phases.push(measured);
     phases

@@ -5,8 +5,11 @@ use model::{
     workload::{Kind, ParameterSpec},
 };
 
-use super::text::{read_block_sizes, read_interval, read_path, read_program, read_rate};
-use crate::parameter;
+use super::text::{read_block_sizes, read_interval, read_path, read_rate};
+use crate::{
+    load_generator::{GENERATOR, PROGRAM},
+    parameter,
+};
 
 pub(super) const SPEC: SuiteSpec = SuiteSpec {
     name: "stream",
@@ -27,7 +30,6 @@ const INTERVAL: Kind = Kind::Text {
     takes: "operations such as \"1\", a size such as \"1MiB\", or \"0\"",
     read: read_interval,
 };
-const PROGRAM: Kind = Kind::Text { takes: "a name or an absolute path", read: read_program };
 const PATH: Kind = Kind::Text { takes: "a path", read: read_path };
 
 const PATTERNS: &[&str] = &[
@@ -116,7 +118,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("cache", Kind::Word(&["cold", "unchanged", "warm"]), "cold", "Cache state before each measured phase: cold, unchanged since the layout, or warm (files read once)."),
     parameter("incompressible_fraction", Kind::Fraction, "1.0", "Fraction of random bytes (rest zero)."),
     parameter("duplicate_fraction", Kind::Fraction, "0.0", "Fraction of identical blocks (fio `dedupe_percentage`)."),
-    parameter("load_generator", Kind::Word(&["fslab", "fio"]), "fslab", "Program that performs the measured operations: fslab, or the installed fio, on files that fslab creates."),
-    parameter("fio_program", PROGRAM, "fio", "Name or absolute path of fio."),
+    GENERATOR,
+    PROGRAM,
     parameter("verify", Kind::Flag, "false", "Check every block read."),
 ];

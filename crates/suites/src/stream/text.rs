@@ -108,16 +108,6 @@ pub(super) fn interval(text: &str) -> Option<SyncInterval> {
 
 /// Accepts any text as a path.
 #[expect(clippy::unnecessary_wraps, reason = "same signature as other readers")]
-/// Name or absolute path of a program. Arguments are lists of words, so a brace would be a
-/// placeholder.
-pub(super) fn read_program(text: &str) -> Result<String, ValueError> {
-    let is_name = !text.is_empty() && !text.contains(['/', '{']);
-    match is_name || (text.starts_with('/') && !text.contains('{')) {
-        true => Ok(text.to_owned()),
-        false => Err(ValueError::new(format!("`{text}` is not a name or an absolute path"))),
-    }
-}
-
 pub(super) fn read_path(text: &str) -> Result<String, ValueError> {
     Ok(text.to_owned())
 }

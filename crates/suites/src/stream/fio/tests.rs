@@ -1,5 +1,8 @@
 use expect_test::{Expect, expect};
-use model::WorkloadParameters;
+use model::{
+    WorkloadParameters,
+    phase::{Amount, Open, SyncEvery},
+};
 
 use super::*;
 use crate::stream::table;
@@ -201,4 +204,64 @@ fn fio_is_refused_if_its_time_is_not_comparable() {
     let timed = [write, ("runtime", "1s")];
     assert!(refused(&timed).unwrap().contains("end_fsync"));
     assert_eq!(refused(&[timed[0], timed[1], ("end_fsync", "none")]), None);
+}
+
+/// Measured stream of suite `fio` for the job file of these parameters.
+fn read_back(settings: &[(&str, &str)]) -> (Stream, Stream) {
+    let measured = |phases: Vec<Phase>| {
+        let streams = phases.into_iter().filter_map(|phase| match phase.work {
+            Work::Stream(stream) => Some(stream),
+            _ => None,
+        });
+        streams.last().unwrap()
+    };
+    let phases = crate::stream::phases(&point(settings), 7 << 33);
+    let text = fio_jobs(&phases[phases.len() - 1..]).unwrap();
+    let mut job = crate::fio::SUITE.spec.defaults();
+    job.parameters.insert("text".into(), model::Value::Text(text.clone()));
+    let job = (crate::fio::SUITE.refine)(job).unwrap_or_else(|error| panic!("{error}: {text}"));
+    (measured(phases), measured((crate::fio::SUITE.phases)(&job[0], 7)))
+}
+
+#[test]
+fn exported_jobs_are_read_back_as_the_same_work() {
+    let cases: [&[(&str, &str)]; 8] = [
+        &[],
+        &[("access_pattern", "random"), ("direct", "true"), ("workers", "3")],
+        &[("access_pattern", "permutation"), ("runtime", "2s"), ("ramp_time", "100ms")],
+        &[("io_engine", "io_uring"), ("queue_depth", "8"), ("submit_batch", "4")],
+        &[("io_engine", "io_submit"), ("queue_depth", "16"), ("submit_batch", "2")],
+        &[("direction", "write"), ("fsync_every", "4"), ("o_dsync", "true"), ("operations", "100")],
+        &[
+            ("direction", "mixed"),
+            ("access_pattern", "zipf"),
+            ("sharing", "shared"),
+            ("workers", "2"),
+        ],
+        &[
+            ("direction", "write"),
+            ("rate", "50/s"),
+            ("arrivals", "poisson"),
+            ("worker_type", "process"),
+        ],
+    ];
+    for settings in cases {
+        let (own, read) = read_back(settings);
+        let expected = Stream {
+            files: read.files.clone(),
+            open: Open { creation: read.open.creation, ..own.open },
+            seed: read.seed,
+            file_handling: read.file_handling,
+            sync_every: own.sync_every.map(|every| SyncEvery { before_next: true, ..every }),
+            // fio has an amount of work instead of a number of operations.
+            bound: match own.bound {
+                Bound::Ops(ops) => Bound::Amount(Amount { ops, ..Amount::UNLIMITED }),
+                bound => bound,
+            },
+            ..own.clone()
+        };
+        assert_eq!(read, expected, "{settings:?}");
+        assert_eq!(own.files.count(own.workers.count), read.files.count(own.workers.count));
+        assert_eq!(own.files.name(0), read.files.name(0), "{settings:?}");
+    }
 }

@@ -1,0 +1,84 @@
+//! The installed fio as the load generator of a phase.
+
+use model::{
+    Metric, Phase, WorkloadParameters,
+    phase::{
+        Command, EndSync, Work,
+        command::{FioOutput, Judge, SAME_USER},
+    },
+    workload::{Kind, ParameterSpec, ValueError},
+};
+
+use crate::parameter;
+
+/// Parameter that selects the load generator.
+pub(crate) const GENERATOR: ParameterSpec = parameter(
+    "load_generator",
+    Kind::Word(&["fslab", "fio"]),
+    "fslab",
+    "Program that performs the measured operations: fslab, or the installed fio, on files that \
+     fslab creates.",
+);
+
+/// Parameter with the program of fio.
+pub(crate) const PROGRAM: ParameterSpec = parameter(
+    "fio_program",
+    Kind::Text { takes: "a name or an absolute path", read: read_program },
+    "fio",
+    "Name or absolute path of fio.",
+);
+
+/// Name or absolute path of a program. In arguments of programs, a brace begins a placeholder.
+fn read_program(text: &str) -> Result<String, ValueError> {
+    let is_name = !text.is_empty() && !text.contains(['/', '{']);
+    match is_name || (text.starts_with('/') && !text.contains('{')) {
+        true => Ok(text.to_owned()),
+        false => Err(ValueError::new(format!("`{text}` is not a name or an absolute path"))),
+    }
+}
+
+/// True if fio performs the measured operations.
+pub(crate) fn is_fio(point: &WorkloadParameters) -> bool {
+    point.word(GENERATOR.name) == "fio"
+}
+
+/// File of the results of fio, not on the filesystem under test.
+const RESULTS: &str = "{scratch}/fio.json";
+
+/// fio with these options as the work of a phase, instead of a stream.
+pub(crate) fn program<'a>(
+    point: &WorkloadParameters,
+    phase: &Phase,
+    options: impl Iterator<Item = (&'a str, String)>,
+) -> Work {
+    let Work::Stream(stream) = &phase.work else { return phase.work.clone() };
+    let own = [
+        ("name", phase.name.clone()),
+        ("directory", "{target}".to_owned()),
+        ("lat_percentiles", "1".into()),
+        ("clat_percentiles", "0".into()),
+        ("output-format", "json+".into()),
+        ("output", RESULTS.into()),
+    ];
+    let options = own.into_iter().chain(options);
+    let options = options.map(|(option, value)| format!("--{option}={value}"));
+    let end_sync = stream.end_sync != EndSync::None && stream.direction.writes(0);
+    let program = point.text(PROGRAM.name).to_owned();
+    Work::Command(Box::new(Command {
+        user: SAME_USER.into(),
+        fio: Some(FioOutput { file: RESULTS.into(), end_sync }),
+        judge: Judge::Fio(phase.primary()),
+        seed: stream.seed,
+        ..Command::plain(vec![std::iter::once(program).chain(options).collect()])
+    }))
+}
+
+/// Reason why the speed of fio would not be comparable with that of fslab.
+pub(crate) fn incomparable(phase: &Phase) -> Option<&'static str> {
+    let Work::Stream(stream) = &phase.work else { return None };
+    let syncs = stream.end_sync != EndSync::None && stream.direction.writes(0);
+    (syncs && phase.primary() == Metric::Throughput).then_some(
+        "end_fsync with this access pattern or runtime: fio only measures the time that includes \
+         the final sync",
+    )
+}
