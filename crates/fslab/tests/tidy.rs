@@ -23,8 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "fslab",
         &[
-            "model", "suites", "sys", "rig", "engine", "store", "analysis", "report", "guest", "mpi",
-            "trace",
+            "model", "suites", "sys", "rig", "engine", "store", "analysis", "report", "guest",
+            "mpi", "trace",
         ],
     ),
 ];

@@ -279,7 +279,8 @@ fn index(rank: usize) -> [u8; 4] {
 }
 
 /// Exchanges messages until the conductor ends the session. `conductor` is the connection of rank
-/// 0, `agent` the agent of this rank, if it has one.
+/// 0, `agent` the agent of this rank, if it has one. The first frame that an agent gets is its rank
+/// (four bytes, little-endian).
 ///
 /// # Errors
 /// [`RelayError`]. The caller must then end the process and its agent.
@@ -291,6 +292,10 @@ pub fn relay(
     pulse: &Pulse,
 ) -> Result<(), RelayError> {
     pulse.expect(Duration::ZERO);
+    if let Some(agent) = &mut agent {
+        // An agent that has ended is reported in the first round.
+        let _ended = write_frame(&mut agent.to, &index(fabric.rank()));
+    }
     let ranks_on_host = u32::try_from(fabric.ranks_on_host()).unwrap_or(u32::MAX);
     let own = Member { host: host.to_owned(), agent: agent.is_some(), ranks_on_host };
     let all = fabric.gather(&own.encode())?;

@@ -29,6 +29,8 @@ fn agent(rank: usize) -> (Endpoint, thread::JoinHandle<()>) {
     let (own, other) = UnixStream::pair().unwrap();
     let agent = thread::spawn(move || {
         let mut stream = other;
+        let own = read_frame(&mut stream).unwrap().unwrap();
+        assert_eq!(own, u32::try_from(rank).unwrap().to_le_bytes());
         while let Ok(Some(frame)) = read_frame(&mut stream) {
             let reply = format!("{rank}: {}", String::from_utf8(frame).unwrap());
             write_frame(&mut stream, reply.as_bytes()).unwrap();

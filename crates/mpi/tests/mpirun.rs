@@ -61,6 +61,10 @@ fn exchanges(launcher: &Path, open_mpi: bool, expected: &str) {
     let agents: Vec<bool> = members.iter().map(|member| member.agent).collect();
     assert_eq!(agents, [false, true, true, true]);
     assert!(members.iter().all(|member| member.ranks_on_host == 4), "{members:?}");
+    for _ in 0..3 {
+        let Some(ToConductor::Agent(rank, own)) = receive(&mut stream) else { panic!() };
+        assert_eq!(own, u32::try_from(rank).unwrap().to_le_bytes(), "the first frame is the rank");
+    }
     for size in [1_usize, 100_000] {
         let message = vec![b'x'; size];
         write_frame(&mut stream, &ToRelay::Agents(message.clone()).encode()).unwrap();

@@ -13,6 +13,7 @@ mod devices;
 mod equivalence_margin;
 mod facts;
 mod findings;
+mod hosts;
 mod interaction;
 mod lifecycle;
 mod normalized;
@@ -107,6 +108,8 @@ pub struct View {
     pub(crate) latency: Vec<Table>,
     /// Time, CPU time, I/O, and space of the lifecycle steps.
     pub(crate) lifecycle: Vec<Table>,
+    /// Spread over the hosts of a run on several hosts.
+    pub(crate) hosts: Vec<Table>,
     /// All samples as CSV, if there are few enough to embed them.
     pub(crate) samples: Samples,
 }
@@ -122,8 +125,10 @@ impl View {
         let (scaling, sweeps, interactions) =
             across(&suites, &filesystems, &sample_index, &quality);
         let devices = devices::contests(&suites, &filesystems, (&sample_index, &quality));
+        let hosts = hosts::tables(record);
         let sizes = sizes::by_size(&sample_index, &filesystems);
         let slowdowns = slowdown::slowdowns(&sample_index, &suites, quality.margin);
+        facts.add_methods([(!hosts.is_empty()).then_some(hosts::METHOD)]);
         quality.with_numbers(&sample_index, &suites, &filesystems);
         facts.add_methods(methods(
             (&quality, &filesystems),
@@ -175,6 +180,7 @@ impl View {
             interactions,
             latency,
             lifecycle,
+            hosts,
             study,
             since: None,
             samples: Samples::new(record),

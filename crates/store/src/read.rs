@@ -12,7 +12,7 @@ use model::{
 use rusqlite::{Connection, Row, types::Type};
 use serde::de::DeserializeOwned;
 
-use crate::{StoreError, open::open};
+use crate::{StoreError, hosts, open::open};
 
 /// Reads a run. If another process is writing the file, the trials stored so far are returned.
 /// Files are not changed, except for the rollback of an interrupted write; see [`crate::open`].
@@ -80,7 +80,7 @@ const TABLES: [&str; 11] = [
     "environment",
 ];
 
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     connection: Connection,
     path: &'a Path,
 }
@@ -88,7 +88,7 @@ struct Reader<'a> {
 type Located = (Option<i64>, Option<String>, Warning);
 
 impl Reader<'_> {
-    fn rows<T>(
+    pub(crate) fn rows<T>(
         &self,
         step: &'static str,
         query: &str,
@@ -125,11 +125,15 @@ impl Reader<'_> {
         }
     }
 
-    fn damaged(&self, what: impl Into<String>) -> StoreError {
+    pub(crate) fn damaged(&self, what: impl Into<String>) -> StoreError {
         StoreError::Damaged { path: self.path.into(), what: what.into() }
     }
 
-    fn json<T: DeserializeOwned>(&self, what: &str, text: &str) -> Result<T, StoreError> {
+    pub(crate) fn json<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        text: &str,
+    ) -> Result<T, StoreError> {
         serde_json::from_str(text).map_err(|error| self.damaged(format!("{what}: {error}")))
     }
 
@@ -229,6 +233,7 @@ impl Reader<'_> {
                 warnings: Vec::new(),
                 actions: Vec::new(),
                 environment: Environment::default(),
+                hosts: Vec::new(),
             };
             Ok((row.get::<_, i64>(0)?, trial))
         })?;
@@ -256,6 +261,9 @@ impl Reader<'_> {
                 return Err(self.damaged(format!("a sample of {phase} is not finite")));
             }
             trials[self.at(indexes, trial)?].samples.push(Sample { phase, metric, worker, value });
+        }
+        for (trial, result) in hosts::read(self)? {
+            trials[self.at(indexes, trial)?].hosts.push(result);
         }
         self.times(trials, indexes)?;
         self.activity(trials, indexes)?;
@@ -346,7 +354,7 @@ impl Reader<'_> {
     }
 }
 
-fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
+pub(crate) fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
     let stored: i64 = row.get(column)?;
     u64::try_from(stored)
         .map(Nanos)

@@ -1,4 +1,5 @@
 mod bonnie;
+mod hosts;
 
 use std::{
     fs,

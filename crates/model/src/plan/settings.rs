@@ -105,7 +105,23 @@ impl Plan {
             "memory_limit" => self.storage.memory_limit = Some(size()?),
             "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
             "device" => self.set_device(words().collect()),
+            "cluster" => {
+                self.replace_storage(StorageKind::Directory { path: text.to_owned() });
+                self.filesystems = vec![FilesystemLevel::plain("directory")];
+                self.cluster.get_or_insert_default();
+            }
+            "cluster_hosts" | "launcher" => {
+                let cluster = self.cluster.as_mut().ok_or_else(|| {
+                    ValueError::new("the plan is not for several hosts")
+                        .hint("set cluster=PATH, a directory that all hosts mount")
+                })?;
+                match key {
+                    "launcher" => cluster.launcher = Some(text.to_owned()),
+                    _ => cluster.hosts = words().collect(),
+                }
+            }
             "directory" => {
+                self.cluster = None;
                 self.replace_storage(StorageKind::Directory { path: text.to_owned() });
                 self.filesystems = vec![FilesystemLevel::plain("directory")];
             }
@@ -253,6 +269,9 @@ impl Plan {
         let other = |(setting, _): &(SystemSetting, Vec<Value>)| *setting != SystemSetting::Device;
         self.system_settings.retain(other);
         self.workloads.iter_mut().for_each(|entry| entry.system_settings.retain(other));
+        if !matches!(kind, StorageKind::Directory { .. }) {
+            self.cluster = None;
+        }
         self.storage.kind = kind;
     }
 
