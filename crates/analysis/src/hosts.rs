@@ -30,8 +30,8 @@ impl Slowest {
     }
 }
 
-/// Finds the slowest host. `times` contains the time of each host in each repetition; a larger value
-/// is slower. `None` if there are fewer than two hosts, or the numbers of hosts differ.
+/// Finds the slowest host. `times` contains the time of each host in each repetition; a larger
+/// value is slower. `None` if there are fewer than two hosts, or the numbers of hosts differ.
 pub fn slowest(times: &[Vec<f64>]) -> Option<Slowest> {
     let hosts = times.first()?.len();
     if hosts < 2 || times.iter().any(|own| own.len() != hosts) {

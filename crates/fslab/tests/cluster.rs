@@ -236,10 +236,11 @@ fn hosts_with_different_clocks_measure_and_the_slow_one_is_named() {
     mount(&hosts, "node2", &server, &shared, "--write-rate=4M");
     let checked = finished(hosts.on_first(&bench, &check).output().unwrap());
     assert_eq!(checked.status, Some(0), "{checked:?}");
-    for (host, seconds) in [("node1", "+1000.0"), ("node2", "+2000.0")] {
-        let line =
-            checked.stdout.lines().find(|line| line.contains(host) && line.contains("clock"));
-        assert!(line.is_some_and(|line| line.contains(seconds)), "{}", checked.stdout);
+    for (host, seconds) in [("node1", 1000.0), ("node2", 2000.0)] {
+        let line = checked.stdout.lines().find(|it| it.contains(host) && it.starts_with("clock"));
+        let offset = line.and_then(|line| line.split_whitespace().nth(2)?.parse::<f64>().ok());
+        let offset = offset.unwrap_or_else(|| panic!("{}", checked.stdout));
+        assert!((offset - seconds).abs() < 0.1, "{}", checked.stdout);
     }
 
     let text = bench.plan(&plan(&shared, "").replace("repetitions = 2", "repetitions = 6"));
@@ -250,7 +251,8 @@ fn hosts_with_different_clocks_measure_and_the_slow_one_is_named() {
     let spans = rows(
         Path::new(&output),
         "SELECT max(started_ns) - min(started_ns) < 1000000000, count(*), max(sent_bytes) > 0
-         FROM host_result GROUP BY trial_id",
+         FROM host_result JOIN trial ON trial.id = trial_id WHERE outcome = 'measured'
+         GROUP BY trial_id",
     );
     assert_eq!(spans, vec![["1", "3", "1"]; 6], "starts agree in common time");
     let report = bench.ends(0, &["report", &output, "--format", "md"]).stdout;
@@ -299,7 +301,9 @@ fn a_lost_host_invalidates_its_trial_which_is_rerun() {
     assert_eq!(ended.status, Some(0), "{ended:?}");
     let trials = rows(Path::new(&output), "SELECT outcome, reason FROM trial ORDER BY id");
     let outcomes: Vec<&str> = trials.iter().map(|row| row[0].as_str()).collect();
-    assert_eq!(outcomes, ["invalid", "measured", "measured"], "{trials:?}");
+    assert_eq!(outcomes[0], "invalid", "{trials:?}");
+    // Tests that run at the same time may invalidate others.
+    assert_eq!(outcomes.iter().filter(|it| **it == "measured").count(), 2, "{trials:?}");
     assert!(trials[0][1].contains("was lost"), "{trials:?}");
     assert_eq!(processes(&bench.path("")), Vec::<String>::new());
 }

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! [`Fabric`] is the interface of the transport: a sleeping barrier, a broadcast, and a gather.
-//! Program `fslab-mpi` implements it with MPI, and [`InProcess`] with threads. [`relay()`] exchanges
-//! the messages in rounds; a round that does not end is the sign that a host was lost. [`clock`]
-//! measures the offsets of the clocks.
+//! Program `fslab-mpi` implements it with MPI, and [`InProcess`] with threads. [`relay()`]
+//! exchanges the messages in rounds; a round that does not end is the sign that a host was lost.
+//! [`clock`] measures the offsets of the clocks.
 #![forbid(unsafe_code)]
 
 pub mod clock;

@@ -302,7 +302,7 @@ pub fn relay(
     if let Some(conductor) = &mut conductor {
         let members: Option<Vec<Member>> = all.iter().map(|bytes| Member::decode(bytes)).collect();
         let members = members.ok_or(RelayError::Invalid("another rank"))?;
-        tell(conductor, &ToConductor::Started(fabric.version(), members))?;
+        notify(conductor, &ToConductor::Started(fabric.version(), members))?;
     }
     let (mut measuring, mut active) = (false, Instant::now());
     let mut reported = false;
@@ -341,7 +341,7 @@ pub fn relay(
             CLOCKS => {
                 let offsets = clock::measure(fabric)?;
                 if let Some(conductor) = &mut conductor {
-                    tell(conductor, &ToConductor::Clocks(offsets))?;
+                    notify(conductor, &ToConductor::Clocks(offsets))?;
                 }
             }
             END => return Ok(()),
@@ -390,12 +390,12 @@ fn forward(conductor: &mut Endpoint, rank: usize, mut queue: &[u8]) -> Result<()
             [] => ToConductor::AgentEnded(rank),
             bytes => ToConductor::Agent(rank, bytes.to_vec()),
         };
-        tell(conductor, &message)?;
+        notify(conductor, &message)?;
     }
     Ok(())
 }
 
-fn tell(conductor: &mut Endpoint, message: &ToConductor) -> Result<(), RelayError> {
+fn notify(conductor: &mut Endpoint, message: &ToConductor) -> Result<(), RelayError> {
     write_frame(&mut conductor.to, &message.encode())
         .map_err(|error| RelayError::Write("fslab run", error))
 }

@@ -125,10 +125,9 @@ impl View {
         let (scaling, sweeps, interactions) =
             across(&suites, &filesystems, &sample_index, &quality);
         let devices = devices::contests(&suites, &filesystems, (&sample_index, &quality));
-        let hosts = hosts::tables(record);
         let sizes = sizes::by_size(&sample_index, &filesystems);
         let slowdowns = slowdown::slowdowns(&sample_index, &suites, quality.margin);
-        facts.add_methods([(!hosts.is_empty()).then_some(hosts::METHOD)]);
+        facts.add_methods([hosts::method(record)]);
         quality.with_numbers(&sample_index, &suites, &filesystems);
         facts.add_methods(methods(
             (&quality, &filesystems),
@@ -180,7 +179,7 @@ impl View {
             interactions,
             latency,
             lifecycle,
-            hosts,
+            hosts: hosts::tables(record),
             study,
             since: None,
             samples: Samples::new(record),

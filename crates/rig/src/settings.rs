@@ -100,8 +100,8 @@ pub(crate) fn plan_change(
             memory::dirty(host, setting, value)
         }
         SystemSetting::TransparentHugepage => memory::transparent_hugepage(value),
-        // The device and its size are set when the filesystem is created, the kernel was chosen when
-        // the guest was booted, and the hosts when the trial started.
+        // The device and its size are set when the filesystem is created, the kernel was chosen
+        // when the guest was booted, and the hosts when the trial started.
         SystemSetting::Device
         | SystemSetting::Size
         | SystemSetting::Kernel

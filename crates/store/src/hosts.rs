@@ -1,13 +1,9 @@
 //! Tables of runs on several hosts: the hosts, and their results.
 
 use model::{Bytes, Histogram, HostResult, Ops, cluster::Network, phase::Series};
-use rusqlite::{Transaction, params};
+use rusqlite::{Row, Transaction, params};
 
-use crate::{
-    StoreError,
-    read::{Reader, nanos},
-    write::{json, nanoseconds},
-};
+use crate::columns::{json, nanos, nanoseconds};
 
 /// Stores the results of all hosts of a trial.
 pub(crate) fn put(
@@ -59,21 +55,31 @@ fn put_activity(
     insert.execute(params![trial, result.phase, result.index, body]).map(drop)
 }
 
-/// Results of all hosts, with the IDs of their trials.
-pub(crate) fn read(reader: &Reader<'_>) -> Result<Vec<(i64, HostResult)>, StoreError> {
-    let query = "SELECT trial_id, phase, host_idx, host.name, operations, bytes, started_ns,
-                        ended_ns, clock_offset_ns, clock_bound_ns, received_bytes, sent_bytes,
-                        received_packets, sent_packets, retransmitted, histogram, series,
-                        host_activity.body
-                 FROM host_result
-                 JOIN host ON host.idx = host_idx
-                 JOIN host_activity USING (trial_id, phase, host_idx)
-                 ORDER BY host_result.rowid";
-    type Stored = (i64, HostResult, Vec<u8>, Vec<u8>, String);
-    let rows: Vec<Stored> = reader.rows("reading the results of hosts", query, |row| {
+/// Results of all hosts.
+pub(crate) const QUERY: &str = "
+    SELECT trial_id, phase, host_idx, host.name, operations, bytes, started_ns, ended_ns,
+           clock_offset_ns, clock_bound_ns, received_bytes, sent_bytes, received_packets,
+           sent_packets, retransmitted, histogram, series, host_activity.body
+    FROM host_result
+    JOIN host ON host.idx = host_idx
+    JOIN host_activity USING (trial_id, phase, host_idx)
+    ORDER BY host_result.rowid";
+
+/// Row of [`QUERY`].
+pub(crate) struct Stored {
+    /// ID of the trial.
+    pub(crate) trial: i64,
+    result: HostResult,
+    histogram: Vec<u8>,
+    series: Vec<u8>,
+    activity: String,
+}
+
+impl Stored {
+    /// Reads a row.
+    pub(crate) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         let number = |column| nanos(row, column).map(|number| number.0);
-        let received: Option<i64> = row.get(10)?;
-        let network = match received {
+        let network = match row.get::<_, Option<i64>>(10)? {
             None => None,
             Some(_) => Some(Network {
                 received: Bytes(number(10)?),
@@ -96,15 +102,19 @@ pub(crate) fn read(reader: &Reader<'_>) -> Result<Vec<(i64, HostResult)>, StoreE
             network,
             ..HostResult::default()
         };
-        Ok((row.get(0)?, result, row.get(15)?, row.get(16)?, row.get(17)?))
-    })?;
-    let decoded = |(trial, result, histogram, series, activity): Stored| {
-        let damaged = |what: String| reader.damaged(format!("results of {}: {what}", result.host));
-        let histogram =
-            Histogram::decode(&histogram).map_err(|error| damaged(error.to_string()))?;
-        let series = Series::decode(&series).map_err(|error| damaged(error.to_string()))?;
-        let activity = reader.json("host_activity", &activity)?;
-        Ok((trial, HostResult { histogram, series, activity, ..result }))
-    };
-    rows.into_iter().map(decoded).collect()
+        let (histogram, series, activity) = (row.get(15)?, row.get(16)?, row.get(17)?);
+        Ok(Self { trial: row.get(0)?, result, histogram, series, activity })
+    }
+
+    /// Result of the host. The error is the damaged value.
+    pub(crate) fn decode(self) -> Result<HostResult, String> {
+        let Self { result, .. } = self;
+        let damaged = |what: String| format!("results of {}: {what}", result.host);
+        let histogram = Histogram::decode(&self.histogram);
+        let histogram = histogram.map_err(|error| damaged(error.to_string()))?;
+        let series = Series::decode(&self.series).map_err(|error| damaged(error.to_string()))?;
+        let activity = serde_json::from_str(&self.activity);
+        let activity = activity.map_err(|error| damaged(error.to_string()))?;
+        Ok(HostResult { histogram, series, activity, ..result })
+    }
 }

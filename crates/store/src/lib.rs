@@ -22,6 +22,7 @@
 //! creates ([`crate::own`]).
 #![forbid(unsafe_code)]
 
+mod columns;
 mod header;
 mod hosts;
 mod open;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use model::{
-    Cell, CellId, Environment, Histogram, Nanos, RunRecord, Sample, Warning,
+    Cell, CellId, Environment, Histogram, RunRecord, Sample, Warning,
     phase::Series,
     record::{
         Action, CellRecord, CellState, Outcome, PhaseHistogram, PhaseInfo, RunInfo, TrialRecord,
@@ -12,7 +12,7 @@ use model::{
 use rusqlite::{Connection, Row, types::Type};
 use serde::de::DeserializeOwned;
 
-use crate::{StoreError, hosts, open::open};
+use crate::{StoreError, columns::nanos, hosts, open::open};
 
 /// Reads a run. If another process is writing the file, the trials stored so far are returned.
 /// Files are not changed, except for the rollback of an interrupted write; see [`crate::open`].
@@ -80,7 +80,7 @@ const TABLES: [&str; 11] = [
     "environment",
 ];
 
-pub(crate) struct Reader<'a> {
+struct Reader<'a> {
     connection: Connection,
     path: &'a Path,
 }
@@ -88,7 +88,7 @@ pub(crate) struct Reader<'a> {
 type Located = (Option<i64>, Option<String>, Warning);
 
 impl Reader<'_> {
-    pub(crate) fn rows<T>(
+    fn rows<T>(
         &self,
         step: &'static str,
         query: &str,
@@ -125,15 +125,11 @@ impl Reader<'_> {
         }
     }
 
-    pub(crate) fn damaged(&self, what: impl Into<String>) -> StoreError {
+    fn damaged(&self, what: impl Into<String>) -> StoreError {
         StoreError::Damaged { path: self.path.into(), what: what.into() }
     }
 
-    pub(crate) fn json<T: DeserializeOwned>(
-        &self,
-        what: &str,
-        text: &str,
-    ) -> Result<T, StoreError> {
+    fn json<T: DeserializeOwned>(&self, what: &str, text: &str) -> Result<T, StoreError> {
         serde_json::from_str(text).map_err(|error| self.damaged(format!("{what}: {error}")))
     }
 
@@ -262,8 +258,11 @@ impl Reader<'_> {
             }
             trials[self.at(indexes, trial)?].samples.push(Sample { phase, metric, worker, value });
         }
-        for (trial, result) in hosts::read(self)? {
-            trials[self.at(indexes, trial)?].hosts.push(result);
+        let stored = self.rows("reading the results of hosts", hosts::QUERY, hosts::Stored::of)?;
+        for stored in stored {
+            let trial = self.at(indexes, stored.trial)?;
+            let result = stored.decode().map_err(|what| self.damaged(what))?;
+            trials[trial].hosts.push(result);
         }
         self.times(trials, indexes)?;
         self.activity(trials, indexes)?;
@@ -352,11 +351,4 @@ impl Reader<'_> {
             .copied()
             .ok_or_else(|| self.damaged(format!("a row refers to the missing trial {id}")))
     }
-}
-
-pub(crate) fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
-    let stored: i64 = row.get(column)?;
-    u64::try_from(stored)
-        .map(Nanos)
-        .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, stored))
 }

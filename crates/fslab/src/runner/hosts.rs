@@ -46,7 +46,7 @@ pub(crate) trait HostGate {
     ) -> Waited<()>;
 
     /// Sends the result of a measured phase to the conductor.
-    fn send(&self, phase: &Phase, result: &PhaseResult, known: Known) -> Waited<()>;
+    fn send(&self, phase: &Phase, result: &PhaseResult, known: PhaseData) -> Waited<()>;
 
     /// Reads the network counters of this host.
     fn network(&self) -> Option<Network>;
@@ -54,7 +54,7 @@ pub(crate) trait HostGate {
 
 /// Data about a measured phase besides its result.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct PhaseData {
     /// System activity of the host.
     pub(crate) activity: SystemActivity,
     /// Network traffic of the host.

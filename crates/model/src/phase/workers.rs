@@ -27,8 +27,9 @@ pub struct WorkerShare {
     pub first: u32,
     /// Number of workers.
     pub count: u32,
-    /// Number by which indices are shifted, modulo the number of all workers. Names, data, and parts
-    /// of files depend on the index, so a shifted worker reads what a worker of another host wrote.
+    /// Number by which indices are shifted, modulo the number of all workers. Names, data, and
+    /// parts of files depend on the index, so a shifted worker reads what a worker of another host
+    /// wrote.
     pub shift: u32,
 }
 

@@ -1,7 +1,7 @@
 //! Spread over the hosts of a run on several hosts: one table per workload and phase.
 //!
-//! The input is the results of each host in the measured trials. A host is named as a straggler only
-//! if a permutation test over the repetitions supports it.
+//! The input is the results of each host in the measured trials. A host is named as a straggler
+//! only if a permutation test over the repetitions supports it.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,16 @@ use crate::{
 };
 
 /// Method paragraph of the report.
-pub(crate) const METHOD: &str = "\
+const METHOD: &str = "\
     Hosts: the rate of a host is its operations or bytes over the time from the start of its first \
     worker to the end of its last one. Instants are in the time of the conducting host. A host is \
     called slowest of all only if a permutation test over the repetitions rejects that all hosts \
     are equally fast (5 % level, ranks within each repetition).";
+
+/// Method paragraph of a run on several hosts.
+pub(crate) fn method(record: &RunRecord) -> Option<&'static str> {
+    record.trials.iter().any(|trial| !trial.hosts.is_empty()).then_some(METHOD)
+}
 
 /// Tables of all workloads and phases.
 pub(crate) fn tables(record: &RunRecord) -> Vec<Table> {

@@ -1,8 +1,9 @@
 //! Agent: runs the trials of one host, as requested by the conductor.
 //!
 //! Input and output are frames on two pipes. A thread reads the input and interrupts the trial if
-//! the conductor cancels it or the input ends. At the end of the input, the agent undoes its changes
-//! and ends.
+//! the conductor cancels it or the input ends. At the end of the input, the agent undoes its
+//! changes and ends.
+#![expect(clippy::wildcard_enum_match_arm, reason = "messages of other steps are skipped")]
 
 use std::{
     io::{Read, Write},
@@ -33,7 +34,7 @@ use crate::{
     plans::ResolvedPlan,
     runner::{
         Conditions, LocalTrials, Reboots, RunObserver, Trials,
-        hosts::{Canceled, HostGate, HostPhase, Known, Place, Waited},
+        hosts::{Canceled, HostGate, HostPhase, PhaseData, Place, Waited},
     },
 };
 
@@ -261,7 +262,7 @@ impl Channel {
     }
 
     /// Sends a message about the current trial.
-    fn tell(&self, answer: &Answer) -> Waited<()> {
+    fn report(&self, answer: &Answer) -> Waited<()> {
         self.answer(answer).map_err(|_| Canceled)
     }
 
@@ -306,7 +307,7 @@ impl Channel {
         if !phase_ready() {
             return Err(Canceled);
         }
-        self.tell(&Answer::Prepared { step })?;
+        self.report(&Answer::Prepared { step })?;
         let rank = self.rank;
         let instant = self.wait(|request| match request {
             Request::Start { step: of, instants } if *of == step => {
@@ -317,7 +318,7 @@ impl Channel {
         let instant = instant.ok_or(Canceled)?;
         let now = engine::now();
         if now > instant {
-            self.tell(&Answer::Missed { by: now - instant })?;
+            self.report(&Answer::Missed { by: now - instant })?;
         }
         Ok(instant)
     }
@@ -330,7 +331,7 @@ impl HostGate for Channel {
 
     fn directory(&self, own: &Path) -> Waited<PathBuf> {
         let path = own.display().to_string();
-        self.tell(&Answer::Directory { path })?;
+        self.report(&Answer::Directory { path })?;
         let path = self.wait(|request| match request {
             Request::Directory { path } => Some(PathBuf::from(path)),
             _ => None,
@@ -343,7 +344,7 @@ impl HostGate for Channel {
 
     fn fence(&self, name: &str) -> Waited<()> {
         let step = self.next_step();
-        self.tell(&Answer::Reached { step, name: name.to_owned() })?;
+        self.report(&Answer::Reached { step, name: name.to_owned() })?;
         self.wait(|request| {
             matches!(request, Request::Proceed { step: of } if *of == step).then_some(())
         })
@@ -376,8 +377,8 @@ impl HostGate for Channel {
         })
     }
 
-    fn send(&self, phase: &Phase, result: &PhaseResult, known: Known) -> Waited<()> {
-        self.tell(&Answer::Phase(Box::new(HostPhase::new(phase, result, known))))
+    fn send(&self, phase: &Phase, result: &PhaseResult, known: PhaseData) -> Waited<()> {
+        self.report(&Answer::Phase(Box::new(HostPhase::new(phase, result, known))))
     }
 
     fn network(&self) -> Option<Network> {

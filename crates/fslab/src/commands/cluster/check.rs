@@ -1,13 +1,15 @@
 //! `fslab cluster check`: the hosts, their clocks, and the mount on each host.
+#![expect(clippy::wildcard_enum_match_arm, reason = "messages of other steps are skipped")]
 
 use std::{path::Path, sync::atomic::AtomicBool};
 
 use model::cluster::ClusterHosts;
 
 use super::{
-    Cluster, Mounts, failure, hosts,
+    Cluster, Mounts,
+    connection::{Lost, Session},
+    failure, hosts,
     messages::{Answer, Request, StartRun},
-    session::{Lost, Session},
 };
 use crate::{
     cli::ClusterCheck,
@@ -73,7 +75,8 @@ fn clocks(session: &mut Session) -> Result<(), Failure> {
         let name = &session.agents[*host].name;
         let seconds = std::time::Duration::from_nanos(offset.unsigned_abs()).as_secs_f64();
         let sign = if *offset < 0 { "-" } else { "+" };
-        format!("clock         {name}: {sign}{seconds:.6} s ± {bound}")
+        let bound = bound.seconds();
+        format!("clock         {name}: {sign}{seconds:.6} s ± {bound:.6} s")
     };
     let lines: Vec<String> = clocks.iter().map(line).collect();
     Ok(output::lines(&lines)?)

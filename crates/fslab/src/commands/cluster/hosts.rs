@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::exit::Failure;
 
-/// Reads a host file: one host per line. Comments (`#`) and everything after the first word, such as
-/// `slots=4` of Open MPI, are ignored, and so is `:4` of MPICH.
+/// Reads a host file: one host per line. Comments (`#`) and everything after the first word, such
+/// as `slots=4` of Open MPI, are ignored, and so is `:4` of MPICH.
 ///
 /// # Errors
 /// If the file cannot be read, or names no host.

@@ -1,17 +1,17 @@
 //! Runs on several hosts over MPI, and the command `fslab cluster`.
 //!
 //! ```text
-//! run ── trials (conductor) ── session ── relay of rank 0 ══ MPI ══ relays ── agents ── LocalTrials
+//! trials (conductor) ── connection ── relay of rank 0 ══ MPI ══ relays ── agents ── LocalTrials
 //! ```
 
 mod agent;
 mod check;
+mod connection;
 mod hosts;
 mod launcher;
 mod messages;
 mod mount;
 mod network;
-mod session;
 #[cfg(test)]
 mod tests;
 mod trials;
@@ -25,9 +25,9 @@ use store::Store;
 
 pub(crate) use self::trials::OnHosts;
 use self::{
+    connection::{Lost, Session},
     launcher::{AgentCommand, Launcher},
     messages::{Answer, Mount, Request, RunStarted, StartRun},
-    session::{Lost, Session},
 };
 use super::{
     run_file::{self, RunFilePath},

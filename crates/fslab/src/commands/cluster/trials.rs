@@ -1,8 +1,9 @@
 //! Trials that run on several hosts: the conductor's side.
 //!
-//! All hosts run the same steps. When all have reached a step, they proceed. A measured phase starts
-//! at an instant that all clocks reach together. If a host is lost, the trial is invalid, and the
-//! next trial starts a new session.
+//! All hosts run the same steps. When all have reached a step, they proceed. A measured phase
+//! starts at an instant that all clocks reach together. If a host is lost, the trial is invalid,
+//! and the next trial starts a new session.
+#![expect(clippy::wildcard_enum_match_arm, reason = "messages of other steps are skipped")]
 
 use std::{
     collections::BTreeMap,
@@ -18,8 +19,8 @@ use model::{
 
 use super::{
     Cluster,
+    connection::{Lost, Session},
     messages::{Answer, Clocks, Request},
-    session::{Lost, Session},
 };
 use crate::runner::{
     RunObserver, Trials,

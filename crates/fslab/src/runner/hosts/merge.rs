@@ -14,7 +14,7 @@ use model::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::Known;
+use super::PhaseData;
 use crate::runner::{
     MEMORY_RATE, RunObserver,
     events::Event,
@@ -43,7 +43,7 @@ pub(crate) struct HostPhase {
 
 impl HostPhase {
     /// Result of a phase on this host.
-    pub(crate) fn new(phase: &Phase, result: &PhaseResult, known: Known) -> Self {
+    pub(crate) fn new(phase: &Phase, result: &PhaseResult, known: PhaseData) -> Self {
         let encoded = |worker: &WorkerResult| {
             worker.latencies.each().into_iter().map(|(_, own)| own.encode()).collect()
         };

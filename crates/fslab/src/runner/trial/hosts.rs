@@ -12,7 +12,7 @@ use super::{
 };
 use crate::runner::{
     events::Event,
-    hosts::{Canceled, HostGate, Known},
+    hosts::{Canceled, HostGate, PhaseData},
 };
 
 impl From<Canceled> for Stop {
@@ -72,7 +72,7 @@ impl Workload<'_> {
             (result, Ok(())) => result?,
         };
         data.actions.extend(super::phases::events(phase, &result));
-        hosts.send(phase, &result, Known { activity, network, generator, warnings })?;
+        hosts.send(phase, &result, PhaseData { activity, network, generator, warnings })?;
         writable(&phase.name, mounted.directory())
     }
 }
