@@ -12,7 +12,7 @@ demo:                    ## measure this machine's filesystems, in a guest if th
 		target/demo/fslab demo $${kernel:+--kernel "$$kernel"}
 
 test:                    ## run all tests; as root, including those that require root
-	scripts/prepare --browser --guest --mounts --targets --kernel 6.12,6.1 --kernel uml
+	scripts/prepare --browser --guest --mounts --mpi --targets --kernel 6.12,6.1 --kernel uml
 	scripts/test
 
 campaign:                ## test kills, power loss, dangerous storage, hostile input (hours); SECTION=NAME runs one section

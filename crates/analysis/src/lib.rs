@@ -38,6 +38,7 @@ pub mod drift;
 pub mod factorial;
 pub mod family;
 pub mod forecast;
+pub mod hosts;
 pub mod modes;
 pub mod moments;
 mod not_estimable;

@@ -69,7 +69,7 @@ pub(crate) trait Phase: Sync {
 /// Control block in memory.
 pub(crate) fn control<P: Phase + ?Sized>(phase: &P) -> Result<ControlBlock, EngineError> {
     let fault = |fault| Failure { fault, path: phase.path(0) };
-    Ok(ControlBlock::new(phase.workers().count).map_err(fault)?)
+    Ok(ControlBlock::new(phase.workers().local()).map_err(fault)?)
 }
 
 /// Error of a worker.
@@ -125,8 +125,10 @@ pub(crate) struct Ended {
 
 /// Place of a worker in its phase.
 pub(crate) struct Seat<'a> {
-    /// Index of the worker.
+    /// Index of the worker, among the workers of all hosts.
     pub(crate) worker: u32,
+    /// Index of the worker on this host.
+    pub(crate) slot: u32,
     /// Path for errors that concern no other file.
     pub(crate) path: PathBuf,
     /// Control block shared with the other workers.
@@ -156,7 +158,7 @@ impl Seat<'_> {
         let ended = counter.clock;
         let Ended { synced, closed } = work.finish(ended)?;
         let usage = Usage::of_this_thread().since(before);
-        self.control.slot(self.worker).end(closed);
+        self.control.slot(self.slot).end(closed);
         let mut result = counter.finish(self.worker, usage);
         (result.end_sync_time, result.close_time) = (synced - ended, closed - synced);
         work.report(&mut result)?;
@@ -164,15 +166,17 @@ impl Seat<'_> {
     }
 }
 
-/// Body of the thread or process of a worker. Aborts the other workers if this one fails.
+/// Body of the thread or process of a worker; `slot` is its index on this host. Aborts the other
+/// workers if this one fails.
 pub(crate) fn work<P: Phase>(
     phase: &P,
-    worker: u32,
+    slot: u32,
     control: &ControlBlock,
 ) -> Result<WorkerResult, P::Error> {
     let workers = phase.workers();
-    let seat = Seat { worker, path: phase.path(worker), control, stonewall: workers.stonewall };
-    let result = match affinity::apply(workers, worker) {
+    let (worker, stonewall) = (workers.index(slot), workers.stonewall);
+    let seat = Seat { worker, slot, path: phase.path(worker), control, stonewall };
+    let result = match affinity::apply(workers, slot) {
         Ok(()) => {
             if P::OWN_DESCRIPTORS && workers.kind == WorkerKind::Thread {
                 affinity::own_descriptors();
@@ -182,7 +186,7 @@ pub(crate) fn work<P: Phase>(
         Err(fault) => Err(seat.failure(fault).into()),
     };
     if result.as_ref().is_err_and(|error| !error.is_abort()) {
-        control.fail(worker);
+        control.fail(slot);
     }
     result
 }
@@ -194,7 +198,8 @@ pub(crate) fn work<P: Phase>(
 /// interrupted the phase.
 pub(crate) fn run<P: Phase>(phase: &P, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     interrupted(context.interrupt)?;
-    let Workers { count, kind, .. } = phase.workers();
+    let workers = phase.workers();
+    let (count, kind) = (workers.local(), workers.kind);
     let control = Arc::new(phase.control()?);
     if let Some(start) = context.start {
         start.begin(&control);

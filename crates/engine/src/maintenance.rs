@@ -86,7 +86,7 @@ impl Phase for MaintenancePhase<'_> {
         };
         let latencies = Latencies { write: Histogram::new(), ..Latencies::default() };
         let limits = Limits { time: Some((limit.ramp, limit.run)), ..Limits::default() };
-        seat.run(work, Counter::new(seat.control, seat.worker, limits, latencies))
+        seat.run(work, Counter::new(seat.control, seat.slot, limits, latencies))
     }
 }
 

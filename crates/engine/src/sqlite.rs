@@ -95,7 +95,7 @@ impl Phase for SqlitePhase<'_> {
         let latencies = Latencies { write: Histogram::new(), ..Latencies::default() };
         let time = time.map(|limit| (limit.ramp, limit.run));
         let limits = Limits { time, ..Limits::default() };
-        seat.run(work, Counter::new(seat.control, seat.worker, limits, latencies))
+        seat.run(work, Counter::new(seat.control, seat.slot, limits, latencies))
     }
 }
 

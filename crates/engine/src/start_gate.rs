@@ -61,6 +61,31 @@ impl StartGate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gate for one phase that starts at an instant: [`Self::open_at`].
+    pub fn held() -> Self {
+        Self::new(2)
+    }
+
+    /// Waits until the phase of a held gate has arrived. Returns false if the gate was canceled or
+    /// closed earlier, or if `interrupt` was set.
+    pub fn wait_arrived(&self, interrupt: &AtomicBool) -> bool {
+        let mut state = self.state();
+        while state.missing > 1 {
+            if state.canceled || state.closed || interrupt.load(Relaxed) {
+                return false;
+            }
+            let waited = self.changed.wait_timeout(state, NAP);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Opens a held gate at an instant, which should be in the future: the phase starts then.
+    pub fn open_at(&self, instant: Nanos) {
+        self.state().opened = Some(instant);
+        self.changed.notify_all();
+    }
+
     /// Arrives, and waits until all phases have arrived. Returns the instant at which the gate
     /// opened. After that, further calls return the same instant immediately. Returns `None` if the
     /// gate was canceled, or if `interrupt` was set.
@@ -70,8 +95,8 @@ impl StartGate {
             state.missing = state.missing.saturating_sub(1);
             if state.missing == 0 {
                 state.opened = Some(now());
-                self.changed.notify_all();
             }
+            self.changed.notify_all();
         }
         loop {
             if state.canceled || interrupt.load(Relaxed) {
@@ -100,6 +125,7 @@ impl StartGate {
     pub fn close(&self) {
         let mut state = self.state();
         state.closed = true;
+        self.changed.notify_all();
         state.background.iter().for_each(|control| control.stop());
     }
 
@@ -169,7 +195,8 @@ impl Start<'_> {
     /// start.
     pub fn wait(&self, interrupt: &AtomicBool) -> bool {
         let Some(opened) = self.gate.arrive(interrupt) else { return false };
-        self.delay == Nanos(0) || self.gate.sleep_until(opened + self.delay, interrupt)
+        let start = opened + self.delay;
+        start <= now() || self.gate.sleep_until(start, interrupt)
     }
 }
 
@@ -209,6 +236,22 @@ mod tests {
             interrupt.store(true, Relaxed);
             assert_eq!(waiting.join().unwrap(), None);
         });
+    }
+
+    #[test]
+    fn a_held_gate_opens_at_the_instant() {
+        let (gate, interrupt) = (StartGate::held(), AtomicBool::new(false));
+        let instant = now() + Nanos(3_000_000);
+        thread::scope(|scope| {
+            let start = Start { gate: &gate, delay: Nanos(0), background: false };
+            let phase = scope.spawn(move || start.wait(&AtomicBool::new(false)).then(now));
+            assert!(gate.wait_arrived(&interrupt));
+            gate.open_at(instant);
+            assert!(phase.join().unwrap().is_some_and(|started| started >= instant));
+        });
+        let gate = StartGate::held();
+        gate.cancel();
+        assert!(!gate.wait_arrived(&interrupt), "the phase failed before its start");
     }
 
     #[test]

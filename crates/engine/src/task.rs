@@ -122,7 +122,7 @@ impl Phase for TaskPhase<'_> {
     fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, EngineError> {
         let work = TaskLoop::new(self.task, self.directories, seat)?;
         let latencies = Latencies::default();
-        seat.run(work, Counter::new(seat.control, seat.worker, Limits::default(), latencies))
+        seat.run(work, Counter::new(seat.control, seat.slot, Limits::default(), latencies))
     }
 }
 

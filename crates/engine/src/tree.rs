@@ -70,7 +70,12 @@ pub fn run_tree(tree: &Tree, context: &Context<'_>) -> Result<PhaseResult, Engin
     check::check(tree, context)?;
     interrupted(context.interrupt)?;
     let directory = context.directory;
-    probe(directory, &tree.set.name, &tree.steps)?;
+    // Several hosts probe at the same time.
+    let name = match tree.workers.share {
+        Some(share) => &format!("{}.{}", tree.set.name, share.first),
+        None => &tree.set.name,
+    };
+    probe(directory, name, &tree.steps)?;
     ring::supported(tree, directory)?;
     let result = driver::run(&TreePhase { tree, directory }, context)?;
     check_removed(tree, directory)?;

@@ -150,13 +150,13 @@ impl<'a> Assignment<'a> {
         let mode = self.mode();
         let end = self.end()?;
         let generation = payload::first_generation();
-        seat.control.slot(seat.worker).begin(end, generation);
+        seat.control.slot(seat.slot).begin(end, generation);
         let order = self.order(end)?;
         let config = self.config(generation, &mut slots);
         let open = config.pacer.open();
         let counter = Counter::new(
             seat.control,
-            seat.worker,
+            seat.slot,
             io_loop::limits(stream, mode, open),
             io_loop::latencies(stream, mode, open, E::QUEUES),
         );
@@ -216,7 +216,7 @@ impl<'p, E: IoEngine<'p>> StreamLoop<'_, 'p, E> {
                 let data = stream.end_sync == EndSync::Fdatasync;
                 let call = if data { SyncCall::Fdatasync } else { SyncCall::Fsync };
                 engine.make_durable(call, (0, 0))?;
-                seat.control.slot(seat.worker).all_durable();
+                seat.control.slot(seat.slot).all_durable();
                 let synced = now();
                 seat.control.persist()?;
                 synced

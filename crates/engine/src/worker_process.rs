@@ -52,9 +52,9 @@ pub fn worker_process() -> Result<(), EngineError> {
 fn run_job(worker: u32, job: &WorkerJob) -> Result<WorkerResult, Failure> {
     let directory = Path::new(OsStr::from_bytes(&job.directory));
     let count = match &job.work {
-        Work::Stream(stream) => stream.workers.count,
-        Work::Tree(tree) => tree.workers.count,
-        Work::Replay(replay, ..) => replay.workers.count,
+        Work::Stream(stream) => stream.workers.local(),
+        Work::Tree(tree) => tree.workers.local(),
+        Work::Replay(replay, ..) => replay.workers.local(),
     };
     let failure = |fault| Failure { fault, path: directory.to_path_buf() };
     // SAFETY: the parent left this descriptor open and named it in the job. Nothing else in this

@@ -1,6 +1,7 @@
 //! Command line. The reference page and the help golden are generated from it.
 
 mod axes;
+mod cluster;
 mod crosscheck;
 mod guest;
 mod import;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use analysis::conditions::Aspect;
 pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use cluster::{Cluster, ClusterCheck, ClusterCommand, Hosts};
 pub(crate) use crosscheck::{Crosscheck, Export};
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 pub(crate) use import::Import;
@@ -128,6 +130,9 @@ pub(crate) enum Command {
     /// Check guest support; list or build guest kernels.
     #[command(arg_required_else_help = true)]
     Guest(Guest),
+    /// Check the hosts of a run on several hosts.
+    #[command(arg_required_else_help = true)]
+    Cluster(Cluster),
     /// Check after a crash whether synced data survived.
     ///
     /// Reads the blocks that `fslab bench --crash-state` listed. Mount the filesystem at the same
@@ -147,6 +152,9 @@ pub(crate) enum Command {
     /// Run one worker process of a phase.
     #[command(hide = true)]
     Worker,
+    /// Run the trials of one host; fslab-mpi starts this command.
+    #[command(hide = true)]
+    Agent,
 }
 
 /// `fslab demo`
@@ -209,6 +217,8 @@ pub(crate) struct Run {
     /// and the smallest difference that the whole run can detect. --resume continues the run.
     #[arg(long)]
     pub(crate) pilot: bool,
+    #[command(flatten)]
+    pub(crate) hosts: Hosts,
     #[command(flatten)]
     pub(crate) view: View,
 }

@@ -192,6 +192,9 @@ impl ResolvedPlan {
             let mut points = suites::refine(jobs::resolve(point)?)?;
             points.iter_mut().try_for_each(recordings::resolve)?;
             points.iter().try_for_each(|point| fits(point, &storage.kind))?;
+            if plan.cluster.is_some() {
+                points.iter().try_for_each(runs_on_hosts)?;
+            }
             Ok(points)
         };
         let cells = plan.cells(scale, &refine).map_err(wrong)?;
@@ -304,6 +307,21 @@ pub(crate) fn fits(
         .hint("use smaller files or larger storage")),
         Some(_) | None => Ok(()),
     }
+}
+
+/// Checks that a workload can run on several hosts.
+fn runs_on_hosts(point: &model::WorkloadParameters) -> Result<(), ValueError> {
+    let suite = point.suite.as_str();
+    if !["stream", "metadata"].contains(&suite) {
+        return Err(ValueError::new(format!("suite `{suite}` cannot run on several hosts"))
+            .hint("use suite stream or metadata, or set storage.directory to measure this host"));
+    }
+    let word = |name: &str| point.parameters.get(name).map(ToString::to_string);
+    if word("stonewall").is_some_and(|stonewall| stonewall != "off") {
+        return Err(ValueError::new("the first worker cannot stop the workers of other hosts")
+            .hint("remove `stonewall`, or set `runtime`"));
+    }
+    Ok(())
 }
 
 /// Capacity of the storage, of the largest level if it is an axis; `None` if this user cannot

@@ -72,6 +72,27 @@ fn options_in_the_workflows_for_kernels_exist() {
 }
 
 #[test]
+fn plans_and_options_in_the_guide_to_hosts_exist() {
+    let bench = Bench::new();
+    let plans = blocks("hosts.md", "toml");
+    assert_eq!(plans.len(), 1);
+    for plan in plans {
+        let shared = bench.path("").display().to_string();
+        let plan = plan.replace("/mnt/scratch", &shared).replace("1GiB", "1MiB");
+        bench.ends(0, &["show", &bench.plan(&plan)]);
+    }
+    let help = |command: &[&str]| bench.ends(0, &[command, &["--help"]].concat()).stdout;
+    let help = help(&["run"]) + &help(&["cluster", "check"]);
+    for line in blocks("hosts.md", "sh").iter().flat_map(|block| block.lines()) {
+        // Options within the command of a launcher are not those of fslab.
+        let own = line.split('\'').next().unwrap().split('#').next().unwrap();
+        for option in own.split_whitespace().filter(|word| word.starts_with("--")) {
+            assert!(help.contains(option), "{option}");
+        }
+    }
+}
+
+#[test]
 fn plans_in_the_guides_to_devices_and_axes_are_valid() {
     let bench = Bench::new();
     for (guide, number) in [("devices.md", 3), ("axes.md", 4)] {

@@ -16,6 +16,7 @@ mod browser;
 mod by_name;
 mod campaign;
 mod cli;
+mod cluster;
 mod command;
 mod compare;
 mod crosscheck;

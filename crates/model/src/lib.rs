@@ -12,6 +12,7 @@
 pub mod activity;
 pub mod cell;
 mod clock;
+pub mod cluster;
 pub mod design;
 pub mod environment;
 mod guest;
@@ -39,6 +40,7 @@ pub use cell::{
     AaControl, BlockRange, Cell, CellId, FilesystemLevel, FillLevel, Isolation, Layer, SetupStep,
 };
 pub use clock::Clock;
+pub use cluster::{ClusterHosts, HostResult};
 pub use environment::Environment;
 pub use guest::{GuestDevice, GuestDisk, GuestKind};
 pub use histogram::Histogram;

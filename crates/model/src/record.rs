@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     activity::SystemActivity,
     cell::{Cell, CellId},
+    cluster::HostResult,
     environment::Environment,
     histogram::Histogram,
     metric::Metric,
@@ -149,6 +150,9 @@ pub struct TrialRecord {
     pub actions: Vec<Action>,
     /// Environment facts that differ from those of the run.
     pub environment: Environment,
+    /// Results of each host and measured phase; empty for a run on one host.
+    #[serde(default)]
+    pub hosts: Vec<HostResult>,
 }
 
 /// Histogram of one kind of latency in a phase.

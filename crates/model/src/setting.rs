@@ -40,6 +40,10 @@ pub enum SystemSetting {
     TransparentHugepage,
     /// Kernel of the guest.
     Kernel,
+    /// Number of hosts that take part.
+    Hosts,
+    /// Number of hosts by which reads are shifted.
+    ReaderShift,
 }
 
 /// Values of system settings. A setting that is missing is unchanged.
@@ -82,6 +86,8 @@ pub const SETTINGS: &[SettingSpec] = &[
     row(SystemSetting::DirtyBackgroundThreshold, "dirty_background_threshold", Kind::Text { takes: "a percentage of memory such as \"10%\" or a size such as \"64MiB\"", read: percent_or_size }, "Dirty memory at which background writeback starts (`vm.dirty_background_ratio`, `vm.dirty_background_bytes`)."),
     row(SystemSetting::TransparentHugepage, "transparent_hugepage", Kind::Word(&["always", "madvise", "never"]), "Transparent huge pages (`transparent_hugepage/enabled`)."),
     row(SystemSetting::Kernel, "kernel", Kind::Text { takes: "a kernel: the version of an installed kernel, a package, or an image", read: kernel }, "Kernel of the guest: version (or prefix) of an installed kernel, a package, or an image; append `:DIRECTORY` for its modules."),
+    row(SystemSetting::Hosts, "hosts", Kind::Count { min: 1, max: 4096 }, "Number of hosts that take part, from the first on; each has the workers of the workload. Requires `storage.cluster`."),
+    row(SystemSetting::ReaderShift, "reader_shift", Kind::Count { min: 0, max: 4096 }, "Number of hosts by which reads are shifted: with 1, a host reads the files of the next host; with 0, its own files, which its cache may contain. Requires `storage.cluster`."),
 ];
 
 impl SystemSetting {
@@ -108,13 +114,20 @@ impl SystemSetting {
             | Self::DirtyThreshold
             | Self::DirtyBackgroundThreshold
             | Self::TransparentHugepage
-            | Self::Kernel => false,
+            | Self::Kernel
+            | Self::Hosts
+            | Self::ReaderShift => false,
         }
     }
 
-    /// True for a setting that selects the storage instead of changing the machine.
+    /// True for a setting that selects the storage or the hosts instead of changing the machine.
     pub const fn is_storage(self) -> bool {
-        matches!(self, Self::Device | Self::Size)
+        matches!(self, Self::Device | Self::Size) || self.is_cluster()
+    }
+
+    /// True for a setting of a run on several hosts.
+    pub const fn is_cluster(self) -> bool {
+        matches!(self, Self::Hosts | Self::ReaderShift)
     }
 
     /// Setting with this name.

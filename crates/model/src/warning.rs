@@ -259,6 +259,15 @@ pub enum Warning {
     },
     /// The plan requires a reboot between trials, but the machine was not rebooted.
     NotRebooted,
+    /// The bound of the offset between the clocks of two hosts is large for the phase.
+    ClockUncertain {
+        /// Largest bound of a host.
+        bound: Nanos,
+        /// Ratio of the bound to the duration of the phase.
+        share: Ratio,
+    },
+    /// Hosts read files that they wrote, which their caches may contain.
+    OwnDataRead,
     /// The trial ran in a guest.
     MeasuredInGuest {
         /// Kind of guest.
@@ -425,6 +434,8 @@ impl Warning {
             | Self::KernelMessage { .. }
             | Self::OptionRemoved { .. }
             | Self::NotRebooted
+            | Self::ClockUncertain { .. }
+            | Self::OwnDataRead
             | Self::GuestIdle { .. }
             | Self::FlushNotPassed
             | Self::SettingEmulated { .. }

@@ -149,6 +149,7 @@ fn trial(cell: usize, repetition: u32, value: f64) -> TrialRecord {
         warnings: Vec::new(),
         actions: Vec::new(),
         environment: Environment::default(),
+        hosts: Vec::new(),
     }
 }
 

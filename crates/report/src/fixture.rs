@@ -249,5 +249,6 @@ fn trial(
         warnings: if index == 2 { vec![(Some("read".into()), cold)] } else { Vec::new() },
         actions: Vec::new(),
         environment: Environment::default(),
+        hosts: Vec::new(),
     }
 }

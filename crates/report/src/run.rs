@@ -47,6 +47,8 @@ pub(crate) fn document(view: &View, budget: &mut Budget) -> Document {
         sections.extend(suites::tests(view, at, first, budget).some());
         first += suite.points.len();
     }
+    let hosts = tables(&view.hosts, Layout::Full).collect();
+    sections.extend(Section::new("hosts", "Hosts", hosts).some());
     sections.extend([latency(view), lifecycle(view, budget)].into_iter().flatten());
     sections.extend(suites::activity(view, budget));
     sections.extend(wide);

@@ -13,6 +13,7 @@ mod devices;
 mod equivalence_margin;
 mod facts;
 mod findings;
+mod hosts;
 mod interaction;
 mod lifecycle;
 mod normalized;
@@ -107,6 +108,8 @@ pub struct View {
     pub(crate) latency: Vec<Table>,
     /// Time, CPU time, I/O, and space of the lifecycle steps.
     pub(crate) lifecycle: Vec<Table>,
+    /// Spread over the hosts of a run on several hosts.
+    pub(crate) hosts: Vec<Table>,
     /// All samples as CSV, if there are few enough to embed them.
     pub(crate) samples: Samples,
 }
@@ -124,6 +127,7 @@ impl View {
         let devices = devices::contests(&suites, &filesystems, (&sample_index, &quality));
         let sizes = sizes::by_size(&sample_index, &filesystems);
         let slowdowns = slowdown::slowdowns(&sample_index, &suites, quality.margin);
+        facts.add_methods([hosts::method(record)]);
         quality.with_numbers(&sample_index, &suites, &filesystems);
         facts.add_methods(methods(
             (&quality, &filesystems),
@@ -175,6 +179,7 @@ impl View {
             interactions,
             latency,
             lifecycle,
+            hosts: hosts::tables(record),
             study,
             since: None,
             samples: Samples::new(record),

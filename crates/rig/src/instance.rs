@@ -188,6 +188,12 @@ impl MountedFilesystem {
         &self.directory
     }
 
+    /// Makes workloads run in a directory that another host has created in the same filesystem. The
+    /// directory of this instance is removed as before.
+    pub fn share(&mut self, directory: PathBuf) {
+        self.directory = directory;
+    }
+
     /// Block device that workloads access instead of files in [`MountedFilesystem::directory`];
     /// `None` if there is a filesystem.
     pub fn raw_device(&self) -> Option<&Path> {

@@ -100,11 +100,13 @@ pub(crate) fn plan_change(
             memory::dirty(host, setting, value)
         }
         SystemSetting::TransparentHugepage => memory::transparent_hugepage(value),
-        // The device and its size are set when the filesystem is created, and the kernel was chosen
-        // when the guest was booted.
-        SystemSetting::Device | SystemSetting::Size | SystemSetting::Kernel => {
-            SettingChange::default()
-        }
+        // The device and its size are set when the filesystem is created, the kernel was chosen
+        // when the guest was booted, and the hosts when the trial started.
+        SystemSetting::Device
+        | SystemSetting::Size
+        | SystemSetting::Kernel
+        | SystemSetting::Hosts
+        | SystemSetting::ReaderShift => SettingChange::default(),
     }
 }
 

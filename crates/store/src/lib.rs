@@ -22,7 +22,9 @@
 //! creates ([`crate::own`]).
 #![forbid(unsafe_code)]
 
+mod columns;
 mod header;
+mod hosts;
 mod open;
 mod own;
 mod read;
@@ -48,7 +50,7 @@ pub use write::Store;
 const APPLICATION_ID: i32 = 0x6673_6c61;
 
 /// Version of `schema.sql`. Files with another version are refused.
-const SCHEMA: i32 = 6;
+const SCHEMA: i32 = 7;
 
 /// Error when a run file is created, read, or written.
 #[derive(Debug, Error)]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use model::{
-    Cell, CellId, Environment, Histogram, Nanos, RunRecord, Sample, Warning,
+    Cell, CellId, Environment, Histogram, RunRecord, Sample, Warning,
     phase::Series,
     record::{
         Action, CellRecord, CellState, Outcome, PhaseHistogram, PhaseInfo, RunInfo, TrialRecord,
@@ -12,7 +12,7 @@ use model::{
 use rusqlite::{Connection, Row, types::Type};
 use serde::de::DeserializeOwned;
 
-use crate::{StoreError, open::open};
+use crate::{StoreError, columns::nanos, hosts, open::open};
 
 /// Reads a run. If another process is writing the file, the trials stored so far are returned.
 /// Files are not changed, except for the rollback of an interrupted write; see [`crate::open`].
@@ -229,6 +229,7 @@ impl Reader<'_> {
                 warnings: Vec::new(),
                 actions: Vec::new(),
                 environment: Environment::default(),
+                hosts: Vec::new(),
             };
             Ok((row.get::<_, i64>(0)?, trial))
         })?;
@@ -256,6 +257,12 @@ impl Reader<'_> {
                 return Err(self.damaged(format!("a sample of {phase} is not finite")));
             }
             trials[self.at(indexes, trial)?].samples.push(Sample { phase, metric, worker, value });
+        }
+        let stored = self.rows("reading the results of hosts", hosts::QUERY, hosts::Stored::of)?;
+        for stored in stored {
+            let trial = self.at(indexes, stored.trial)?;
+            let result = stored.decode().map_err(|what| self.damaged(what))?;
+            trials[trial].hosts.push(result);
         }
         self.times(trials, indexes)?;
         self.activity(trials, indexes)?;
@@ -344,11 +351,4 @@ impl Reader<'_> {
             .copied()
             .ok_or_else(|| self.damaged(format!("a row refers to the missing trial {id}")))
     }
-}
-
-fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
-    let stored: i64 = row.get(column)?;
-    u64::try_from(stored)
-        .map(Nanos)
-        .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, stored))
 }

@@ -90,6 +90,45 @@ CREATE TABLE system_activity (
     PRIMARY KEY (trial_id, phase)
 ) STRICT;
 
+-- Hosts of a run on several hosts, from 0. Empty for a run on one host.
+CREATE TABLE host (
+    idx  INTEGER PRIMARY KEY,
+    name TEXT NOT NULL
+) STRICT;
+
+-- Results of one host in a measured phase. Instants are CLOCK_MONOTONIC of the conducting host; the clock of the
+-- host was `clock_offset_ns` ahead, with an error of at most `clock_bound_ns`. Network counters cover all
+-- interfaces except the loopback interface; null: not available. `histogram` contains the latencies of all
+-- operations, `series` the operations and bytes over time.
+CREATE TABLE host_result (
+    trial_id         INTEGER NOT NULL REFERENCES trial (id),
+    phase            TEXT NOT NULL,
+    host_idx         INTEGER NOT NULL REFERENCES host (idx),
+    operations       INTEGER NOT NULL,
+    bytes            INTEGER NOT NULL,
+    started_ns       INTEGER NOT NULL,
+    ended_ns         INTEGER NOT NULL,
+    clock_offset_ns  INTEGER NOT NULL,
+    clock_bound_ns   INTEGER NOT NULL,
+    received_bytes   INTEGER,
+    sent_bytes       INTEGER,
+    received_packets INTEGER,
+    sent_packets     INTEGER,
+    retransmitted    INTEGER,
+    histogram        BLOB NOT NULL,
+    series           BLOB NOT NULL,
+    PRIMARY KEY (trial_id, phase, host_idx)
+) STRICT;
+
+-- System activity of one host during a measured phase, as in `system_activity`.
+CREATE TABLE host_activity (
+    trial_id INTEGER NOT NULL REFERENCES trial (id),
+    phase    TEXT NOT NULL,
+    host_idx INTEGER NOT NULL REFERENCES host (idx),
+    body     TEXT NOT NULL,
+    PRIMARY KEY (trial_id, phase, host_idx)
+) STRICT;
+
 -- Warnings. `trial_id` is null for the whole run, `phase` is null for the whole trial.
 CREATE TABLE warning (
     trial_id INTEGER REFERENCES trial (id),

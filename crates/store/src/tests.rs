@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Cell, Environment, FilesystemLevel, FillLevel, Histogram, Metric, Nanos, Ratio, Sample, Scale,
-    Study, SystemActivity, Value, Warning, WorkloadParameters,
+    Bytes, Cell, Environment, FilesystemLevel, FillLevel, Histogram, HostResult, Metric, Nanos,
+    Ops, Ratio, Sample, Scale, Study, SystemActivity, Value, Warning, WorkloadParameters,
     activity::DeviceActivity,
+    cluster::Network,
     phase::{Cache, Role, Series},
     plan::Profile,
     record::{
@@ -95,6 +96,27 @@ fn trial(cell: usize, repetition: u32) -> TrialRecord {
             error: String::new(),
         }],
         environment,
+        hosts: vec![host_result(0, "node1"), host_result(1, "node2")],
+    }
+}
+
+fn host_result(index: u32, host: &str) -> HostResult {
+    let mut histogram = Histogram::new();
+    histogram.record(77);
+    HostResult {
+        phase: "write".into(),
+        index,
+        host: host.into(),
+        ops: Ops(3),
+        bytes: Bytes(4096),
+        started: Nanos(10),
+        ended: Nanos(20),
+        clock_offset: -1_000_000_000_000,
+        clock_bound: Nanos(50),
+        histogram,
+        series: series(),
+        network: (index == 0).then(|| Network { received: Bytes(9), ..Network::default() }),
+        activity: activity(),
     }
 }
 
@@ -161,7 +183,7 @@ fn files_of_other_schemas_are_refused_and_not_written_to() {
         for error in [read(&path).unwrap_err(), Store::resume(&path).unwrap_err()] {
             assert!(matches!(error, StoreError::Schema { found, .. } if found == schema));
             let path = path.display();
-            let message = format!("{path} has schema {schema}; this version reads schema 6 only");
+            let message = format!("{path} has schema {schema}; this version reads schema 7 only");
             assert_eq!(error.to_string(), message);
         }
         assert_eq!(std::fs::read(&path).unwrap(), bytes);

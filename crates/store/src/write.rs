@@ -15,7 +15,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 
 use sys::whole::Fresh;
 
-use crate::{APPLICATION_ID, Lock, SCHEMA, SCHEMA_SQL, StoreError, own, read};
+use crate::{
+    APPLICATION_ID, Lock, SCHEMA, SCHEMA_SQL, StoreError,
+    columns::{json, nanoseconds},
+    hosts, own, read,
+};
 
 /// Name in errors of the step that creates a new file.
 const CREATING: &str = "creating the tables";
@@ -374,6 +378,7 @@ fn put_trial(transaction: &Transaction<'_>, trial: &TrialRecord) -> rusqlite::Re
             action.error
         ])?;
     }
+    hosts::put(transaction, id, &trial.hosts)?;
     put_environment(transaction, Some(id), &trial.environment)
 }
 
@@ -402,16 +407,6 @@ fn put_environment(
         insert.execute(params![trial, name, value])?;
     }
     Ok(())
-}
-
-fn json(value: &impl serde::Serialize) -> rusqlite::Result<serde_json::Value> {
-    serde_json::to_value(value)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
-}
-
-/// Nanoseconds as an integer of SQLite, which is signed. The maximum, 2^63 ns, is 292 years.
-fn nanoseconds(nanos: Nanos) -> i64 {
-    i64::try_from(nanos.0).unwrap_or(i64::MAX)
 }
 
 fn cell_index(index: usize) -> i64 {

@@ -45,6 +45,7 @@ fn trial(cell: usize, options: &str) -> TrialRecord {
         warnings: Vec::new(),
         actions: Vec::new(),
         environment,
+        hosts: Vec::new(),
     }
 }
 

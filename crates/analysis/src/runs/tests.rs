@@ -165,6 +165,7 @@ fn trial(cell: usize, repetition: u32, samples: Vec<Sample>) -> TrialRecord {
         warnings: Vec::new(),
         actions: Vec::new(),
         environment: Environment::default(),
+        hosts: Vec::new(),
     }
 }
 

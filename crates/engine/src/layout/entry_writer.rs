@@ -31,7 +31,7 @@ pub(super) fn perform(work: &Work<'_>, seat: &Seat<'_>) -> Result<WorkerResult, 
     let writer = EntryWriter::new(work, seat)?;
     // Single operations are not timed.
     let latencies = Latencies::default();
-    seat.run(writer, Counter::new(seat.control, seat.worker, Limits::default(), latencies))
+    seat.run(writer, Counter::new(seat.control, seat.slot, Limits::default(), latencies))
 }
 
 /// Writer of entries: the open directories, and memory for all of them.

@@ -40,7 +40,7 @@ pub(super) fn perform(mix: &Mix, owner: u32, seat: &Seat<'_>) -> Result<WorkerRe
     let limits = Limits { time, finish, ..Limits::default() };
     let latencies =
         Latencies { read: Histogram::new(), write: Histogram::new(), ..Latencies::default() };
-    let counter = Counter::new(seat.control, seat.worker, limits, latencies);
+    let counter = Counter::new(seat.control, seat.slot, limits, latencies);
     let left = if mix.time.is_some() { u64::MAX } else { mix.ops };
     seat.run(MixLoop { seat, context, draw, time: clock, left }, counter)
 }

@@ -84,7 +84,7 @@ pub(super) fn perform(phase: &TracePhase<'_>, seat: &Seat<'_>) -> Result<WorkerR
         differences: Vec::with_capacity(KEPT),
         started: Nanos(0),
     };
-    seat.run(run, Counter::new(seat.control, seat.worker, Limits::default(), Latencies::default()))
+    seat.run(run, Counter::new(seat.control, seat.slot, Limits::default(), Latencies::default()))
 }
 
 struct Run<'a> {

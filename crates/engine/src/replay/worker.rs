@@ -30,7 +30,7 @@ pub(super) fn perform(phase: &ReplayPhase<'_>, seat: &Seat<'_>) -> Result<Worker
         Until::Time { ramp, run } => (Some((ramp, run)), u64::MAX),
     };
     let limits = Limits { time, ticks: true, ..Limits::default() };
-    let counter = Counter::new(seat.control, seat.worker, limits, Latencies::default());
+    let counter = Counter::new(seat.control, seat.slot, limits, Latencies::default());
     let run = Run {
         program,
         client: Client::new(replay, program, seat.worker, directory, made)?,

@@ -2,7 +2,7 @@
 
 use model::phase::{
     AccessPattern, Bound, DataPattern, Direction, FileCreation, FileSharing, IoEngineKind, Pace,
-    PassStart, Rate, Stream, WorkerKind,
+    PassStart, Rate, Stonewall, Stream, WorkerKind,
 };
 
 use crate::{
@@ -73,6 +73,18 @@ fn workers(stream: &Stream, context: &Context<'_>) -> Option<Problem> {
     let workers = stream.workers;
     if workers.count == 0 {
         return Some(("workers is 0", "set it to at least 1"));
+    }
+    if workers.share.is_some() && matches!(stream.bound, Bound::Together(_)) {
+        return Some((
+            "workers of several hosts cannot share one number of operations",
+            "set a runtime, or operations per worker",
+        ));
+    }
+    if workers.share.is_some() && workers.stonewall != Stonewall::Off {
+        return Some((
+            "the first worker cannot stop the workers of other hosts",
+            "set stonewall to off, or set a runtime",
+        ));
     }
     if workers.count > 1 && matches!(stream.files, FileSharing::One(_)) {
         return Some((

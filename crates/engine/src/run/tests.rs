@@ -1,5 +1,6 @@
 mod bonnie;
 mod handling;
+mod hosts;
 
 use std::{
     fs,

@@ -34,7 +34,7 @@ pub(super) fn perform(tree: &Tree, owner: u32, seat: &Seat<'_>) -> Result<Worker
     }) = Histogram::new();
     let finish = tree.workers.stonewall == Stonewall::Finish;
     let limits = Limits { finish, ..Limits::default() };
-    let counter = Counter::new(seat.control, seat.worker, limits, latencies);
+    let counter = Counter::new(seat.control, seat.slot, limits, latencies);
     let run = Run { tree, seat, chains, context, time, kind };
     seat.run(TreeLoop { run, room, pass: 0 }, counter)
 }

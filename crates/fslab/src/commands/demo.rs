@@ -136,6 +136,7 @@ fn part(demo: &Demo, name: &str, guest: Option<GuestKind>, output: Option<PathBu
         no_reboot: false,
         fail_fast: false,
         pilot: false,
+        hosts: Default::default(),
         view: demo.view.clone(),
     }
 }

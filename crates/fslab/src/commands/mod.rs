@@ -3,6 +3,7 @@
 mod audit;
 mod bench;
 mod clean;
+mod cluster;
 mod compare;
 mod completions;
 mod crosscheck;
@@ -73,6 +74,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::List(list) => list::run(list),
         Command::Doctor(doctor) => doctor::run(doctor),
         Command::Guest(guest) => guest::run(guest),
+        Command::Cluster(arguments) => cluster::run(arguments, &state),
+        Command::Agent => cluster::agent(&state),
         Command::Verify(verify) => verify::run(verify),
         Command::Clean => clean::run(&state),
         Command::Version => version::run(arguments.verbose > 0),

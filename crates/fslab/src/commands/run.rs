@@ -13,7 +13,7 @@ use rig::{Catalog, Host, RealHost};
 use store::Store;
 
 use super::{
-    guest,
+    cluster, guest,
     run_file::{self, RunFilePath},
     run_setup::{self, Backend, Prepared, RunControl, RunEnd, RunEnvironment},
     signals,
@@ -187,7 +187,9 @@ fn say(arguments: &Run, text: &str) {
 /// been checked.
 fn start(arguments: &Run, env: &RunEnvironment<'_>) -> Result<Prepared, Failure> {
     let catalog = env.catalog;
-    let chosen = ResolvedPlan::new(&arguments.plan, &arguments.changes, catalog)?;
+    let mut changes = arguments.changes.clone();
+    changes.set.extend(cluster::overrides(&arguments.hosts)?);
+    let chosen = ResolvedPlan::new(&arguments.plan, &changes, catalog)?;
     let path = match &arguments.output {
         Some(path) => path.clone(),
         None => free_name(&chosen.name),
@@ -201,6 +203,10 @@ fn start(arguments: &Run, env: &RunEnvironment<'_>) -> Result<Prepared, Failure>
         )));
     }
     let amended = amended(&chosen);
+    if let Some(hosts) = &chosen.plan.cluster {
+        let filesystems = own_catalog(arguments)?;
+        return cluster::begin(&chosen, hosts, &path, amended, filesystems, env);
+    }
     match guest::kind(&chosen) {
         None => run_setup::begin(&chosen, &path, amended, env),
         Some(kind) => {
@@ -280,6 +286,19 @@ fn resume(path: &Path, arguments: &Run, env: &RunEnvironment<'_>) -> Result<Prep
     let (mut store, record) = Store::resume(&keeping.working)?;
     if record.info != planned {
         return Err(anyhow::anyhow!("{} was replaced; resume it again", path.display()).into());
+    }
+    if let Some(named) = &chosen.plan.cluster {
+        let mut named = named.clone();
+        for (key, value) in cluster::overrides(&arguments.hosts)? {
+            match key.as_str() {
+                "launcher" => named.launcher = Some(value),
+                _ => named.hosts = value.split(',').map(str::to_owned).collect(),
+            }
+        }
+        let own = own_catalog(arguments)?;
+        let cluster = cluster::resume(&chosen, &named, &record, own, env)?;
+        let backend = Backend::Cluster(Box::new(cluster));
+        return Ok(Prepared::new(backend, store, record, keeping, &chosen));
     }
     if let Some(kind) = guest::kind(&chosen) {
         let own = own_catalog(arguments)?;

@@ -25,6 +25,7 @@ use rig::{
 use store::{Store, StoreError};
 
 use super::{
+    cluster::{Cluster, OnHosts},
     guest::{Guests, InGuest},
     run_file::{self, RunFilePath},
 };
@@ -96,6 +97,8 @@ pub(super) enum Backend {
     Local(Box<Rig>),
     /// Guests.
     Guests(Box<Guests>),
+    /// Several hosts.
+    Cluster(Box<Cluster>),
 }
 
 /// Context of a run.
@@ -265,6 +268,10 @@ pub(super) fn execute(prepared: Prepared, with: &RunControl<'_>) -> anyhow::Resu
     let tally = match backend {
         Backend::Local(rig) => {
             let trials = LocalTrials::new(*rig, &record, &prepared.catalog, conditions, observer);
+            Runner::new(trials, store, record, settings, observer).run()?
+        }
+        Backend::Cluster(cluster) => {
+            let trials = OnHosts::new(*cluster, &record, conditions.memory_limited, observer);
             Runner::new(trials, store, record, settings, observer).run()?
         }
         Backend::Guests(guests) => {

@@ -10,6 +10,7 @@
 pub(crate) mod events;
 mod forecast;
 mod generator_limits;
+pub(crate) mod hosts;
 mod invalid;
 mod order;
 mod progress;
@@ -294,6 +295,12 @@ impl<'a, T: Trials> Runner<'a, T> {
     fn judge(&self, trial: &mut TrialRecord) {
         let (record, progress) = (&self.cells[trial.cell], &self.progress[trial.cell]);
         trial.attempt = progress.attempts;
+        // A source of trials knows disturbances that this host does not see, such as a lost host.
+        if let Outcome::Invalid { reason } = &trial.outcome
+            && !invalid::may_rerun(progress.invalid, progress.trials + 1)
+        {
+            trial.outcome = Outcome::Failed { reason: format!("{reason}; no reruns are left") };
+        }
         if trial.outcome != Outcome::Measured || self.settings.invalid_trials == InvalidTrials::Keep
         {
             return;

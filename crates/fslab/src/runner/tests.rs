@@ -100,6 +100,7 @@ impl Trials for Machine {
             warnings: Vec::new(),
             actions: Vec::new(),
             environment: Environment::default(),
+            hosts: Vec::new(),
         })
     }
 

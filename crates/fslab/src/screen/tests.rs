@@ -75,6 +75,7 @@ fn progress(record: &CellRecord, values: &[f64]) -> CellProgress {
             warnings: Vec::new(),
             actions: Vec::new(),
             environment: Default::default(),
+            hosts: Vec::new(),
         };
         progress.add(&record.phases, &trial);
     }

@@ -45,7 +45,7 @@ pub use tree::{
     Calls, Item, Layout, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
     TreeStep,
 };
-pub use workers::{IoPriority, Pin, Stonewall, WorkerKind, Workers};
+pub use workers::{IoPriority, Pin, Stonewall, WorkerKind, WorkerShare, Workers};
 
 use crate::metric::Metric;
 

@@ -15,6 +15,22 @@ pub struct Workers {
     pub pin: Pin,
     /// I/O priority; `None`: the default of the process.
     pub io_priority: Option<IoPriority>,
+    /// Workers of this host if the phase runs on several hosts; `None`: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<WorkerShare>,
+}
+
+/// Workers of one host, of a phase that runs on several hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerShare {
+    /// Index of the first worker.
+    pub first: u32,
+    /// Number of workers.
+    pub count: u32,
+    /// Number by which indices are shifted, modulo the number of all workers. Names, data, and
+    /// parts of files depend on the index, so a shifted worker reads what a worker of another host
+    /// wrote.
+    pub shift: u32,
 }
 
 impl Workers {
@@ -29,6 +45,23 @@ impl Workers {
             stonewall: Stonewall::Off,
             pin: Pin::Free,
             io_priority: None,
+            share: None,
+        }
+    }
+
+    /// Number of workers on this host.
+    pub fn local(&self) -> u32 {
+        self.share.map_or(self.count, |share| share.count)
+    }
+
+    /// Index among all workers of the worker with this index on this host.
+    pub fn index(&self, local: u32) -> u32 {
+        match self.share {
+            None => local,
+            Some(WorkerShare { first, shift, .. }) => {
+                let index = u64::from(first) + u64::from(local) + u64::from(shift);
+                u32::try_from(index % u64::from(self.count.max(1))).unwrap_or(local)
+            }
         }
     }
 }

@@ -52,6 +52,18 @@ impl Plan {
         if let Some((message, hint)) = disk {
             return Err(ValueError::new(message).hint(hint));
         }
+        if self.cluster.is_some() && self.guest.is_some() {
+            return Err(ValueError::new("guests have no network, so they cannot mount a cluster")
+                .hint("remove `guest`"));
+        }
+        let workloads = self.workloads.iter().flat_map(|entry| &entry.system_settings);
+        let mut settings = self.system_settings.iter().chain(workloads);
+        if let (None, Some((setting, _))) =
+            (&self.cluster, settings.find(|(setting, _)| setting.is_cluster()))
+        {
+            return Err(ValueError::new(format!("`{setting}` requires several hosts"))
+                .hint("set storage.cluster, a directory that all hosts mount"));
+        }
         self.fits_axes(directory)
     }
 

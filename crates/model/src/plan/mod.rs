@@ -24,6 +24,7 @@ pub use settings::OVERRIDES;
 use crate::{
     cell::{AaControl, FilesystemLevel, FillLevel, Isolation},
     clock::Clock,
+    cluster::ClusterHosts,
     design::{Design, OptionAxis},
     guest::{GuestDisk, GuestKind},
     mount_commands::MountedType,
@@ -75,6 +76,8 @@ pub struct Plan {
     pub guest_disk: GuestDisk,
     /// Storage under the filesystems.
     pub storage: Storage,
+    /// Hosts that mount the directory of the storage; `None` for a run on this host.
+    pub cluster: Option<ClusterHosts>,
     /// Published study whose tables and charts come first in the report.
     pub study: Option<Study>,
     /// Filesystem axis, at least one level.

@@ -70,6 +70,7 @@ impl Plan {
             isolation: conditions::isolation(&top, &storage)?,
             guest: top.get("guest").map(conditions::guest).transpose()?,
             guest_disk: conditions::guest_disk(&top)?,
+            cluster: storage::cluster(&top)?,
             study: top.get("study").map(conditions::study).transpose()?,
             filesystems: filesystems::levels(&axes, &storage, vocabulary)?,
             mounted_types: vocabulary.mounted.to_vec(),

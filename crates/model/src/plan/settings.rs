@@ -105,9 +105,8 @@ impl Plan {
             "memory_limit" => self.storage.memory_limit = Some(size()?),
             "fsck" => self.fsck = text.parse().map_err(|_| bad(key, text))?,
             "device" => self.set_device(words().collect()),
-            "directory" => {
-                self.replace_storage(StorageKind::Directory { path: text.to_owned() });
-                self.filesystems = vec![FilesystemLevel::plain("directory")];
+            "cluster" | "cluster_hosts" | "directory" | "launcher" => {
+                self.set_directory(key, text)?;
             }
             "image_size" if !self.storage.kind.each().iter().any(|(_, kind)| is_image(kind)) => {
                 self.replace_storage(image(size()?));
@@ -253,7 +252,32 @@ impl Plan {
         let other = |(setting, _): &(SystemSetting, Vec<Value>)| *setting != SystemSetting::Device;
         self.system_settings.retain(other);
         self.workloads.iter_mut().for_each(|entry| entry.system_settings.retain(other));
+        if !matches!(kind, StorageKind::Directory { .. }) {
+            self.cluster = None;
+        }
         self.storage.kind = kind;
+    }
+
+    /// Overrides the directory under test, or the hosts that mount it.
+    fn set_directory(&mut self, key: &str, text: &str) -> Result<(), ValueError> {
+        match key {
+            "cluster" | "directory" => {
+                self.replace_storage(StorageKind::Directory { path: text.to_owned() });
+                self.filesystems = vec![FilesystemLevel::plain("directory")];
+                self.cluster = (key == "cluster").then(|| self.cluster.take().unwrap_or_default());
+            }
+            _ => {
+                let cluster = self.cluster.as_mut().ok_or_else(|| {
+                    ValueError::new("the plan is not for several hosts")
+                        .hint("set cluster=PATH, a directory that all hosts mount")
+                })?;
+                match key {
+                    "launcher" => cluster.launcher = Some(text.to_owned()),
+                    _ => cluster.hosts = text.split(',').map(|it| it.trim().to_owned()).collect(),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Overrides a property of the images, of each level that has images.

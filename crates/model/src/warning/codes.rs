@@ -43,6 +43,8 @@ impl Warning {
             Self::OptionRemoved { .. } => "option-removed",
             Self::NotSupported { .. } => "not-supported",
             Self::NotRebooted => "not-rebooted",
+            Self::ClockUncertain { .. } => "clock-uncertain",
+            Self::OwnDataRead => "own-data-read",
             Self::MeasuredInGuest { .. } => "measured-in-guest",
             Self::GuestIdle { .. } => "guest-idle",
             Self::FlushNotPassed => "flush-not-passed",

@@ -73,6 +73,8 @@ impl Warning {
                 why: text("Operation not supported (os error 95)"),
             },
             Self::NotRebooted,
+            Self::ClockUncertain { bound: Nanos(2_000_000), share: Ratio(0.02) },
+            Self::OwnDataRead,
             Self::MeasuredInGuest { kind: GuestKind::Tcg, latency: None },
             Self::GuestIdle { share: Ratio(0.12) },
             Self::FlushNotPassed,

@@ -96,6 +96,8 @@ impl Warning {
             Self::NotRebooted => {
                 "reboot and run `fslab run --resume`, or set `isolation = \"remount\"`"
             }
+            Self::ClockUncertain { .. } => "use longer phases or a network with less delay",
+            Self::OwnDataRead => "set reader_shift to 1 to read the files of another host",
             Self::MeasuredInGuest { kind: GuestKind::Kvm, .. } => {
                 "compare only with KVM guests; CPUs may be shared with the host"
             }

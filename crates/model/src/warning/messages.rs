@@ -141,6 +141,14 @@ impl Warning {
                 format!("skipped: {what} is not supported by the filesystem or kernel ({why})")
             }
             Self::NotRebooted => "the machine was not rebooted before this trial".into(),
+            Self::ClockUncertain { bound, share } => format!(
+                "the clocks of the hosts are known to ± {}, {} of the phase",
+                bound,
+                percent(*share)
+            ),
+            Self::OwnDataRead => {
+                "each host read the files that it wrote; its cache may contain them".into()
+            }
             Self::MeasuredInGuest { kind: GuestKind::Kvm, .. } => "measured in a KVM guest".into(),
             Self::MeasuredInGuest { kind: GuestKind::Icount, latency: Some(latency) } => format!(
                 "virtual time: 1 ns per instruction plus {latency} per device request; one CPU, \

@@ -121,6 +121,7 @@ fn trial(repetition: u32) -> TrialRecord {
         warnings: Vec::new(),
         actions: Vec::new(),
         environment: Environment::default(),
+        hosts: Vec::new(),
     }
 }
 

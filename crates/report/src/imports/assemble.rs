@@ -182,6 +182,7 @@ fn trial(measurement: Measurement, cell: usize, repetition: u32, now: Nanos) -> 
         warnings,
         actions: Vec::new(),
         environment: measurement.facts,
+        hosts: Vec::new(),
     }
 }
 

@@ -140,6 +140,7 @@ fn support(host: &dyn Host, disks: &[String], setting: SystemSetting) -> Result<
         }
         SystemSetting::TransparentHugepage => text("/sys/kernel/mm/transparent_hugepage/enabled")
             .map_err(|_| "the kernel is built without transparent huge pages".into()),
+        SystemSetting::Hosts | SystemSetting::ReaderShift => Ok("in runs on several hosts".into()),
         SystemSetting::Kernel => Err("requires a guest; use --guest auto".into()),
     }
 }

@@ -366,6 +366,7 @@ fn workers(point: &WorkloadParameters) -> Workers {
         },
         pin: if point.flag("pin") { Pin::Each } else { Pin::Free },
         io_priority: io_priority(point.word("io_priority")),
+        share: None,
     }
 }
 

@@ -390,6 +390,7 @@ impl PoolConfig {
                     warnings: Vec::new(),
                     actions: Vec::new(),
                     environment: Environment::default(),
+                    hosts: Vec::new(),
                 }
             }
         };

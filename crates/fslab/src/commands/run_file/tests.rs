@@ -46,6 +46,7 @@ fn trial(repetition: u32) -> TrialRecord {
         warnings: Vec::new(),
         actions: Vec::new(),
         environment: Environment::default(),
+        hosts: Vec::new(),
     }
 }
 

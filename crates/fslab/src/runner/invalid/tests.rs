@@ -48,6 +48,7 @@ fn trial() -> TrialRecord {
         warnings: Vec::new(),
         actions: Vec::new(),
         environment: Environment::default(),
+        hosts: Vec::new(),
     }
 }
 

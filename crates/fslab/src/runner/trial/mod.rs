@@ -6,6 +6,7 @@
 
 pub(crate) mod commands;
 mod group;
+mod hosts;
 mod phases;
 mod verdict;
 
@@ -33,6 +34,7 @@ use super::{
     BOOT, Located, MEMORY_RATE, Reboots, RunObserver, boot_of,
     events::Event,
     generator_limits::GeneratorLimits,
+    hosts::{HostGate, on_all_hosts, share},
     now_unix, reason,
     samples::{self, RunContext},
     task_files::{Scratch, needs_external_directory},
@@ -142,6 +144,8 @@ pub(crate) struct LocalTrials<'a> {
     /// ID of the current boot. `boot_used` is true if a trial ran since this boot.
     boot: Option<String>,
     boot_used: bool,
+    /// Connection to the other hosts of the trials.
+    hosts: Option<&'a dyn HostGate>,
 }
 
 impl<'a> LocalTrials<'a> {
@@ -179,7 +183,13 @@ impl<'a> LocalTrials<'a> {
             always,
             external_directory: None,
             other_io_seen: false,
+            hosts: None,
         }
+    }
+
+    /// Trials that run on several hosts, of which this is one.
+    pub(crate) fn on_hosts(self, hosts: &'a dyn HostGate) -> Self {
+        Self { hosts: Some(hosts), ..self }
     }
 }
 
@@ -241,6 +251,7 @@ impl Trials for LocalTrials<'_> {
             warnings: data.warnings,
             actions: data.actions,
             environment: data.environment.beyond(&self.environment),
+            hosts: Vec::new(),
         })
     }
 }
@@ -249,7 +260,14 @@ impl LocalTrials<'_> {
     fn steps(&mut self, cell: &Cell, data: &mut TrialData) -> Result<(), Stop> {
         let suite = suites::find(&cell.workload.suite)
             .ok_or_else(|| Stop::Failed(format!("unknown suite `{}`", cell.workload.suite)))?;
-        let phases = (suite.phases)(&cell.workload, self.conditions.seed);
+        let place = self.hosts.map(|hosts| hosts.place(cell));
+        let workload = match place {
+            None => cell.workload.clone(),
+            Some(place) => on_all_hosts(&cell.workload, place.of),
+        };
+        let mut phases = (suite.phases)(&workload, self.conditions.seed);
+        let parts = place.map(|place| phases.iter_mut().map(|it| share(it, place)).collect());
+        let parts: Vec<bool> = parts.unwrap_or_default();
         // The load generator is measured before the filesystem is created, when the machine is idle
         // and no cache is warm.
         let slower = slower(cell);
@@ -263,6 +281,10 @@ impl LocalTrials<'_> {
         (self.observer.notify)(&Event::PhaseStarted { name: lifecycle::MKFS, time: None });
         let mut mounted = self.instance(cell)?;
         check_settings(cell, &mounted)?;
+        if let Some(hosts) = self.hosts {
+            let directory = hosts.directory(mounted.directory())?;
+            mounted.share(directory);
+        }
         let phases = match mounted.raw_device() {
             Some(device) => {
                 let device = device.display().to_string();
@@ -279,12 +301,16 @@ impl LocalTrials<'_> {
             crash_state: self.conditions.crash_state.as_deref(),
             external_directory: scratch.as_ref().map(Scratch::path),
             always: self.always,
+            hosts: self.hosts.map(|hosts| (hosts, &parts[..])),
         };
         let ran = workload.run(&mut mounted, &mut self.other_io_seen, data);
         data.environment.merge(mounted.environment().clone());
         data.warnings.extend(mounted.warnings().iter().map(|w| (None, w.clone())));
         data.samples.extend(samples::available_space(mounted.space()));
         ran?;
+        if let Some(hosts) = self.hosts {
+            hosts.fence("all phases ended")?;
+        }
         (self.observer.notify)(&Event::PhaseStarted { name: lifecycle::SPACE, time: None });
         let taken = mounted.space_usage();
         let taken = taken.map_err(|error| Stop::failed("reading the used space", &error))?;

@@ -22,6 +22,7 @@ use super::{Stop, TrialData, commands::Session, verdict, writable};
 use crate::runner::{
     RunObserver,
     events::Event,
+    hosts::HostGate,
     samples::{self, PhaseContext, RunContext},
 };
 
@@ -43,6 +44,9 @@ pub(super) struct Workload<'a> {
     /// Directory of the trial on another filesystem, if a phase needs it.
     pub(super) external_directory: Option<&'a Path>,
     pub(super) always: RunContext,
+    /// Connection to the other hosts, and the phases in which this host takes part; `None` for a
+    /// trial on one host.
+    pub(super) hosts: Option<(&'a dyn HostGate, &'a [bool])>,
 }
 
 impl Workload<'_> {
@@ -64,6 +68,11 @@ impl Workload<'_> {
                 continue;
             }
             let generator = &generators[0];
+            if let Some((hosts, parts)) = self.hosts {
+                let part = (phase, parts[index - 1], *generator);
+                self.on_host(hosts, part, mounted, other_io_seen, data)?;
+                continue;
+            }
             if let Some(warning) = lacking.keeps(phase) {
                 if phase.role == Role::Measure {
                     data.warnings.push((Some(phase.name.clone()), warning));
@@ -240,7 +249,7 @@ pub(super) fn run_work(
 }
 
 /// Maintenance actions of a phase as actions of the trial.
-fn events(phase: &Phase, result: &PhaseResult) -> Vec<Action> {
+pub(super) fn events(phase: &Phase, result: &PhaseResult) -> Vec<Action> {
     let Work::Maintenance(maintenance) = &phase.work else { return Vec::new() };
     let begun = result.workers.iter().map(|worker| (worker.begun, &worker.events));
     let each = begun.flat_map(|(begun, events)| events.iter().map(move |event| (begun, event)));

@@ -4,6 +4,7 @@ use toml::{Spanned, de::DeValue};
 
 use super::{Item, Result, Table, array, count, keys, size, string, strings, wrong};
 use crate::{
+    cluster::ClusterHosts,
     plan::PlanError,
     setting::{SystemSetting, level_name},
     storage::{Allocation, Storage, StorageKind, StorageLevel},
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// Keys that select the storage. `image_size` and `image_file` belong together.
-const PLACES: [&str; 5] = ["image_size", "image_file", "device", "devices", "directory"];
+const PLACES: [&str; 6] = ["image_size", "image_file", "device", "devices", "directory", "cluster"];
 
 /// Keys that `image_size` requires.
 const OF_IMAGES: [&str; 3] = ["image_count", "image_directory", "image_allocation"];
@@ -38,6 +39,27 @@ pub(super) fn storage(top: &Table<'_>, axes: &Table<'_>) -> Result<Storage> {
             .hint(format!("move `{key}` to the entries of `axes.device`, or remove one of them")));
     }
     of_kind(StorageKind::Levels { levels }, table.as_ref())
+}
+
+/// Parses the hosts of a plan; `None` if it runs on this host.
+pub(super) fn cluster(top: &Table<'_>) -> Result<Option<ClusterHosts>> {
+    let Some(table) = top.get("storage").map(|_| top.table("storage")).transpose()? else {
+        return Ok(None);
+    };
+    if table.get("cluster").is_none() {
+        let own = ["hosts", "launcher"].into_iter().find_map(|key| Some((key, table.get(key)?)));
+        return match own {
+            None => Ok(None),
+            Some((key, item)) => {
+                let message = format!("`{key}` requires `cluster`");
+                Err(PlanError::new(message, item.span())
+                    .hint("add cluster = \"/mnt/…\", a directory that all hosts mount"))
+            }
+        };
+    }
+    let hosts = table.get("hosts").map(strings).transpose()?.unwrap_or_default();
+    let launcher = table.get("launcher").map(string).transpose()?;
+    Ok(Some(ClusterHosts { hosts, launcher }))
 }
 
 /// Largest value of the axis `size`, whose values are checked with the other settings.
