@@ -104,7 +104,15 @@ fn contains_name(text: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use model::Nanos;
+
     use super::*;
+    use crate::{
+        host::{FakeHost, Output},
+        mount::MountRequest,
+    };
 
     const TARGET: &str = "/var/lib/fslab/fslab-a";
 
@@ -117,6 +125,104 @@ mod tests {
             fstype: "fuse".into(),
             source: source.into(),
             super_options: "rw".into(),
+        }
+    }
+
+    fn argv(words: &[&str]) -> Vec<String> {
+        words.iter().map(ToString::to_string).collect()
+    }
+
+    /// Host with a command that mounts and one that unmounts, and a filesystem at [`TARGET`].
+    fn mounted(root: &Path) -> FakeHost {
+        let host = FakeHost::new(root).mounter("mount.a", Some("a")).mounter("umount.a", None);
+        let host = host.program("broken", [Output { status: Some(1), ..Output::default() }]);
+        host.run(&argv(&["mount.a", "source", TARGET])).unwrap();
+        host.done();
+        host
+    }
+
+    /// Undoes the mount of [`mounted`] by this command.
+    fn undo(host: &FakeHost, device: Option<&str>, umount: &[&str]) -> Result<(), String> {
+        unmount(host, Path::new(TARGET), "a", device, &argv(umount))
+    }
+
+    fn targets(host: &FakeHost) -> Vec<PathBuf> {
+        host.mounts().unwrap().into_iter().map(|mount| mount.target).collect()
+    }
+
+    const UMOUNT: [&str; 2] = ["umount.a", TARGET];
+
+    #[test]
+    fn mounts_of_the_run_are_unmounted_newest_first() {
+        let temp = tempfile::tempdir().unwrap();
+        let host = mounted(temp.path());
+        host.run(&argv(&["mount.a", "source", "/other"])).unwrap();
+        host.run(&argv(&["mount.a", &format!("{TARGET}/x"), "/elsewhere"])).unwrap();
+        host.run(&argv(&["mount.a", "source", &format!("{TARGET}/below")])).unwrap();
+        host.done();
+        assert_eq!(undo(&host, Some("0:40"), &UMOUNT), Ok(()));
+        // Only the named filesystem is unmounted by the command.
+        let umounts = [format!("umount {TARGET}/below"), "umount /elsewhere".into()];
+        assert_eq!(host.done(), [&umounts[..], &[UMOUNT.join(" ")]].concat());
+        assert_eq!(targets(&host), [Path::new("/other")]);
+    }
+
+    #[test]
+    fn a_filesystem_of_another_process_stays_mounted() {
+        let temp = tempfile::tempdir().unwrap();
+        let host = mounted(temp.path());
+        let other = |fstype: &str| MountRequest {
+            source: "/dev/loop0".into(),
+            target: TARGET.into(),
+            fstype: fstype.into(),
+            options: String::new(),
+        };
+        host.mount(&other("ext4")).unwrap();
+        let error = undo(&host, Some("0:40"), &UMOUNT).unwrap_err();
+        assert!(error.contains("ext4 was mounted there by another process"), "{error}");
+        assert_eq!(targets(&host).len(), 2);
+        // The filesystem of the run is gone; another device, or another type on the same device.
+        for (fstype, device) in [("a", "0:40"), ("ext4", "7:0")] {
+            let host = FakeHost::new(temp.path()).mounter("umount.a", None);
+            host.mount(&other(fstype)).unwrap();
+            assert_eq!(undo(&host, Some(device), &UMOUNT), Ok(()), "{fstype}");
+            assert_eq!(targets(&host).len(), 1, "{fstype} on {device}");
+        }
+        // If the run was killed before it recorded the device, the mount point is unmounted.
+        let host = mounted(temp.path());
+        host.mount(&other("ext4")).unwrap();
+        host.done();
+        assert_eq!(undo(&host, None, &UMOUNT), Ok(()));
+        assert_eq!(host.done(), [format!("umount {TARGET}"), UMOUNT.join(" ")]);
+    }
+
+    #[test]
+    fn umount_follows_a_command_that_does_not_unmount() {
+        let temp = tempfile::tempdir().unwrap();
+        for (command, verdict) in
+            [("broken", "exit 1"), ("missing", "not found"), ("idle", "it succeeded")]
+        {
+            let host = mounted(temp.path()).program("idle", []);
+            assert_eq!(undo(&host, Some("0:40"), &[command]), Ok(()));
+            assert_eq!(host.done().last().unwrap(), &format!("umount {TARGET}"));
+            let host = mounted(temp.path()).program("idle", []);
+            host.keep_busy(Path::new(TARGET), TRIES + 1);
+            let error = undo(&host, Some("0:40"), &[command]).unwrap_err();
+            assert!(error.starts_with(&format!("`{command}`: ")), "{error}");
+            assert!(error.contains(verdict) && error.contains("fuser -vm"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_busy_mount_is_unmounted_after_a_limited_number_of_tries() {
+        let temp = tempfile::tempdir().unwrap();
+        for (busy, undone) in [(3, true), (TRIES, true), (TRIES + 1, false)] {
+            let host = mounted(temp.path());
+            host.keep_busy(Path::new(TARGET), busy);
+            let start = host.now();
+            assert_eq!(undo(&host, Some("0:40"), &[]).is_ok(), undone, "{busy}");
+            let pauses = u64::from(busy.min(TRIES));
+            assert_eq!(host.now() - start, Nanos(PAUSE.0 * pauses), "{busy}");
         }
     }
 
