@@ -67,10 +67,7 @@ impl Section {
     pub(super) fn text(&self, name: &str) -> &str {
         match self.given(name) {
             Some(setting) => &setting.value,
-            None => match find(name).map(|option| option.handling) {
-                Some(Handling::Done { default, .. }) => default,
-                _ => "",
-            },
+            None => find(name).map_or("", default),
         }
     }
 
@@ -243,11 +240,8 @@ impl Section {
     /// Options that differ from their defaults, in canonical form.
     pub fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.settings.iter().filter_map(|(name, setting)| {
-            let default = match find(name)?.handling {
-                Handling::Done { default, .. } => default,
-                _ => "",
-            };
-            (setting.value != default).then_some((*name, setting.value.as_str()))
+            let differs = setting.value != default(find(name)?);
+            differs.then_some((*name, setting.value.as_str()))
         })
     }
 
@@ -325,6 +319,13 @@ impl Section {
 
     /// Contradictions between options.
     fn check(&self, first_group: bool) -> Vec<Mistake> {
+        let mut found = self.check_sizes();
+        found.extend(self.check_times(first_group));
+        found
+    }
+
+    /// Contradictions between sizes, and between flags of I/O engines.
+    fn check_sizes(&self) -> Vec<Mistake> {
         let mut found = Vec::new();
         let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
         let engine = self.text("ioengine");
@@ -370,6 +371,14 @@ impl Section {
                 problem(name, "only ioengine pvsync2 supports it");
             }
         }
+        found
+    }
+
+    /// Contradictions between limits, passes, rates, and syncs.
+    fn check_times(&self, first_group: bool) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
+        let engine = self.text("ioengine");
         if self.flag("time_based") && self.text("runtime") == "0" {
             problem("time_based", "time_based requires runtime");
         }
@@ -420,6 +429,11 @@ impl Section {
         self.number("loops") > 1
             || self.number("io_size").max(self.number("size")) > self.region_size()
     }
+}
+
+/// Default of an option in canonical form.
+fn default(option: &FioOption) -> &'static str {
+    if let Handling::Done { default, .. } = option.handling { default } else { "" }
 }
 
 /// Names in a list, which `:` separates and `\:` contains.

@@ -62,7 +62,10 @@ fn phase(name: &str, role: Role, work: Work) -> Phase {
         (Work::Stream(stream), Role::Measure) => match stream.direction {
             Direction::Read => "reading",
             Direction::Write => "writing",
-            _ => "mixed",
+            Direction::Alternate
+            | Direction::FirstRead(_)
+            | Direction::Mixed(_)
+            | Direction::Update(_) => "mixed",
         },
         _ => "mixed",
     };
@@ -188,13 +191,13 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
 
 fn pre_read(section: &Section, name: &str, seed: u64) -> Phase {
     let measured = stream(section, seed);
-    let workers = match measured.files {
-        FileSharing::Template(_) => section.workers(),
-        _ => 1,
-    };
+    let workers = measured.files.count(section.workers());
     let files = match measured.files {
         FileSharing::Shared(name) => FileSharing::One(name),
-        files => files,
+        own @ (FileSharing::One(_)
+        | FileSharing::PerWorker(_)
+        | FileSharing::Template(_)
+        | FileSharing::Segmented(_)) => own,
     };
     let read = Stream {
         workers: Workers::threads(workers),
@@ -261,8 +264,6 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
     };
     if section.touches() {
         stream.file_handling = Some(handling(section));
-    } else if let FileSharing::Shared(name) = &stream.files {
-        stream.files = FileSharing::Shared(name.clone());
     }
     stream
 }
