@@ -1,6 +1,7 @@
 //! Command line. The reference page and the help golden are generated from it.
 
 mod axes;
+mod fio;
 mod guest;
 mod import;
 mod list;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use analysis::conditions::Aspect;
 pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use fio::Fio;
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 pub(crate) use import::Import;
 pub(crate) use list::{List, Listed};
@@ -67,9 +69,9 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Run jobs of fio, with its command line and its output formats.
     ///
-    /// Files are created in the current directory and stay there. Existing files that fslab did not
-    /// write are not overwritten, and devices are not opened. A symbolic link `fio` to fslab does the
-    /// same. `fslab fio --help` lists the options. Exit status: 0 success, 1 error, 130 interrupted.
+    /// Files are created in the current directory and stay there. Existing files that fslab did
+    /// not write are not overwritten, and devices are not opened. A symbolic link `fio` to fslab
+    /// does the same. `fslab fio --help` lists the options. Exit status: 0 success, 1 error, 130 interrupted.
     #[command(disable_help_flag = true)]
     Fio(Fio),
     /// Show what a plan would do, without changing anything.
@@ -247,14 +249,6 @@ pub(crate) struct Bench {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) comparison: Comparison,
-}
-
-/// `fslab fio`
-#[derive(Debug, Args)]
-pub(crate) struct Fio {
-    /// Arguments of fio: options of the program, options of jobs, and job files.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
-    pub(crate) arguments: Vec<String>,
 }
 
 /// `fslab verify`

@@ -80,8 +80,8 @@ pub(super) fn run(arguments: &Bench, state: &Path) -> Result<Exit, Failure> {
     end(arguments, &workload, &ended, &place)
 }
 
-/// Arguments with the suite `command` as the workload if --command is given, or the suite `fio` for a
-/// job file. With --command, the directory is the only positional argument.
+/// Arguments with the suite `command` as the workload if --command is given, or the suite `fio` for
+/// a job file. With --command, the directory is the only positional argument.
 ///
 /// # Errors
 /// If a workload is given as well.

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use model::{
     Bytes, Nanos, Phase,
     phase::{
-        AccessPattern, Advice, Aio, Allocation, Amount, Arrivals, Bound, Cache, CallFlags,
-        DataPattern, Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileSharing,
-        GroupEnd, IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region,
-        Ring, Role, Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit, Timed,
-        Together, Work, WorkerKind, Workers,
+        AccessPattern, Advice, Aio, Allocation, Arrivals, Bound, Cache, CallFlags, DataPattern,
+        Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileSharing, GroupEnd,
+        IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region, Ring, Role,
+        Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit, Timed, Together, Work,
+        WorkLimit, WorkerKind, Workers,
     },
     sample::lifecycle,
 };
@@ -389,9 +389,9 @@ fn bound(section: &Section) -> Bound {
         if ops == pass / block && time.is_none() && !section.reopens() {
             return Bound::Once;
         }
-        return Bound::Amount(Amount { ops, time, ..Amount::UNLIMITED });
+        return Bound::Amount(WorkLimit { ops, time, ..WorkLimit::UNLIMITED });
     }
-    Bound::Amount(Amount { ops: most, bytes: Bytes(bytes), time })
+    Bound::Amount(WorkLimit { ops: most, bytes: Bytes(bytes), time })
 }
 
 fn priority(section: &Section) -> Option<IoPriority> {
