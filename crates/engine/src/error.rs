@@ -392,10 +392,8 @@ pub enum Operation {
     Poll,
     /// io_uring_enter(2).
     Reap,
-    /// io_setup(2).
-    AioSetup,
-    /// io_submit(2) or io_getevents(2).
-    AioSubmit,
+    /// io_setup(2), io_submit(2), or io_getevents(2).
+    Aio,
     /// preadv2(2) or pwritev2(2) with flags.
     CallFlags,
     /// ftruncate(2) before mapping.
@@ -463,8 +461,7 @@ impl fmt::Display for Operation {
             Self::PollThread => "setting the CPU of the polling thread of",
             Self::Poll => "polling for completions of",
             Self::Reap => "submitting to io_uring for",
-            Self::AioSetup => "setting up Linux AIO for",
-            Self::AioSubmit => "submitting to Linux AIO for",
+            Self::Aio => "submitting to Linux AIO for",
             Self::CallFlags => "transferring with the flags of the call in",
             Self::Extend => "extending",
             Self::Map => "mapping",

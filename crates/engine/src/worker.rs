@@ -5,8 +5,8 @@
 use model::{
     Nanos, Ops,
     phase::{
-        AccessPattern, Amount, Bound, EndSync, FileCreation, IoEngineKind, Pace, Stream, SyncCall,
-        WorkerResult,
+        AccessPattern, Bound, EndSync, FileCreation, IoEngineKind, Pace, Stream, SyncCall,
+        WorkLimit, WorkerResult,
     },
 };
 
@@ -185,7 +185,7 @@ fn completed(stream: &Stream, is_complete: bool) -> Stream {
     let mut stream = stream.clone();
     if is_complete {
         stream.open.creation = FileCreation::Existing;
-        stream.bound = Bound::Amount(Amount { ops: 0, ..Amount::UNLIMITED });
+        stream.bound = Bound::Amount(WorkLimit { ops: 0, ..WorkLimit::UNLIMITED });
         stream.end_sync = EndSync::None;
         stream.file_handling = None;
     } else {

@@ -3,6 +3,7 @@
 mod axes;
 mod cluster;
 mod crosscheck;
+mod fio;
 mod guest;
 mod import;
 mod list;
@@ -19,6 +20,7 @@ pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use cluster::{Cluster, ClusterCheck, ClusterCommand, Hosts};
 pub(crate) use crosscheck::{Crosscheck, Export};
+pub(crate) use fio::Fio;
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 pub(crate) use import::Import;
 pub(crate) use list::{List, Listed};
@@ -73,9 +75,9 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Run jobs of fio, with its command line and its output formats.
     ///
-    /// Files are created in the current directory and stay there. Existing files that fslab did not
-    /// write are not overwritten, and devices are not opened. A symbolic link `fio` to fslab does the
-    /// same. `fslab fio --help` lists the options. Exit status: 0 success, 1 error, 130 interrupted.
+    /// Files are created in the current directory and stay there. Existing files that fslab did
+    /// not write are not overwritten, and devices are not opened. A symbolic link `fio` to fslab
+    /// does the same. `fslab fio --help` lists the options. Exit status: 0 success, 1 error, 130 interrupted.
     #[command(disable_help_flag = true)]
     Fio(Fio),
     /// Show what a plan would do, without changing anything.
@@ -269,14 +271,6 @@ pub(crate) struct Bench {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) comparison: Comparison,
-}
-
-/// `fslab fio`
-#[derive(Debug, Args)]
-pub(crate) struct Fio {
-    /// Arguments of fio: options of the program, options of jobs, and job files.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
-    pub(crate) arguments: Vec<String>,
 }
 
 /// `fslab verify`

@@ -16,7 +16,7 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Arguments with the command `fio` if the program was started by that name, through a symbolic link.
+/// Arguments with the command `fio` if the program was started by that name, through a link.
 fn as_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|name| Path::new(name).file_name());
     if name.is_some_and(|name| name == "fio") {

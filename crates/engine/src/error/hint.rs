@@ -48,11 +48,11 @@ pub(super) fn hint(operation: Operation, source: &io::Error) -> &'static str {
 /// Like [`hint`] for operations in which an errno has a special meaning.
 fn special_hint(operation: Operation, errno: i32) -> Option<&'static str> {
     Some(match (operation, errno) {
-        (Operation::AioSetup, libc::EAGAIN) => {
+        (Operation::Aio, libc::EAGAIN) => {
             ": the sysctl fs.aio-max-nr limits the number of operations of all processes; raise it, \
              or use a smaller queue_depth or fewer workers"
         }
-        (Operation::AioSetup, libc::ENOSYS) => {
+        (Operation::Aio, libc::ENOSYS) => {
             ": this kernel was built without Linux AIO; use io_engine io_uring"
         }
         (Operation::Ring, libc::ENOSYS) => {

@@ -5,7 +5,7 @@
 //! contains the number of its slot. The kernel runs buffered I/O inside of io_submit(2); only
 //! direct I/O is asynchronous.
 //!
-//! Completions are never collected without waiting, because that is a call of its own and most
+//! Completions are never collected without waiting, because that is a separate call and most
 //! programs wait for one completion.
 #![expect(unsafe_code, reason = "system calls without safe form that get addresses of buffers")]
 
@@ -114,7 +114,7 @@ impl<'p> Aio<'p> {
     /// Opens the file of a worker and sets up a context for `slots` operations.
     ///
     /// # Errors
-    /// [`Fault`] with [`Operation::AioSetup`] if the context cannot be set up, other faults if the
+    /// [`Fault`] with [`Operation::Aio`] if the context cannot be set up, other faults if the
     /// file cannot be opened.
     pub(crate) fn open(
         stream: &Stream,
@@ -131,7 +131,7 @@ impl<'p> Aio<'p> {
             libc::syscall(libc::SYS_io_setup, libc::c_long::from(aio.depth), &raw mut context)
         };
         if answer != 0 {
-            return Err(Fault::whole(Operation::AioSetup, sync::last_errno()));
+            return Err(Fault::whole(Operation::Aio, sync::last_errno()));
         }
         let batch = if aio.submit_batch == 0 { depth } else { aio.submit_batch as usize };
         Ok(Self {
@@ -192,14 +192,14 @@ impl<'p> Aio<'p> {
             };
             match usize::try_from(answer) {
                 Ok(taken) if taken > 0 => done += taken,
-                Ok(_) => return Err(queue_fault(Operation::AioSubmit, Errno::AGAIN)),
+                Ok(_) => return Err(queue_fault(Operation::Aio, Errno::AGAIN)),
                 Err(_) => match sync::last_errno() {
                     Errno::INTR | Errno::AGAIN => {}
                     // The call fails only for its first operation.
                     errno => {
                         let slot = self.fresh[done] as usize;
                         let op = self.flights[slot].op.as_ref();
-                        let operation = op.map_or(Operation::AioSubmit, |op| op.kind.operation());
+                        let operation = op.map_or(Operation::Aio, |op| op.kind.operation());
                         return Err(queue_fault(operation, errno));
                     }
                 },
@@ -234,7 +234,7 @@ impl<'p> Aio<'p> {
                 }
                 Err(_) => match sync::last_errno() {
                     Errno::INTR => {}
-                    errno => return Err(queue_fault(Operation::AioSubmit, errno)),
+                    errno => return Err(queue_fault(Operation::Aio, errno)),
                 },
             }
         }

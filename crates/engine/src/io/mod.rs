@@ -9,8 +9,7 @@
 //! `worker`.
 //!
 //! io_uring has all features of Linux AIO (io_submit(2)) with fewer calls, and supports buffered
-//! I/O, for which io_submit(2) blocks. The engine for AIO exists because many programs and job files
-//! use it.
+//! I/O, for which io_submit(2) blocks. The engine for AIO exists because many programs use it.
 
 mod aio;
 mod bytewise;

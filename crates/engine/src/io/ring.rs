@@ -13,8 +13,7 @@
 //! overhead of the ring remains. With a polling thread, the worker enters the kernel only to wake
 //! that thread, or to sleep if no completion arrives for some time.
 //!
-//! Registered resources are released before close(2), as part of the close. Otherwise the file
-//! would stay open until the kernel destroys the ring, some time later.
+//! Registered resources are released before close(2). Otherwise the file would stay open for a while.
 #![expect(unsafe_code, reason = "the kernel gets addresses of buffers")]
 
 mod setup;
@@ -478,9 +477,7 @@ impl<'p> IoEngine<'p> for Ring<'p> {
 
     fn begin_pass(&mut self, calls: &PassCalls, point: PassPoint) -> Result<(), Fault> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        calls.make(file, point)?;
-        self.options.descriptor = file.as_raw_fd();
-        Ok(())
+        calls.make(file, point).map(|()| self.options.descriptor = file.as_raw_fd())
     }
 
     fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {

@@ -94,8 +94,8 @@ pub(super) fn measure(
     Ok((ended, place))
 }
 
-/// Arguments with the suite `command` as the workload if --command is given, or the suite `fio` for a
-/// job file. With --command, the directory is the only positional argument.
+/// Arguments with the suite `command` as the workload if --command is given, or the suite `fio` for
+/// a job file. With --command, the directory is the only positional argument.
 ///
 /// # Errors
 /// If a workload is given as well.

@@ -183,19 +183,8 @@ fn calls(trace: &Path) -> Vec<(f64, String, Call)> {
             }
             "close" => drop(open.remove(parts[0])),
             "io_submit" => {
-                for block in arguments.split("{aio_").skip(1) {
-                    let value = |key: &str| {
-                        let rest = block.split_once(key)?.1;
-                        Some(rest.split([',', '}']).next()?.to_owned())
-                    };
-                    let Some(file) = value("fildes=").and_then(|own| open.get(&own).cloned())
-                    else {
-                        continue;
-                    };
-                    let kind = if block.contains("PREAD") { "read" } else { "write" };
-                    let [bytes, offset] =
-                        ["nbytes=", "offset="].map(|key| value(key).unwrap_or_default());
-                    add(&file, format!("aio {kind} {bytes} {offset}"));
+                for (file, call) in submitted(arguments, &open) {
+                    add(&file, call);
                 }
             }
             _ => {
@@ -220,6 +209,21 @@ fn calls(trace: &Path) -> Vec<(f64, String, Call)> {
         }
     }
     found
+}
+
+/// Operations of io_submit(2): file and call.
+fn submitted(arguments: &str, open: &HashMap<String, String>) -> Vec<(String, String)> {
+    let one = |block: &str| {
+        let value = |key: &str| {
+            let rest = block.split_once(key)?.1;
+            Some(rest.split([',', '}']).next()?.to_owned())
+        };
+        let file = open.get(&value("fildes=")?)?.clone();
+        let kind = if block.contains("PREAD") { "read" } else { "write" };
+        let [bytes, offset] = ["nbytes=", "offset="].map(|key| value(key).unwrap_or_default());
+        Some((file, format!("aio {kind} {bytes} {offset}")))
+    };
+    arguments.split("{aio_").skip(1).filter_map(one).collect()
 }
 
 /// Calls in the form that is compared.

@@ -15,6 +15,7 @@ mod action;
 pub mod command;
 mod handling;
 mod interface;
+mod limit;
 mod recording;
 mod replay;
 mod result;
@@ -31,13 +32,14 @@ pub use action::{Action, Maintenance};
 pub use command::Command;
 pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
 pub use interface::{Advice, Aio, CallFlags, CopyCall, IoEngineKind, Ring};
+pub use limit::WorkLimit;
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
 pub use stream::{
-    AccessPattern, Amount, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation,
-    FileSharing, Length, Open, Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
+    AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, FileSharing,
+    Length, Open, Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
 };
 pub use task::{Compression, Method, Task, TaskOperation, TaskPath, TaskRoot};
 pub use together::{GROUP, GroupEnd, Part, TimeLimit, Together, UNLIMITED};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     handling::{FileHandling, Region},
     interface::{IoEngineKind, Ring},
-    together::TimeLimit,
+    limit::WorkLimit,
     workers::Workers,
 };
 use crate::units::{Bytes, Nanos};
@@ -473,9 +473,9 @@ pub enum Bound {
     /// After this many operations of all workers in total, which use a common counter. Passes
     /// repeat until then.
     Together(u64),
-    /// After an amount of work of each worker or a time, whichever is first. Passes repeat until
+    /// After an amount of work of each worker or a time, the earlier of both. Passes repeat until
     /// then.
-    Amount(Amount),
+    Amount(WorkLimit),
     /// After a time. Passes repeat until then.
     Time {
         /// Ramp time, which is not measured.
@@ -483,21 +483,4 @@ pub enum Bound {
         /// Measured time.
         run: Nanos,
     },
-}
-
-/// Amount of work of a worker, and its time limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Amount {
-    /// Operations; [`u64::MAX`]: not limited.
-    pub ops: u64,
-    /// Bytes; [`u64::MAX`]: not limited. The last operation is cut to whole blocks.
-    pub bytes: Bytes,
-    /// Time limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time: Option<TimeLimit>,
-}
-
-impl Amount {
-    /// No limit.
-    pub const UNLIMITED: Self = Self { ops: u64::MAX, bytes: Bytes(u64::MAX), time: None };
 }

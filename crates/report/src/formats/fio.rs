@@ -1,12 +1,12 @@
-//! Runs of suites `stream` and `fio` in the formats of fio, for programs that read them: JSON, JSON
-//! with histograms, text, and terse version 3.
+//! Runs of suites `stream` and `fio` in the formats of fio, for programs that read them: JSON,
+//! JSON with histograms, text, and terse version 3.
 //!
-//! An entry is one measured phase of a cell, in its measured repetition whose primary metric is the
-//! median, the lower one of two. In suite `fio`, the phases are the sections of the job, and the
-//! first one selects the repetition. Each entry is a repetition that happened, never a mean. The version states
-//! that fslab measured. Keys have the meaning and the unit that they have in fio 3.33. A value that
-//! fslab does not measure is 0 where fio writes 0. The key `fslab` has the run, the repetition, and
-//! the differences from fio.
+//! An entry is one measured phase of a cell, in its measured repetition whose primary metric is
+//! the median, the lower one of two. In suite `fio`, the phases are the sections of the job, and
+//! the first one selects the repetition. Each entry is a repetition that happened, never a mean.
+//! The version states that fslab measured. Keys have the meaning and the unit that they have in
+//! fio 3.33. A value that fslab does not measure is 0 where fio writes 0. The key `fslab` has the
+//! run, the repetition, and the differences from fio.
 
 mod entry;
 mod layout;
@@ -169,8 +169,8 @@ fn value(trial: &TrialRecord, phase: &str, metric: Metric) -> Option<f64> {
     own.find(|sample| sample.phase == phase && sample.metric == metric).map(|own| own.value)
 }
 
-/// Name of a job: that of its section, or filesystem, phase, and the start of the cell ID, so that equal names are the same
-/// cell.
+/// Name of a job: that of its section; otherwise filesystem, phase, and the start of the cell ID,
+/// so that equal names are the same cell.
 fn name(job: &Job<'_>) -> String {
     if let Some(section) = &job.section {
         return one_line(&section.name);

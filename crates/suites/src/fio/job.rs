@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use model::Bytes;
 
 use super::{
+    names::{is_device, mapped, split_names},
     options::{FioOption, Handling, find},
     parse::{Changes, Line, Mistake},
-    values::{self, microseconds_of},
+    values::microseconds_of,
 };
 
 /// Option of a section.
@@ -67,10 +68,7 @@ impl Section {
     pub(super) fn text(&self, name: &str) -> &str {
         match self.given(name) {
             Some(setting) => &setting.value,
-            None => match find(name).map(|option| option.handling) {
-                Some(Handling::Done { default, .. }) => default,
-                _ => "",
-            },
+            None => find(name).map_or("", default),
         }
     }
 
@@ -132,7 +130,7 @@ impl Section {
     /// for writes. `None` if a mixed section has two.
     pub(super) fn by_direction(&self, name: &str) -> Option<&str> {
         match self.text(name).split_once(',') {
-            // The modes of sync_file_range also have commas, but it is read elsewhere.
+            // The modes of sync_file_range also have commas, but other code reads them.
             Some((one, two)) => match (self.reads(), self.writes()) {
                 (true, false) => Some(one),
                 (false, true) => Some(two),
@@ -243,15 +241,12 @@ impl Section {
     /// Options that differ from their defaults, in canonical form.
     pub fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.settings.iter().filter_map(|(name, setting)| {
-            let default = match find(name)?.handling {
-                Handling::Done { default, .. } => default,
-                _ => "",
-            };
-            (setting.value != default).then_some((*name, setting.value.as_str()))
+            let differs = setting.value != default(find(name)?);
+            differs.then_some((*name, setting.value.as_str()))
         })
     }
 
-    fn mistake(&self, name: &str, message: impl Into<String>) -> Mistake {
+    pub(super) fn mistake(&self, name: &str, message: impl Into<String>) -> Mistake {
         match self.given(name) {
             Some(setting) => setting.mistake(message),
             None => Mistake { message: message.into(), ..self.begun.clone() },
@@ -323,88 +318,6 @@ impl Section {
         Ok(())
     }
 
-    /// Contradictions between options.
-    fn check(&self, first_group: bool) -> Vec<Mistake> {
-        let mut found = Vec::new();
-        let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
-        let engine = self.text("ioengine");
-        let (block, sizes) = self.block_sizes();
-        for name in ["bs", "bsrange", "bssplit", "rate", "rate_iops"] {
-            if self.by_direction(name).is_none() {
-                problem(
-                    name,
-                    "reads and writes of a mixed section have the same value here; use \
-                               two sections",
-                );
-            }
-        }
-        if self.file_size() == 0 {
-            problem("size", "size is missing; add for example size=1g");
-        } else if self.region_size() < sizes.iter().map(|(size, _)| *size).max().unwrap_or(block) {
-            problem("size", "the accessed part of the file is smaller than one block");
-        }
-        if self.file_size() > 1 << 60 || self.region_size() > 1 << 60 {
-            problem("size", "the file is larger than 1 EiB");
-        }
-        if sizes.iter().any(|(size, _)| !size.is_multiple_of(block)) {
-            problem("bssplit", "block sizes are not multiples of the smallest one; change them");
-        }
-        if self.is_direct() && !block.is_multiple_of(512) {
-            problem("bs", "direct I/O requires multiples of 512 bytes");
-        }
-        if engine == "mmap" && self.is_direct() {
-            problem("direct", "mmap does not support direct I/O; set direct=0");
-        }
-        if self.flag("hipri") && (!self.is_direct() || !matches!(engine, "io_uring" | "pvsync2")) {
-            problem("hipri", "polling requires direct=1 and ioengine io_uring or pvsync2");
-        }
-        if self.flag("fixedbufs") != self.flag("registerfiles") {
-            let name = if self.flag("fixedbufs") { "fixedbufs" } else { "registerfiles" };
-            problem(name, "fixedbufs and registerfiles are only supported together");
-        }
-        if self.flag("uncached") && self.is_direct() {
-            problem("uncached", "uncached requires buffered I/O; remove direct");
-        }
-        for name in ["nowait", "uncached"] {
-            if self.flag(name) && engine != "pvsync2" {
-                problem(name, "only ioengine pvsync2 supports it");
-            }
-        }
-        if self.flag("time_based") && self.text("runtime") == "0" {
-            problem("time_based", "time_based requires runtime");
-        }
-        let reopens = !self.flag("time_based") && self.reopens();
-        if reopens && (engine == "mmap" || self.flag("registerfiles")) {
-            problem(
-                "loops",
-                "mmap and registered files cannot be opened again for a second pass; \
-                              use time_based, or another I/O engine",
-            );
-        }
-        if self.number("loops") > 1 && self.number("io_size") > self.region_size() {
-            problem("loops", "loops requires an io_size of at most size; use a larger io_size");
-        }
-        let rated = self.rate().is_some();
-        if rated && self.is_mixed() {
-            problem("rate", "rates of mixed sections are not supported; use two sections");
-        }
-        let pauses = self.text("thinktime") != "0";
-        if rated && pauses {
-            problem("thinktime", "rate and thinktime exclude each other");
-        }
-        if pauses && self.has_queue() && self.number("iodepth") > 1 {
-            problem("thinktime", "thinktime requires iodepth=1");
-        }
-        if self.text("startdelay") != "0" && !first_group {
-            problem("startdelay", "startdelay after a stonewall is not supported; remove it");
-        }
-        let syncs = ["fsync", "fdatasync", "sync_file_range"];
-        if syncs.iter().filter(|name| !matches!(self.text(name), "0" | "")).count() > 1 {
-            problem("fdatasync", "only one of fsync, fdatasync, and sync_file_range is supported");
-        }
-        found
-    }
-
     /// Rate of each worker in bytes or operations per second.
     pub(super) fn rate(&self) -> Option<(u64, bool)> {
         let value = |name| {
@@ -422,66 +335,9 @@ impl Section {
     }
 }
 
-/// Names in a list, which `:` separates and `\:` contains.
-fn split_names(text: &str) -> Vec<String> {
-    let mut names = vec![String::new()];
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let last = names.last_mut().expect("never empty");
-        match c {
-            '\\' if chars.peek() == Some(&':') => {
-                last.push(':');
-                chars.next();
-            }
-            ':' => names.push(String::new()),
-            c => last.push(c),
-        }
-    }
-    names
-}
-
-/// True if the path is below /dev, except for the tmpfs of shared memory.
-fn is_device(name: &str) -> bool {
-    let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-    name.starts_with('/')
-        && parts.first() == Some(&"dev")
-        && !(parts.get(1) == Some(&"shm") && parts.len() > 2)
-}
-
-/// File and size in the place of a device.
-fn mapped(name: &str, map: &[String]) -> Result<Option<(String, u64)>, String> {
-    for entry in map {
-        let parsed = || {
-            let (from, target) = entry.split_once('=')?;
-            let (file, size) = target.rsplit_once(':')?;
-            let size = values::size(size, values::Base::Binary).ok().filter(|size| *size > 0)?;
-            Some((from, file.to_owned(), size))
-        };
-        let Some((from, file, size)) = parsed() else {
-            return Err(format!("map `{entry}` is not DEVICE=FILE:SIZE"));
-        };
-        if from == name {
-            if is_device(&file) {
-                return Err(format!("map `{entry}` names a device again; use a file"));
-            }
-            return Ok(Some((file, size)));
-        }
-    }
-    Ok(None)
-}
-
-/// Checks the name of a section.
-pub(super) fn check_name(name: &str) -> Result<(), String> {
-    if name.trim().is_empty() {
-        return Err("the section has no name".into());
-    }
-    if name.len() > 200 || name.contains(char::is_control) || name.contains(['[', ']']) {
-        return Err("the name of the section is too long or has control characters".into());
-    }
-    if name.contains("{worker}") || matches!(name, "." | "..") {
-        return Err("the name of the section cannot be part of a file name".into());
-    }
-    Ok(())
+/// Default of an option in canonical form.
+fn default(option: &FioOption) -> &'static str {
+    if let Handling::Done { default, .. } = option.handling { default } else { "" }
 }
 
 impl Job {

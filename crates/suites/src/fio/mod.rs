@@ -5,7 +5,9 @@
 //! parameter `text`, so equal jobs have equal cell IDs on all hosts. The table [`OPTIONS`] defines
 //! all options. The parser, the reference page, and the completeness test use it.
 
+mod check;
 mod job;
+mod names;
 mod options;
 mod parse;
 mod phases;

@@ -22,7 +22,7 @@ pub enum Handling {
     Refused {
         /// Reason.
         reason: &'static str,
-        /// What to do instead.
+        /// Alternative.
         hint: &'static str,
         /// Values that request nothing and are accepted.
         harmless: &'static [&'static str],
@@ -151,7 +151,7 @@ pub const OPTIONS: &[FioOption] = &[
     done("io_size", &["io_limit"], values::read_size, "0", "Bytes of each worker. The file is opened again for each pass."),
     done("number_ios", &[], values::read_count, "0", "Maximum number of operations of each worker."),
     done("loops", &[], values::read_positive, "1", "Passes. The file is opened again for each pass."),
-    done("runtime", &["timeout"], values::read_seconds, "0", "Time limit. The amount or the time ends a section, whichever is first."),
+    done("runtime", &["timeout"], values::read_seconds, "0", "Time limit. The amount or the time ends a section, the earlier of both."),
     done("time_based", &[], values::read_flag, "0", "Repeats passes until runtime is over. Each pass starts with dropped pages if invalidate is set."),
     done("ramp_time", &[], values::read_seconds, "0", "Time before the measurement starts, added to runtime."),
     done("offset", &[], values::read_offset, "0", "First byte; percentages of the file are rounded down to blocks."),
@@ -238,8 +238,8 @@ pub const OPTIONS: &[FioOption] = &[
     none("openfiles", &[], "each worker has one file"),
     none("file_service_type", &[], "each worker has one file"),
     none("exitall_on_error", &[], "an error ends the job"),
-    none("bwavgtime", &[], "the time series has intervals of its own"),
-    none("iopsavgtime", &[], "the time series has intervals of its own"),
+    none("bwavgtime", &[], "the time series has fixed intervals"),
+    none("iopsavgtime", &[], "the time series has fixed intervals"),
     none("log_avg_msec", &[], "no logs are written"),
     none("log_hist_msec", &[], "no logs are written"),
     none("log_hist_coarseness", &[], "no logs are written"),

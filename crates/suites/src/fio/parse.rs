@@ -6,7 +6,8 @@ use std::{
 };
 
 use super::{
-    job::{self, Job, Section, Setting},
+    job::{Job, Section, Setting},
+    names::check_name,
     options::{FioOption, Handling, OPTIONS, near},
     values::Base,
 };
@@ -44,7 +45,7 @@ pub struct Mistake {
     pub file: String,
     /// Number of the line; 0 if the origin has no lines.
     pub line: u32,
-    /// What is wrong, and what to do.
+    /// Problem and hint.
     pub message: String,
 }
 
@@ -368,7 +369,7 @@ impl<'a> Parser<'a> {
         }
         let open = Open { name: name.to_owned(), begun: line, options: self.global.clone() };
         self.current = Some(Current::Section(open));
-        job::check_name(name)?;
+        check_name(name)?;
         if self.sections.len() >= MOST_SECTIONS {
             self.current = Some(Current::Global);
             return Err("more than 1000 sections; split the job".into());

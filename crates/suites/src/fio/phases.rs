@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use model::{
     Bytes, Nanos, Phase,
     phase::{
-        AccessPattern, Advice, Aio, Allocation, Amount, Arrivals, Bound, Cache, CallFlags,
-        DataPattern, Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileSharing,
-        GroupEnd, IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region,
-        Ring, Role, Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit, Timed,
-        Together, Work, WorkerKind, Workers,
+        AccessPattern, Advice, Aio, Allocation, Arrivals, Bound, Cache, CallFlags, DataPattern,
+        Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileSharing, GroupEnd,
+        IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region, Ring, Role,
+        Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit, Timed, Together, Work,
+        WorkLimit, WorkerKind, Workers,
     },
     sample::lifecycle,
 };
@@ -62,7 +62,10 @@ fn phase(name: &str, role: Role, work: Work) -> Phase {
         (Work::Stream(stream), Role::Measure) => match stream.direction {
             Direction::Read => "reading",
             Direction::Write => "writing",
-            _ => "mixed",
+            Direction::Alternate
+            | Direction::FirstRead(_)
+            | Direction::Mixed(_)
+            | Direction::Update(_) => "mixed",
         },
         _ => "mixed",
     };
@@ -188,13 +191,13 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
 
 fn pre_read(section: &Section, name: &str, seed: u64) -> Phase {
     let measured = stream(section, seed);
-    let workers = match measured.files {
-        FileSharing::Template(_) => section.workers(),
-        _ => 1,
-    };
+    let workers = measured.files.count(section.workers());
     let files = match measured.files {
         FileSharing::Shared(name) => FileSharing::One(name),
-        files => files,
+        own @ (FileSharing::One(_)
+        | FileSharing::PerWorker(_)
+        | FileSharing::Template(_)
+        | FileSharing::Segmented(_)) => own,
     };
     let read = Stream {
         workers: Workers::threads(workers),
@@ -261,8 +264,6 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
     };
     if section.touches() {
         stream.file_handling = Some(handling(section));
-    } else if let FileSharing::Shared(name) = &stream.files {
-        stream.files = FileSharing::Shared(name.clone());
     }
     stream
 }
@@ -388,9 +389,9 @@ fn bound(section: &Section) -> Bound {
         if ops == pass / block && time.is_none() && !section.reopens() {
             return Bound::Once;
         }
-        return Bound::Amount(Amount { ops, time, ..Amount::UNLIMITED });
+        return Bound::Amount(WorkLimit { ops, time, ..WorkLimit::UNLIMITED });
     }
-    Bound::Amount(Amount { ops: most, bytes: Bytes(bytes), time })
+    Bound::Amount(WorkLimit { ops: most, bytes: Bytes(bytes), time })
 }
 
 fn priority(section: &Section) -> Option<IoPriority> {

@@ -8,11 +8,11 @@ use super::{
 /// Body of the reference page, in Markdown.
 pub fn reference() -> String {
     let mut page = String::from(
-        "Options of fio 3.33 and 3.42 in suite `fio`, `fslab run JOB.fio`, `fslab bench JOB.fio`, and \
-         `fslab fio`. Every option is done, accepted without effect, or not supported. An option that \
-         is not supported ends the command before anything starts, unless it has a value that requests \
-         nothing. `drop` leaves options out.\n\n## Done\n\n\
-         | option | default | meaning |\n| --- | --- | --- |\n",
+        "Options of fio 3.33 and 3.42 in suite `fio`, `fslab run JOB.fio`, `fslab bench JOB.fio`, \
+         and `fslab fio`. Every option is done, accepted without effect, or not supported. An \
+         option that is not supported ends the command before anything starts, unless it has a \
+         value that requests nothing. `drop` leaves options out.\n\n## Done\n\n| option | \
+         default | meaning |\n| --- | --- | --- |\n",
     );
     for option in OPTIONS {
         if let Handling::Done { default, .. } = option.handling {

@@ -177,7 +177,7 @@ pub(super) fn read_split(text: &str, base: Base) -> Result<String, String> {
         if given > 100 || (open == 0 && given != 100) {
             return Err(format!("the percentages of `{part}` are {given} in total; use 100"));
         }
-        let share = if open > 0 { (100 - given) / open } else { 0 };
+        let share = (100 - given).checked_div(open).unwrap_or(0);
         let part =
             |(size, own): &(u64, Option<u32>)| format!("{size}/{}", own.map_or(share, u64::from));
         Ok(sizes.iter().map(part).collect::<Vec<_>>().join(":"))
@@ -378,8 +378,7 @@ pub(super) fn read_engine(text: &str, _: Base) -> Result<String, String> {
         return Ok((*own).to_owned());
     }
     let other = OTHER_ENGINES.iter().find(|(names, _)| {
-        names.iter().any(|own| *own == name)
-            || (name.starts_with("external:") && names == &["external"])
+        names.contains(&name) || (name.starts_with("external:") && names == &["external"])
     });
     Err(match other {
         Some((_, hint)) => format!("I/O engine `{name}` is not supported: {hint}"),

@@ -1,8 +1,8 @@
 //! Amounts, regions, file handling, and syncs before the next operation.
 
 use model::phase::{
-    Aio, Allocation, Amount, Bound, FileHandling, PassStart, Region, SyncCall, SyncEvery,
-    SyncInterval, TimeLimit,
+    Aio, Allocation, Bound, FileHandling, PassStart, Region, SyncCall, SyncEvery, SyncInterval,
+    TimeLimit, WorkLimit,
 };
 
 use super::*;
@@ -23,7 +23,7 @@ fn an_amount_limits_operations_and_bytes_over_passes() {
     for io_engine in ENGINES {
         for (ops, bytes, expected) in [(3, u64::MAX, 3), (19, u64::MAX, 19), (u64::MAX, 40_959, 9)]
         {
-            let amount = Amount { ops, bytes: Bytes(bytes), time: None };
+            let amount = WorkLimit { ops, bytes: Bytes(bytes), time: None };
             let plan = Stream {
                 bound: Bound::Amount(amount),
                 io_engine,
@@ -38,7 +38,7 @@ fn an_amount_limits_operations_and_bytes_over_passes() {
 fn the_time_of_an_amount_ends_the_loop_first() {
     let bench = Bench::new();
     let time = TimeLimit { ramp: Nanos(0), run: Nanos(20_000_000) };
-    let bound = Bound::Amount(Amount { time: Some(time), ..Amount::UNLIMITED });
+    let bound = Bound::Amount(WorkLimit { time: Some(time), ..WorkLimit::UNLIMITED });
     let plan = Stream { bound, ..stream(IoEngineKind::Null, Direction::Write, 8) };
     let result = bench.run(&plan).unwrap();
     assert!(result.workers[0].loop_time >= Nanos(20_000_000), "{:?}", result.workers[0].loop_time);

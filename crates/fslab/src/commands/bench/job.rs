@@ -4,8 +4,8 @@
 use model::{
     Nanos, Phase, WorkloadParameters,
     phase::{
-        AccessPattern, Amount, Arrivals, Bound, CopyCall, Direction, IoEngineKind, Load, Pace,
-        Rate, Replay, Role, Set, Stream, SyncCall, SyncInterval, Tree, Until, Work,
+        AccessPattern, Arrivals, Bound, CopyCall, Direction, IoEngineKind, Load, Pace, Rate,
+        Replay, Role, Set, Stream, SyncCall, SyncInterval, Tree, Until, Work, WorkLimit,
     },
 };
 
@@ -249,16 +249,16 @@ fn extent(stream: &Stream) -> String {
     }
 }
 
-fn amount_of(stream: &Stream, amount: Amount) -> String {
+fn amount_of(stream: &Stream, amount: WorkLimit) -> String {
     let mut parts = Vec::new();
     match amount {
-        Amount { bytes: model::Bytes(u64::MAX), ops: u64::MAX, .. } => {
+        WorkLimit { bytes: model::Bytes(u64::MAX), ops: u64::MAX, .. } => {
             parts.push(format!("{} per worker", stream.region_size()));
         }
-        Amount { ops, bytes: model::Bytes(u64::MAX), .. } => {
+        WorkLimit { ops, bytes: model::Bytes(u64::MAX), .. } => {
             parts.push(format!("{} per worker", counted(ops, "operation")));
         }
-        Amount { bytes, .. } => parts.push(format!("{bytes} per worker")),
+        WorkLimit { bytes, .. } => parts.push(format!("{bytes} per worker")),
     }
     parts.extend(amount.time.map(|limit| format!("at most {}", timed(limit.ramp, limit.run))));
     parts.join(", ")

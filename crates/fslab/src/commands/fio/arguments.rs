@@ -58,18 +58,9 @@ const FLAGS: [&str; 20] = [
     "disable_slat",
 ];
 
-/// Options of the program that are accepted without effect, with the values they may have.
-const IGNORED: [&str; 9] = [
-    "append-terse",
-    "terse-version",
-    "status-interval",
-    "eta",
-    "eta-newline",
-    "eta-interval",
-    "alloc-size",
-    "max-jobs",
-    "warnings-fatal",
-];
+/// Options of the program with a value that are accepted without effect.
+const IGNORED: [&str; 6] =
+    ["status-interval", "eta", "eta-newline", "eta-interval", "alloc-size", "max-jobs"];
 
 /// Options of the program that are not supported, with what to do.
 const REFUSED: [(&str, &str); 16] = [
@@ -91,6 +82,27 @@ const REFUSED: [(&str, &str); 16] = [
     ("merge-blktrace-only", "fslab replays no such traces"),
 ];
 
+/// Words of the command line that are not parsed yet.
+type Words<'a> = std::iter::Peekable<std::slice::Iter<'a, String>>;
+
+/// Option of the program or of a job.
+struct Given<'a, 'w> {
+    name: &'a str,
+    value: Option<String>,
+    words: &'w mut Words<'a>,
+}
+
+impl Given<'_, '_> {
+    /// Value after the equals sign, or the next word.
+    fn required(&mut self) -> Result<String, Failure> {
+        let next = |words: &mut Words<'_>| words.next_if(|next| !next.starts_with("--")).cloned();
+        self.value.take().or_else(|| next(self.words)).ok_or_else(|| {
+            let name = self.name;
+            wrong(format!("--{name} requires a value, such as --{name}=VALUE"))
+        })
+    }
+}
+
 impl Arguments {
     /// Parses the arguments after `fslab fio`.
     ///
@@ -99,101 +111,105 @@ impl Arguments {
     pub(super) fn parse(given: &[String]) -> Result<Parsed, Failure> {
         let mut own = Self { repetitions: 1, ..Self::default() };
         let mut words = given.iter().peekable();
-        // Options of a job before its file are not supported, so a name after options is a value.
         while let Some(word) = words.next() {
-            let Some(option) = word.strip_prefix("--").filter(|rest| !rest.is_empty()) else {
-                match word.as_str() {
-                    "-v" => return Ok(Parsed::Print(version())),
-                    "-h" => return Ok(Parsed::Print(HELP.into())),
-                    "-" => own.files.push(word.clone()),
-                    word if word.starts_with('-') => {
-                        return Err(wrong(format!(
-                            "unknown option `{word}`; use --name=JOB or a job file"
-                        )));
-                    }
-                    _ => own.files.push(word.clone()),
-                }
-                continue;
-            };
-            let (name, value) = match option.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (option, None),
-            };
-            let mut required = |value: Option<String>| {
-                value.or_else(|| words.next_if(|next| !next.starts_with("--")).cloned()).ok_or_else(
-                    || wrong(format!("--{name} requires a value, such as --{name}=VALUE")),
-                )
-            };
-            match name {
-                "help" => return Ok(Parsed::Print(HELP.into())),
-                "version" => return Ok(Parsed::Print(version())),
-                "output" => own.output = Some(required(value)?.into()),
-                "output-format" => own.formats = formats(&required(value)?)?,
-                "minimal" => own.formats = vec![FioFormat::Terse],
-                "section" => own.section.push(required(value)?),
-                "parse-only" => own.parse_only = true,
-                "readonly" => own.read_only = true,
-                "fslab-run" => own.run = Some(required(value)?.into()),
-                "fslab-repetitions" => {
-                    let text = required(value)?;
-                    let number = text.parse().ok().filter(|number| (1..=1000).contains(number));
-                    own.repetitions = number.ok_or_else(|| {
-                        wrong(format!("--fslab-repetitions {text}: use a number from 1 to 1000"))
-                    })?;
-                }
-                "fslab-drop" => own.drop.extend(list(&required(value)?)),
-                "fslab-map" => own.map.extend(list(&required(value)?)),
-                "fslab-reuse" => own.reuse = true,
-                _ if name.starts_with("fslab-") => {
-                    return Err(wrong(format!(
-                        "unknown option --{name}; own options are --fslab-run, \
-                         --fslab-repetitions, --fslab-drop, --fslab-map, and --fslab-reuse"
-                    )));
-                }
-                "terse-version" => {
-                    let version = required(value)?;
-                    if version != "3" {
-                        return Err(wrong(format!(
-                            "--terse-version {version} is not supported; use 3"
-                        )));
-                    }
-                }
-                _ if IGNORED.contains(&name) => {
-                    if value.is_none() && !matches!(name, "append-terse" | "warnings-fatal") {
-                        required(None)?;
-                    }
-                }
-                _ => {
-                    if let Some((_, hint)) = REFUSED.iter().find(|(own, _)| *own == name) {
-                        return Err(wrong(format!("--{name} is not supported; {hint}")));
-                    }
-                    let value = match value {
-                        None if !FLAGS.contains(&name) && takes_value(name) => {
-                            Some(required(None)?)
-                        }
-                        value => value,
+            match word.as_str() {
+                "-v" | "--version" => return Ok(Parsed::Print(version())),
+                "-h" | "--help" => return Ok(Parsed::Print(HELP.into())),
+                _ => {}
+            }
+            match word.strip_prefix("--").filter(|rest| !rest.is_empty()) {
+                Some(option) => {
+                    let (name, value) = match option.split_once('=') {
+                        Some((name, value)) => (name, Some(value.to_owned())),
+                        None => (option, None),
                     };
-                    own.options.push(match value {
-                        Some(value) => format!("--{name}={value}"),
-                        None => format!("--{name}"),
-                    });
+                    own.option(Given { name, value, words: &mut words })?;
                 }
+                None if word.starts_with('-') && word != "-" => {
+                    let message = "use --name=JOB or a job file";
+                    return Err(wrong(format!("unknown option `{word}`; {message}")));
+                }
+                None => own.files.push(word.clone()),
             }
         }
-        if own.formats.is_empty() {
-            own.formats = vec![FioFormat::Normal];
+        own.complete().map(|own| Parsed::Run(Box::new(own)))
+    }
+
+    /// Checks that there is a job.
+    fn complete(mut self) -> Result<Self, Failure> {
+        if self.formats.is_empty() {
+            self.formats = vec![FioFormat::Normal];
         }
-        if own.files.is_empty() && own.options.is_empty() {
+        if self.files.is_empty() && self.options.is_empty() {
             return Err(wrong(
                 "no job is given; use for example `fslab fio --name=r --rw=randread --size=1g`, \
                  or a job file"
                     .into(),
             ));
         }
-        if !own.options.is_empty() && !own.options.iter().any(|own| own.starts_with("--name=")) {
-            return Err(wrong("options of a job require --name=JOB before them".into()));
+        if !self.options.is_empty() && !self.options.iter().any(|own| own.starts_with("--name=")) {
+            return Err(wrong("options of a job require --name=JOB".into()));
         }
-        Ok(Parsed::Run(Box::new(own)))
+        Ok(self)
+    }
+
+    /// Option of the program, or else of a job.
+    fn option(&mut self, mut given: Given<'_, '_>) -> Result<(), Failure> {
+        match given.name {
+            "output" => self.output = Some(given.required()?.into()),
+            "output-format" => self.formats = formats(&given.required()?)?,
+            "minimal" => self.formats = vec![FioFormat::Terse],
+            "section" => self.section.push(given.required()?),
+            "parse-only" => self.parse_only = true,
+            "readonly" => self.read_only = true,
+            "terse-version" => {
+                let version = given.required()?;
+                if version != "3" {
+                    let message = "is not supported; use 3";
+                    return Err(wrong(format!("--terse-version {version} {message}")));
+                }
+            }
+            "append-terse" | "warnings-fatal" => {}
+            name if IGNORED.contains(&name) => drop(given.required()?),
+            name if name.starts_with("fslab-") => self.own_option(given)?,
+            name => {
+                if let Some((_, hint)) = REFUSED.iter().find(|(own, _)| *own == name) {
+                    return Err(wrong(format!("--{name} is not supported; {hint}")));
+                }
+                if given.value.is_none() && !FLAGS.contains(&name) && takes_value(name) {
+                    given.value = Some(given.required()?);
+                }
+                self.options.push(match given.value {
+                    Some(value) => format!("--{name}={value}"),
+                    None => format!("--{name}"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Option of fslab.
+    fn own_option(&mut self, mut given: Given<'_, '_>) -> Result<(), Failure> {
+        match given.name {
+            "fslab-run" => self.run = Some(given.required()?.into()),
+            "fslab-repetitions" => {
+                let text = given.required()?;
+                let number = text.parse().ok().filter(|number| (1..=1000).contains(number));
+                self.repetitions = number.ok_or_else(|| {
+                    wrong(format!("--fslab-repetitions {text}: use a number from 1 to 1000"))
+                })?;
+            }
+            "fslab-drop" => self.drop.extend(list(&given.required()?)),
+            "fslab-map" => self.map.extend(list(&given.required()?)),
+            "fslab-reuse" => self.reuse = true,
+            name => {
+                return Err(wrong(format!(
+                    "unknown option --{name}; own options are --fslab-run, --fslab-repetitions, \
+                     --fslab-drop, --fslab-map, and --fslab-reuse"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

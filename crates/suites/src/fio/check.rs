@@ -1,0 +1,102 @@
+//! Contradictions between the options of a section.
+
+use super::{job::Section, parse::Mistake};
+
+impl Section {
+    /// Contradictions between options.
+    pub(super) fn check(&self, first_group: bool) -> Vec<Mistake> {
+        let mut found = self.check_sizes();
+        found.extend(self.check_times(first_group));
+        found
+    }
+
+    /// Contradictions between sizes, and between flags of I/O engines.
+    fn check_sizes(&self) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
+        let engine = self.text("ioengine");
+        let (block, sizes) = self.block_sizes();
+        for name in ["bs", "bsrange", "bssplit", "rate", "rate_iops"] {
+            if self.by_direction(name).is_none() {
+                problem(
+                    name,
+                    "reads and writes of a mixed section have the same value here; use \
+                               two sections",
+                );
+            }
+        }
+        if self.file_size() == 0 {
+            problem("size", "size is missing; add for example size=1g");
+        } else if self.region_size() < sizes.iter().map(|(size, _)| *size).max().unwrap_or(block) {
+            problem("size", "the accessed part of the file is smaller than one block");
+        }
+        if self.file_size() > 1 << 60 || self.region_size() > 1 << 60 {
+            problem("size", "the file is larger than 1 EiB");
+        }
+        if sizes.iter().any(|(size, _)| !size.is_multiple_of(block)) {
+            problem("bssplit", "block sizes are not multiples of the smallest one; change them");
+        }
+        if self.is_direct() && !block.is_multiple_of(512) {
+            problem("bs", "direct I/O requires multiples of 512 bytes");
+        }
+        if engine == "mmap" && self.is_direct() {
+            problem("direct", "mmap does not support direct I/O; set direct=0");
+        }
+        if self.flag("hipri") && (!self.is_direct() || !matches!(engine, "io_uring" | "pvsync2")) {
+            problem("hipri", "polling requires direct=1 and ioengine io_uring or pvsync2");
+        }
+        if self.flag("fixedbufs") != self.flag("registerfiles") {
+            let name = if self.flag("fixedbufs") { "fixedbufs" } else { "registerfiles" };
+            problem(name, "fixedbufs and registerfiles are only supported together");
+        }
+        if self.flag("uncached") && self.is_direct() {
+            problem("uncached", "uncached requires buffered I/O; remove direct");
+        }
+        for name in ["nowait", "uncached"] {
+            if self.flag(name) && engine != "pvsync2" {
+                problem(name, "only ioengine pvsync2 supports it");
+            }
+        }
+        found
+    }
+
+    /// Contradictions between limits, passes, rates, and syncs.
+    fn check_times(&self, first_group: bool) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
+        let engine = self.text("ioengine");
+        if self.flag("time_based") && self.text("runtime") == "0" {
+            problem("time_based", "time_based requires runtime");
+        }
+        let reopens = !self.flag("time_based") && self.reopens();
+        if reopens && (engine == "mmap" || self.flag("registerfiles")) {
+            problem(
+                "loops",
+                "mmap and registered files cannot be opened again for a second pass; \
+                              use time_based, or another I/O engine",
+            );
+        }
+        if self.number("loops") > 1 && self.number("io_size") > self.region_size() {
+            problem("loops", "loops requires an io_size of at most size; use a larger io_size");
+        }
+        let rated = self.rate().is_some();
+        if rated && self.is_mixed() {
+            problem("rate", "rates of mixed sections are not supported; use two sections");
+        }
+        let pauses = self.text("thinktime") != "0";
+        if rated && pauses {
+            problem("thinktime", "rate and thinktime exclude each other");
+        }
+        if pauses && self.has_queue() && self.number("iodepth") > 1 {
+            problem("thinktime", "thinktime requires iodepth=1");
+        }
+        if self.text("startdelay") != "0" && !first_group {
+            problem("startdelay", "startdelay after a stonewall is not supported; remove it");
+        }
+        let syncs = ["fsync", "fdatasync", "sync_file_range"];
+        if syncs.iter().filter(|name| !matches!(self.text(name), "0" | "")).count() > 1 {
+            problem("fdatasync", "only one of fsync, fdatasync, and sync_file_range is supported");
+        }
+        found
+    }
+}
