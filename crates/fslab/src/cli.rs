@@ -75,9 +75,9 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Run jobs of fio, with its command line and its output formats.
     ///
-    /// Files are created in the current directory and stay there. Existing files that fslab did
-    /// not write are not overwritten, and devices are not opened. A symbolic link `fio` to fslab
-    /// does the same. `fslab fio --help` lists the options. Exit status: 0 success, 1 error, 130 interrupted.
+    /// Files are created in the current directory and stay there. Existing files that fslab did not
+    /// write are not overwritten, and devices are not opened. A link `fio` to fslab does the same.
+    /// `fslab fio --help` lists the options. Exit status: 0 success, 1 error, 130 interrupted.
     #[command(disable_help_flag = true)]
     Fio(Fio),
     /// Show what a plan would do, without changing anything.

@@ -1,5 +1,5 @@
-//! Fuzz targets for plans and for jobs of fio. They accept any bytes, and must neither panic nor use
-//! unbounded time or memory.
+//! Fuzz targets for plans and for jobs of fio. They accept any bytes, and must neither panic nor
+//! use unbounded time or memory.
 
 use model::{KnownNames, Plan, Scale};
 

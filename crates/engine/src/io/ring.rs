@@ -13,7 +13,7 @@
 //! overhead of the ring remains. With a polling thread, the worker enters the kernel only to wake
 //! that thread, or to sleep if no completion arrives for some time.
 //!
-//! Registered resources are released before close(2). Otherwise the file would stay open for a while.
+//! Registered resources are released before close(2); otherwise the file would stay open longer.
 #![expect(unsafe_code, reason = "the kernel gets addresses of buffers")]
 
 mod setup;
