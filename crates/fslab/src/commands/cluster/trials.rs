@@ -34,6 +34,9 @@ use crate::runner::{
 const LEAD: Nanos = Nanos(100_000_000);
 /// Longest `LEAD`.
 const LONGEST_LEAD: Nanos = Nanos(5_000_000_000);
+/// Pauses between attempts to start a session.
+const RELAUNCH: [Duration; 3] =
+    [Duration::from_secs(2), Duration::from_secs(8), Duration::from_secs(20)];
 /// Longest wait for the end of a canceled trial.
 const CANCELED: Duration = Duration::from_secs(60);
 
@@ -83,6 +86,23 @@ impl<'a> OnHosts<'a> {
         let merger = Merger::new(record, memory_limited, observer);
         let seed = record.info.seed;
         Self { cluster, session, observer, merger, seed, number: 0, lead: LEAD }
+    }
+
+    /// Starts a new session. A host may need some time until it can be reached again.
+    fn launch(&self) -> Result<Session, Lost> {
+        let mut pauses = RELAUNCH.iter();
+        loop {
+            let launched = self.cluster.launch(self.observer.interrupt);
+            let Err(lost) = launched else { return launched.map(|(session, _)| session) };
+            let Some(pause) = pauses.next() else { return Err(lost) };
+            let ends = Instant::now() + *pause;
+            while Instant::now() < ends {
+                if self.observer.interrupt.load(Relaxed) {
+                    return Err(lost);
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
     }
 
     fn trial(
@@ -323,7 +343,7 @@ impl Trials for OnHosts<'_> {
             Some(session) => Ok(session),
             None => {
                 (self.observer.notify)(&Event::PhaseStarted { name: "launch", time: None });
-                self.cluster.launch(self.observer.interrupt).map(|(session, _)| session)
+                self.launch()
             }
         };
         let measured = session.and_then(|mut session| {
