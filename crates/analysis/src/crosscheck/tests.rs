@@ -69,6 +69,7 @@ fn trial(cell: usize, repetition: u32, (operations, rate, syncs): Results) -> Tr
         warnings: Vec::new(),
         actions: Vec::new(),
         environment: Environment::default(),
+        hosts: Vec::new(),
     }
 }
 

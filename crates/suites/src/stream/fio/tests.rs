@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 use model::{
     WorkloadParameters,
-    phase::{Amount, Open, SyncEvery},
+    phase::{Open, SyncEvery, WorkLimit},
 };
 
 use super::*;
@@ -255,7 +255,7 @@ fn exported_jobs_are_read_back_as_the_same_work() {
             sync_every: own.sync_every.map(|every| SyncEvery { before_next: true, ..every }),
             // fio has an amount of work instead of a number of operations.
             bound: match own.bound {
-                Bound::Ops(ops) => Bound::Amount(Amount { ops, ..Amount::UNLIMITED }),
+                Bound::Ops(ops) => Bound::Amount(WorkLimit { ops, ..WorkLimit::UNLIMITED }),
                 bound => bound,
             },
             ..own.clone()
