@@ -283,8 +283,8 @@ fn a_lost_host_invalidates_its_trial_which_is_rerun() {
         let found = fs::read_dir("/proc").unwrap().flatten().find(|entry| {
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-            let own = words.iter().any(|word| *word == state.as_bytes());
-            own && words.iter().any(|word| *word == b"agent")
+            let own = words.contains(&state.as_bytes());
+            own && words.contains(&&b"agent"[..])
                 && words.first().is_some_and(|word| word.ends_with(b"/fslab"))
         });
         let measuring = fs::read_dir(&shared).unwrap().count() >= 2;

@@ -51,7 +51,11 @@ pub fn setting_support(host: &dyn Host) -> Vec<Support> {
         name,
         takes,
         doc,
-        support: require_root(host, support),
+        support: match SystemSetting::from_name(name).is_some_and(SystemSetting::is_cluster) {
+            // It changes no machine.
+            true => support,
+            false => require_root(host, support),
+        },
     })
     .collect()
 }
