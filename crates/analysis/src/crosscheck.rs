@@ -142,7 +142,9 @@ pub fn crosscheck(
     margin: Ratio,
     loop_cost: impl Fn(&CellRecord) -> Option<f64>,
 ) -> Vec<Crosschecked> {
-    let mut tests: Vec<(BTreeMap<String, Value>, [Option<usize>; 2])> = Vec::new();
+    // Parameters, and the cells of fslab and of fio.
+    type Test = (BTreeMap<String, Value>, [Option<usize>; 2]);
+    let mut tests: Vec<Test> = Vec::new();
     for (index, cell) in record.cells.iter().enumerate() {
         let mut parameters = cell.cell.workload.parameters.clone();
         GENERATOR.iter().for_each(|name| drop(parameters.remove(*name)));
@@ -152,7 +154,7 @@ pub fn crosscheck(
         }
         tests[at].1[usize::from(is_fio(cell))] = Some(index);
     }
-    let both = |(_, cells): (_, [Option<usize>; 2])| Some([cells[0]?, cells[1]?]);
+    let both = |(_, cells): Test| Some([cells[0]?, cells[1]?]);
     let tests = tests.into_iter().filter_map(both);
     tests.map(|cells| test(record, cells, margin, loop_cost(&record.cells[cells[1]]))).collect()
 }

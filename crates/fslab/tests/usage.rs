@@ -55,7 +55,7 @@ fn options_of_fio_are_answered_with_those_of_fslab() {
             $ fslab bench randread-4k data --ioengine psync
             error: fslab bench has no option --ioengine; use --set io_engine=pread
             $ fslab bench randread-4k data --set io_engine=libaio
-            error: --set io_engine=libaio: `libaio` is not one of pread, read, stdio, preadv2, mmap, io_uring, copy_file_range, sendfile, splice, null; did you mean `io_uring`?
+            error: --set io_engine=libaio: `libaio` is not one of pread, read, stdio, preadv2, mmap, io_uring, io_submit, copy_file_range, sendfile, splice, null; did you mean `io_uring`?
             $ fslab bench --name=job --rw=randwrite
             error: fslab bench has no option --name; the job is the workload, and its files are created in DIRECTORY; `fslab list workloads` lists all workloads
             $ fslab bench --rw=randwrite

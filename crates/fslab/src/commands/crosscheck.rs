@@ -111,9 +111,9 @@ fn without_end_sync(arguments: &Crosscheck, workload: &Workload<'_>) -> Option<(
     let runtime = arguments.runtime.as_ref().map(|time| ("runtime".to_owned(), time.clone()));
     for (key, value) in arguments.set.iter().cloned().chain(runtime) {
         // Invalid values are reported with the plan. Of a list, any value may need the setting.
-        let values =
+        let mut values =
             value.split(',').filter_map(|value| spec.parameter(&key).ok()?.kind.read(value).ok());
-        if let Some(value) = values.last() {
+        if let Some(value) = values.next_back() {
             point.parameters.insert(key, value);
         }
     }
@@ -151,9 +151,9 @@ fn version(fio: &str) -> Result<String, Failure> {
 fn loop_cost(cell: &CellRecord) -> Option<f64> {
     let suite = suites::find(&cell.cell.workload.suite)?;
     let phases = (suite.phases)(&cell.cell.workload, 0);
-    let command = phases.iter().find_map(|phase| match &phase.work {
-        Work::Command(command) => Some(command),
-        _ => None,
+    let command = phases.iter().find_map(|phase| {
+        let Work::Command(command) = &phase.work else { return None };
+        Some(command)
     })?;
     let mut costs: Vec<f64> = (0..LOOP_RUNS).filter_map(|_| null_run(command)).collect();
     costs.sort_by(f64::total_cmp);

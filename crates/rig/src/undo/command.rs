@@ -157,12 +157,12 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let host = mounted(temp.path());
         host.run(&argv(&["mount.a", "source", "/other"])).unwrap();
-        host.run(&argv(&["mount.a", &format!("{TARGET}/x"), "/elsewhere"])).unwrap();
+        host.run(&argv(&["mount.a", &format!("{TARGET}/x"), "/mnt/lower"])).unwrap();
         host.run(&argv(&["mount.a", "source", &format!("{TARGET}/below")])).unwrap();
         host.done();
         assert_eq!(undo(&host, Some("0:40"), &UMOUNT), Ok(()));
         // Only the named filesystem is unmounted by the command.
-        let umounts = [format!("umount {TARGET}/below"), "umount /elsewhere".into()];
+        let umounts = [format!("umount {TARGET}/below"), "umount /mnt/lower".into()];
         assert_eq!(host.done(), [&umounts[..], &[UMOUNT.join(" ")]].concat());
         assert_eq!(targets(&host), [Path::new("/other")]);
     }

@@ -27,28 +27,16 @@ fn shown(settings: &[(&str, &str)], expected: Expect) {
         }
         Err(reasons) => reasons.iter().map(|reason| (*reason).to_owned()).collect(),
     };
-    let lines: Vec<String> = text.iter().map(|line| format!("{line}\n")).collect();
-    expected.assert_eq(&lines.concat());
+    expected.assert_eq(&text.join(" "));
 }
 
 #[test]
 fn jobs_have_the_operations_of_the_stream() {
     shown(
         &[],
-        expect![[r#"
-            rw=read
-            bs=4k
-            filesize=512m
-            size=512m
-            ioengine=psync
-            direct=0
-            filename_format=file.$jobnum
-            numjobs=1
-            thread=1
-            invalidate=0
-            fadvise_hint=0
-            randseed=7
-        "#]],
+        expect![
+            "rw=read bs=4k filesize=512m size=512m ioengine=psync direct=0 filename_format=file.$jobnum numjobs=1 thread=1 invalidate=0 fadvise_hint=0 randseed=7"
+        ],
     );
     shown(
         &[
@@ -62,34 +50,9 @@ fn jobs_have_the_operations_of_the_stream() {
             ("runtime", "1500ms"),
             ("end_fsync", "none"),
         ],
-        expect![[r#"
-            rw=randrw
-            rwmixread=70
-            random_distribution=zipf:0.99
-            norandommap=1
-            bs=4k
-            filesize=512m
-            size=128m
-            offset_increment=128m
-            ioengine=io_uring
-            iodepth=8
-            iodepth_batch_submit=8
-            iodepth_batch_complete_min=1
-            iodepth_batch_complete_max=8
-            fixedbufs=1
-            registerfiles=1
-            direct=1
-            filename=file
-            overwrite=1
-            time_based=1
-            runtime=1500ms
-            numjobs=4
-            thread=1
-            invalidate=0
-            fadvise_hint=0
-            randseed=7
-            group_reporting=1
-        "#]],
+        expect![
+            "rw=randrw rwmixread=70 random_distribution=zipf:0.99 norandommap=1 bs=4k filesize=512m size=128m offset_increment=128m ioengine=io_uring iodepth=8 iodepth_batch_submit=8 iodepth_batch_complete_min=1 iodepth_batch_complete_max=8 fixedbufs=1 registerfiles=1 direct=1 filename=file overwrite=1 time_based=1 runtime=1500ms numjobs=4 thread=1 invalidate=0 fadvise_hint=0 randseed=7 group_reporting=1"
+        ],
     );
     shown(
         &[
@@ -103,29 +66,9 @@ fn jobs_have_the_operations_of_the_stream() {
             ("io_priority", "be-2"),
             ("incompressible_fraction", "0.5"),
         ],
-        expect![[r#"
-            rw=write
-            bs=64k
-            filesize=512m
-            size=512m
-            ioengine=psync
-            direct=0
-            filename_format=file.$jobnum
-            fallocate=none
-            fdatasync=16
-            end_fsync=1
-            rate_iops=1000
-            rate_process=poisson
-            numjobs=1
-            prioclass=2
-            prio=2
-            refill_buffers=1
-            buffer_compress_percentage=50
-            buffer_compress_chunk=4096
-            invalidate=0
-            fadvise_hint=0
-            randseed=7
-        "#]],
+        expect![
+            "rw=write bs=64k filesize=512m size=512m ioengine=psync direct=0 filename_format=file.$jobnum fallocate=none fdatasync=16 end_fsync=1 rate_iops=1000 rate_process=poisson numjobs=1 prioclass=2 prio=2 refill_buffers=1 buffer_compress_percentage=50 buffer_compress_chunk=4096 invalidate=0 fadvise_hint=0 randseed=7"
+        ],
     );
     shown(
         &[
@@ -134,28 +77,9 @@ fn jobs_have_the_operations_of_the_stream() {
             ("think_time", "5us"),
             ("o_sync", "true"),
         ],
-        expect![[r#"
-            rw=randread
-            random_distribution=zoned:90/10:10/90
-            norandommap=1
-            bssplit=4k/75:64k/25
-            blockalign=4k
-            filesize=512m
-            size=512m
-            ioengine=psync
-            direct=0
-            sync=sync
-            filename_format=file.$jobnum
-            thinktime=5us
-            thinktime_blocks=1
-            number_ios=131072
-            io_size=8g
-            numjobs=1
-            thread=1
-            invalidate=0
-            fadvise_hint=0
-            randseed=7
-        "#]],
+        expect![
+            "rw=randread random_distribution=zoned:90/10:10/90 norandommap=1 bssplit=4k/75:64k/25 blockalign=4k filesize=512m size=512m ioengine=psync direct=0 sync=sync filename_format=file.$jobnum thinktime=5us thinktime_blocks=1 number_ios=131072 io_size=8g numjobs=1 thread=1 invalidate=0 fadvise_hint=0 randseed=7"
+        ],
     );
 }
 
@@ -163,30 +87,23 @@ fn jobs_have_the_operations_of_the_stream() {
 fn properties_that_fio_lacks_are_named() {
     shown(
         &[("access_pattern", "backward"), ("verify", "true")],
-        expect![[r#"
-            verify: fio does not know the block headers of fslab
-            access_pattern: fio has no such order
-        "#]],
+        expect![
+            "verify: fio does not know the block headers of fslab access_pattern: fio has no such order"
+        ],
     );
     shown(
         &[("direction", "mixed"), ("read_fraction", "0.333")],
-        expect![[r#"
-            direction mixed, access_pattern sequential: fio has a position per direction
-            read_fraction: fio has whole percentages
-        "#]],
+        expect![
+            "direction mixed, access_pattern sequential: fio has a position per direction read_fraction: fio has whole percentages"
+        ],
     );
     shown(
         &[("block_size_split", "4KiB:1,8KiB:2")],
-        expect![[r#"
-            block_size_split: fio has whole percentages
-        "#]],
+        expect!["block_size_split: fio has whole percentages"],
     );
     shown(
         &[("io_engine", "stdio"), ("pin", "true")],
-        expect![[r#"
-            io_engine: fio has no such engine
-            pin: the CPUs of the process are not known
-        "#]],
+        expect!["io_engine: fio has no such engine pin: the CPUs of the process are not known"],
     );
 }
 
@@ -209,11 +126,11 @@ fn fio_is_refused_if_its_time_is_not_comparable() {
 /// Measured stream of suite `fio` for the job file of these parameters.
 fn read_back(settings: &[(&str, &str)]) -> (Stream, Stream) {
     let measured = |phases: Vec<Phase>| {
-        let streams = phases.into_iter().filter_map(|phase| match phase.work {
-            Work::Stream(stream) => Some(stream),
-            _ => None,
+        let streams = phases.into_iter().rev().find_map(|phase| {
+            let Work::Stream(stream) = phase.work else { return None };
+            Some(stream)
         });
-        streams.last().unwrap()
+        streams.unwrap()
     };
     let phases = crate::stream::phases(&point(settings), 7 << 33);
     let text = fio_jobs(&phases[phases.len() - 1..]).unwrap();
@@ -254,9 +171,10 @@ fn exported_jobs_are_read_back_as_the_same_work() {
             file_handling: read.file_handling,
             sync_every: own.sync_every.map(|every| SyncEvery { before_next: true, ..every }),
             // fio has an amount of work instead of a number of operations.
-            bound: match own.bound {
-                Bound::Ops(ops) => Bound::Amount(WorkLimit { ops, ..WorkLimit::UNLIMITED }),
-                bound => bound,
+            bound: if let Bound::Ops(ops) = own.bound {
+                Bound::Amount(WorkLimit { ops, ..WorkLimit::UNLIMITED })
+            } else {
+                own.bound
             },
             ..own.clone()
         };
