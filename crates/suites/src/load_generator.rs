@@ -74,7 +74,7 @@ pub(crate) fn program<'a>(
 }
 
 /// Reason why the speed of fio would not be comparable with that of fslab.
-pub(crate) fn incomparable(phase: &Phase) -> Option<&'static str> {
+pub fn incomparable(phase: &Phase) -> Option<&'static str> {
     let Work::Stream(stream) = &phase.work else { return None };
     let syncs = stream.end_sync != EndSync::None && stream.direction.writes(0);
     (syncs && phase.primary() == Metric::Throughput).then_some(

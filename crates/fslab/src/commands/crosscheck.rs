@@ -7,8 +7,7 @@ use std::{path::Path, process::Stdio};
 
 use analysis::crosscheck::Verdict;
 use model::{
-    Metric,
-    phase::{Command, EndSync, Work},
+    phase::{Command, Work},
     record::{CellRecord, Outcome},
 };
 use report::{Programs, TerminalOptions, imports::fio_totals};
@@ -118,10 +117,8 @@ fn without_end_sync(arguments: &Crosscheck, workload: &Workload<'_>) -> Option<(
         }
     }
     let phases = (suites::find(&point.suite)?.phases)(&point, 0);
-    let measured = phases.last()?;
-    let Work::Stream(stream) = &measured.work else { return None };
-    let syncs = stream.end_sync != EndSync::None && stream.direction.writes(0);
-    (syncs && measured.primary() == Metric::Throughput).then(|| ("end_fsync".into(), "none".into()))
+    suites::fio_incomparable(phases.last()?)?;
+    Some(("end_fsync".into(), "none".into()))
 }
 
 /// Version of fio.
