@@ -4,14 +4,28 @@
 //! Buffers are zeroed and page-aligned, as `O_DIRECT` requires. Buffers and the control block are
 //! populated immediately, so that no page fault occurs in a timed loop. Files under test are not
 //! populated: their page faults are part of the measurement.
+//!
+//! Buffers of [`LARGE`] bytes and more are in huge pages where the kernel has them
+//! (`transparent_hugepage/enabled` is `always` or `madvise`). With small pages the throughput of
+//! large direct I/O depends on the fragmentation of free memory: scattered pages become one segment
+//! each of a request of the device, adjacent pages are merged (`blk_rq_map_sg`, and
+//! `queue/max_segments` splits the request).
 #![expect(unsafe_code, reason = "mmap(2) returns raw memory")]
 
 use std::{num::NonZeroUsize, os::fd::BorrowedFd, ptr::NonNull, slice};
 
 use rustix::{
     io::Errno,
-    mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap},
+    mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap},
 };
+
+/// Buffers of this size in bytes and more are in huge pages. A worker then holds at most twice the
+/// memory that it asked for.
+const LARGE: usize = 1 << 20;
+
+/// Size of a huge page in bytes on x86-64, and on aarch64 with pages of 4 KiB. Where huge pages are
+/// larger, the buffer is in small ones.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// Mapping of this process, unmapped on drop.
 #[derive(Debug)]
@@ -63,9 +77,8 @@ impl Mapping {
         Self::from_kernel(base, len)
     }
 
-    fn private(len: NonZeroUsize) -> Result<Self, Errno> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+    fn private(len: NonZeroUsize, flags: MapFlags) -> Result<Self, Errno> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, flags | MapFlags::PRIVATE);
         // SAFETY: with a null hint the kernel chooses an unused address.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), len.get(), protection, flags) }?;
         Self::from_kernel(base, len)
@@ -103,18 +116,42 @@ impl Drop for Mapping {
 }
 
 /// Private page-aligned memory.
-pub(crate) struct Pages(Mapping);
+pub(crate) struct Pages {
+    mapping: Mapping,
+    // First byte in use, as an offset in the mapping, and the number of bytes in use.
+    start: usize,
+    len: usize,
+}
 
 impl Pages {
-    /// Allocates at least `len` bytes of zeros, all present in memory.
+    /// Allocates `len` bytes of zeros, all present in memory, in huge pages if there are [`LARGE`]
+    /// bytes or more.
     pub(crate) fn new(len: NonZeroUsize) -> Result<Self, Errno> {
-        Mapping::private(len).map(Self)
+        let small = len.get() < LARGE;
+        let huge_pages = len.get().checked_next_multiple_of(HUGE_PAGE);
+        let with_margin = huge_pages.and_then(|bytes| bytes.checked_add(HUGE_PAGE));
+        let Some(whole) = with_margin.and_then(NonZeroUsize::new).filter(|_| !small) else {
+            let mapping = Mapping::private(len, MapFlags::POPULATE)?;
+            return Ok(Self { mapping, start: 0, len: len.get() });
+        };
+        let mapping = Mapping::private(whole, MapFlags::empty())?;
+        let start = mapping.base().as_ptr().align_offset(HUGE_PAGE);
+        let used = whole.get() - HUGE_PAGE;
+        // SAFETY: the alignment skips less than one huge page, so these bytes are in the mapping.
+        let base = unsafe { mapping.base().as_ptr().add(start) };
+        // SAFETY: the range is private memory of this mapping, and the advice changes no content.
+        // A kernel without huge pages returns EINVAL; the buffer is then in small pages.
+        let _ = unsafe { madvise(base.cast(), used, Advice::LinuxHugepage) };
+        // SAFETY: the range is writable, and nothing has a reference to it. The first write of a
+        // page makes the kernel allocate it.
+        unsafe { base.write_bytes(0, used) };
+        Ok(Self { mapping, start, len: len.get() })
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping is private and initialized by the kernel, lives as long as `self`,
-        // and `&mut self` makes this the only borrow.
-        unsafe { slice::from_raw_parts_mut(self.0.base().as_ptr(), self.0.len()) }
+        // SAFETY: `start + len` is within the mapping, which is private and initialized by the
+        // kernel, and lives as long as `self`; `&mut self` makes this the only borrow.
+        unsafe { slice::from_raw_parts_mut(self.mapping.base().as_ptr().add(self.start), self.len) }
     }
 }
 
@@ -130,5 +167,18 @@ mod tests {
         assert!(bytes.iter().all(|byte| *byte == 0));
         bytes.fill(7);
         assert_eq!(pages.bytes_mut()[9_999], 7);
+    }
+
+    #[test]
+    fn large_buffers_are_aligned_to_huge_pages() {
+        for len in [LARGE, LARGE + 1, HUGE_PAGE, 3 * HUGE_PAGE + 4096] {
+            let mut pages = Pages::new(NonZeroUsize::new(len).unwrap()).unwrap();
+            let bytes = pages.bytes_mut();
+            assert_eq!((bytes.len(), bytes.as_ptr().align_offset(HUGE_PAGE)), (len, 0));
+            assert!(bytes.iter().all(|byte| *byte == 0));
+            bytes.fill(7);
+        }
+        let mut pages = Pages::new(NonZeroUsize::new(LARGE - 1).unwrap()).unwrap();
+        assert_eq!(pages.bytes_mut().len(), LARGE - 1);
     }
 }
