@@ -85,7 +85,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("trace_file", PATH, "", "Trace: lines `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes. No operation may be longer than `block_size` or the largest size of `block_size_split`."),
     parameter("io_engine", Kind::Word(ENGINES), "pread", "I/O interface: pread/pwrite, read/write with lseek, stdio, preadv2/pwritev2, mmap, io_uring, Linux AIO (io_submit), a copy in the kernel, or none."),
     parameter("queue_depth", Kind::Count { min: 1, max: 32_768 }, "1", "Operations in flight per worker (io_uring, io_submit)."),
-    parameter("submit_batch", Kind::Count { min: 0, max: 32_768 }, "0", "Operations per submission (io_uring, io_submit); 0: all free slots of the queue."),
+    parameter("submit_batch", Kind::Count { min: 0, max: 32_768 }, "1", "Operations per submission (io_uring, io_submit). 0: all free slots of the queue, with fewer system calls; operations then complete together, and the device may be idle between batches."),
     parameter("fixed_buffers", Kind::Flag, "true", "Registered buffers and file (io_uring)."),
     parameter("sqpoll", Kind::Flag, "false", "A kernel thread polls the submission queue (io_uring)."),
     parameter("iopoll", Kind::Flag, "false", "Poll for completions (io_uring with direct I/O)."),

@@ -168,7 +168,7 @@ fn parameters_of_other_engines_set_stream_fields() {
         &[("io_engine", "io_uring"), ("iopoll", "true"), ("direct", "true")],
         expect![[r#"
             layout Prepare Unchanged PerWorker("file") 512MiB/1MiB direction="write" end_sync="fsync" open={creation:"fresh"}
-            read Measure Cold PerWorker("file") 512MiB/4KiB io_engine={"ring":{"depth":1,"fixed_buffers":true,"iopoll":true,"linked_fdatasync":false,"nop":false,"sqpoll":false,"submit_batch":0}} open={direct:true}
+            read Measure Cold PerWorker("file") 512MiB/4KiB io_engine={"ring":{"depth":1,"fixed_buffers":true,"iopoll":true,"linked_fdatasync":false,"nop":false,"sqpoll":false,"submit_batch":1}} open={direct:true}
         "#]],
     );
     shown(

@@ -51,7 +51,7 @@ fn jobs_have_the_operations_of_the_stream() {
             ("end_fsync", "none"),
         ],
         expect![
-            "rw=randrw rwmixread=70 random_distribution=zipf:0.99 norandommap=1 bs=4k filesize=512m size=128m offset_increment=128m ioengine=io_uring iodepth=8 iodepth_batch_submit=8 iodepth_batch_complete_min=1 iodepth_batch_complete_max=8 fixedbufs=1 registerfiles=1 direct=1 filename=file overwrite=1 time_based=1 runtime=1500ms numjobs=4 thread=1 invalidate=0 fadvise_hint=0 randseed=7 group_reporting=1"
+            "rw=randrw rwmixread=70 random_distribution=zipf:0.99 norandommap=1 bs=4k filesize=512m size=128m offset_increment=128m ioengine=io_uring iodepth=8 iodepth_batch_submit=1 iodepth_batch_complete_min=1 iodepth_batch_complete_max=8 fixedbufs=1 registerfiles=1 direct=1 filename=file overwrite=1 time_based=1 runtime=1500ms numjobs=4 thread=1 invalidate=0 fadvise_hint=0 randseed=7 group_reporting=1"
         ],
     );
     shown(
