@@ -1,7 +1,7 @@
 //! Crosscheck: pairs of trials in which two load generators performed the same operations.
 //!
-//! Input is the record of a run that varies the parameter `load_generator` of suite `stream`. The
-//! trials of a repetition are a pair. Speeds are compared only if the work was the same.
+//! Input is the record of a run that varies the parameter `load_generator`. The trials of a
+//! repetition are a pair. Speeds are compared only if the work was the same.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use model::{
-    Metric, Ratio, RunRecord, Value,
+    Cell, CellId, Metric, Ratio, RunRecord, Value,
     phase::Role,
     record::{CellRecord, HistogramKind, Outcome, TrialRecord},
 };
@@ -19,6 +19,12 @@ use crate::{
     paired::{self, Agreement},
     sorted,
 };
+
+/// Default margin of the primary metric.
+pub const MARGIN: Ratio = Ratio(0.05);
+
+/// Environment fact: version of fio.
+pub const FIO_VERSION: &str = "fio.version";
 
 /// Parameters in which the cells of a test differ.
 const GENERATOR: [&str; 2] = ["load_generator", "fio_program"];
@@ -133,43 +139,40 @@ impl Crosschecked {
     }
 }
 
-/// Tests of a run, in the order of their cells. The margin applies to the primary metric and the
-/// median latency; the margin of the 99th percentile is three times as large. `loop_cost` returns
-/// the time per operation of the loop of fio without system calls, in nanoseconds, for a cell of
-/// fio.
-pub fn crosscheck(
-    record: &RunRecord,
-    margin: Ratio,
-    loop_cost: impl Fn(&CellRecord) -> Option<f64>,
-) -> Vec<Crosschecked> {
-    // Parameters, and the cells of fslab and of fio.
-    type Test = (BTreeMap<String, Value>, [Option<usize>; 2]);
-    let mut tests: Vec<Test> = Vec::new();
-    for (index, cell) in record.cells.iter().enumerate() {
-        let mut parameters = cell.cell.workload.parameters.clone();
-        GENERATOR.iter().for_each(|name| drop(parameters.remove(*name)));
-        let at = tests.iter().position(|(own, _)| *own == parameters).unwrap_or(tests.len());
-        if at == tests.len() {
-            tests.push((parameters, [None, None]));
-        }
-        tests[at].1[usize::from(is_fio(cell))] = Some(index);
-    }
-    let both = |(_, cells): Test| Some([cells[0]?, cells[1]?]);
-    let tests = tests.into_iter().filter_map(both);
-    tests.map(|cells| test(record, cells, margin, loop_cost(&record.cells[cells[1]]))).collect()
+/// Environment fact: time per operation of the loop of fio without system calls for a cell, in
+/// nanoseconds.
+pub fn loop_time_fact(cell: CellId) -> String {
+    format!("fio.loop_time.{cell}")
 }
 
-fn is_fio(cell: &CellRecord) -> bool {
-    let generator = cell.cell.workload.parameters.get(GENERATOR[0]);
+/// Tests of a run, in the order of their cells. The margin applies to the primary metric and the
+/// median latency; the margin of the 99th percentile is three times as large.
+pub fn crosscheck(record: &RunRecord, margin: Ratio) -> Vec<Crosschecked> {
+    // Cells of fslab and of fio.
+    let mut tests: Vec<[Option<usize>; 2]> = Vec::new();
+    let mut indexes: BTreeMap<CellId, usize> = BTreeMap::new();
+    for (index, CellRecord { cell, .. }) in record.cells.iter().enumerate() {
+        let mut common = cell.clone();
+        GENERATOR.iter().for_each(|name| drop(common.workload.parameters.remove(*name)));
+        let at = *indexes.entry(common.id()).or_insert(tests.len());
+        if at == tests.len() {
+            tests.push([None, None]);
+        }
+        tests[at][usize::from(is_fio(cell))] = Some(index);
+    }
+    let both = tests.into_iter().filter_map(|[own, fio]| Some([own?, fio?]));
+    both.map(|cells| test(record, cells, margin)).collect()
+}
+
+/// True if fio is the load generator of a cell.
+pub fn is_fio(cell: &Cell) -> bool {
+    let generator = cell.workload.parameters.get(GENERATOR[0]);
     generator.is_some_and(|generator| generator.to_string() == "fio")
 }
 
-fn test(
-    record: &RunRecord,
-    cells: [usize; 2],
-    margin: Ratio,
-    fio_loop: Option<f64>,
-) -> Crosschecked {
+fn test(record: &RunRecord, cells: [usize; 2], margin: Ratio) -> Crosschecked {
+    let fio_loop = record.environment.get(&loop_time_fact(record.cells[cells[1]].id));
+    let fio_loop = fio_loop.and_then(|time| time.parse().ok());
     let mut tested = Crosschecked {
         cells,
         pairs: 0,

@@ -121,10 +121,16 @@ fn short_operations_compare_the_load_generators() {
     }
     let bench = bench();
     let arguments = ["crosscheck", "stream", "data", "--file-size=4MiB", "--set=cache=warm"];
-    let output = bench.run(&[&arguments[..], &["--set=block_size=512", "--pairs=6"]].concat());
-    assert_eq!(output.status, Some(6), "{}{}", output.stdout, output.stderr);
-    assert!(output.stdout.contains("bound by the load generators"), "{}", output.stdout);
-    assert!(output.stdout.contains("withheld"), "{}", output.stdout);
+    let more = ["--set=block_size=512", "--pairs=6", "-o", "run.fslab"];
+    let output = bench.ends(6, &[&arguments[..], &more].concat());
+    let report = bench.ends(0, &["report", "run.fslab"]);
+    for text in [&output.stdout, &report.stdout] {
+        assert!(text.contains("bound by the load generators"), "{text}");
+    }
+    let page = bench.ends(0, &["report", "run.fslab", "--format", "md"]);
+    for text in [&output.stdout, &page.stdout] {
+        assert!(text.contains("withheld"), "{text}");
+    }
 }
 
 #[test]

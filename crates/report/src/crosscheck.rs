@@ -1,7 +1,8 @@
-//! Report of `fslab crosscheck`: speeds of two load generators that performed the same operations.
+//! Results of a crosscheck: speeds of two load generators that performed the same operations. They
+//! are the output of `fslab crosscheck`, and a section in the report of a run.
 
 use analysis::{
-    crosscheck::{Compared, Crosschecked, Difference, Verdict},
+    crosscheck::{self, Compared, Crosschecked, Difference, Verdict},
     paired,
 };
 use model::{Metric, RunRecord, metric::Unit};
@@ -12,7 +13,7 @@ use crate::{
         Block, Document, Layout, Row, Section, Table,
         terminal::{TerminalOptions, terminal},
     },
-    units::{alone, one_line, percent},
+    units::{alone, metric_label, one_line, percent},
 };
 
 /// Programs of a crosscheck.
@@ -22,6 +23,31 @@ pub struct Programs {
     pub fslab: String,
     /// Version of fio, such as `fio-3.33`.
     pub fio: String,
+}
+
+impl Programs {
+    /// Programs of a run.
+    pub fn of(record: &RunRecord) -> Self {
+        let fslab = record.info.program.split(" (").next().unwrap_or_default().to_owned();
+        let fio = record.environment.get(crosscheck::FIO_VERSION).unwrap_or("fio").to_owned();
+        Self { fslab, fio }
+    }
+}
+
+/// Section of the report of a run in which fslab and fio performed the same operations, and its
+/// result in one sentence.
+pub(crate) fn of_run(record: &RunRecord) -> Option<(String, Section)> {
+    let tests = crosscheck::crosscheck(record, crosscheck::MARGIN);
+    if tests.is_empty() {
+        return None;
+    }
+    let Programs { fslab, fio } = Programs::of(record);
+    let mut section = Section::new("crosscheck", format!("{fslab} and {fio}"), Vec::new());
+    section.blocks.extend(summary(record, &tests).into_iter().flat_map(|own| own.blocks));
+    section
+        .sections
+        .extend(tests.iter().enumerate().map(|(at, own)| self::section(record, at, own)));
+    Some((format!("{fslab} and {fio}: {}", results(&tests)), section))
 }
 
 /// Formats the results for a terminal.
@@ -98,6 +124,14 @@ pub fn crosscheck_json(record: &RunRecord, tests: &[Crosschecked], programs: &Pr
 }
 
 fn headline(tests: &[Crosschecked]) -> String {
+    match tests.len() {
+        1 => format!("Result: {}.", results(tests)),
+        all => format!("Results of {all} tests: {}.", results(tests)),
+    }
+}
+
+/// Numbers of tests by verdict, or the verdict of all tests.
+fn results(tests: &[Crosschecked]) -> String {
     let of = |verdict: Verdict| tests.iter().filter(|test| test.verdict() == verdict).count();
     let counts = [
         (of(Verdict::Equivalent), "equivalent"),
@@ -108,12 +142,12 @@ fn headline(tests: &[Crosschecked]) -> String {
     ];
     let mut found = counts.iter().filter(|(count, _)| *count > 0);
     match (found.next(), found.next()) {
-        (Some((_, verdict)), None) => format!("Result: {verdict}."),
+        (Some((_, verdict)), None) => (*verdict).to_owned(),
         _ => {
             let texts = counts.iter().filter(|(count, _)| *count > 0);
             let texts: Vec<String> =
                 texts.map(|(count, verdict)| format!("{count} {verdict}")).collect();
-            format!("Results of {} tests: {}.", tests.len(), texts.join(", "))
+            texts.join(", ")
         }
     }
 }
@@ -165,7 +199,7 @@ fn section(record: &RunRecord, at: usize, test: &Crosschecked) -> Section {
     }
     if !test.medians.is_empty() {
         let row = |(metric, values): &(Metric, [f64; 2])| {
-            Row::texts(metric.name(), values.map(|value| alone(metric.spec().unit, value)))
+            Row::texts(metric_label(*metric), values.map(|value| alone(metric.spec().unit, value)))
         };
         let rows = test.medians.iter().map(row).collect();
         let table = Table::of_texts("median", &["fslab", "fio"], rows);
@@ -207,7 +241,7 @@ fn comparison(test: &Crosschecked, compared: &Compared) -> Row {
         |own| format!("{:.3} to {:.3}", own.low, own.high),
     );
     Row::texts(
-        metric.name(),
+        metric_label(*metric),
         [format!("{:.3}", agreement.ratio.0), interval, percent(margin.0), verdict],
     )
 }

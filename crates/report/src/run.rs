@@ -40,6 +40,7 @@ pub(crate) fn document(view: &View, budget: &mut Budget) -> Document {
     let wide = wide::sections(view, &mut half);
     budget.return_unused(&half);
     let mut sections: Vec<Section> = view.since.iter().cloned().collect();
+    sections.extend(view.crosscheck.iter().map(|(_, section)| section.clone()));
     sections.extend([findings(view), study, slowdowns(view)].into_iter().flatten());
     let mut first = 0;
     for (at, suite) in view.suites.iter().enumerate() {

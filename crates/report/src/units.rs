@@ -346,6 +346,17 @@ pub(crate) fn slug(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
+/// Label of a metric: `durable throughput`.
+pub(crate) fn metric_label(metric: Metric) -> String {
+    // Names of percentiles and of the CPU differ from the labels in more than underscores.
+    let words = metric.name().replace("p999", "p99.9").replace("cpu", "CPU").replace('_', " ");
+    if metric.spec().unit != Unit::Instructions {
+        return words;
+    }
+    // The instructions are those of a guest, not of the host.
+    words.replace("instructions", "guest instructions").replace("per op", "per operation")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -86,6 +86,8 @@ pub struct View {
     pub(crate) study: Option<StudyView>,
     /// Comparison with the previous run of the plan.
     pub(crate) since: Option<Section>,
+    /// Comparison of fslab and fio as load generators: the result in one sentence, its section.
+    pub(crate) crosscheck: Option<(String, Section)>,
     /// Results by suite.
     pub(crate) suites: Vec<Suite>,
     /// Overview tables per suite.
@@ -138,9 +140,8 @@ impl View {
         let mut wide = wide((&devices, quality.margin), &scaling, &interactions, (&sweeps, &sizes));
         wide.splice(0..0, slowdown::findings(&slowdowns, quality.margin));
         let findings = || {
-            let drift = quality.suspected;
-            let mut found =
-                findings::findings(&suites, &filesystems, &facts, &scopes, (&sample_index, drift));
+            let with = (&sample_index, quality.suspected);
+            let mut found = findings::findings(&suites, &filesystems, &facts, &scopes, with);
             found.by_point.splice(0..0, wide);
             if !facts.ended {
                 found.make_provisional();
@@ -182,6 +183,7 @@ impl View {
             hosts: hosts::tables(record),
             study,
             since: None,
+            crosscheck: crate::crosscheck::of_run(record),
             samples: Samples::new(record),
             filesystems,
             facts,

@@ -13,6 +13,7 @@ mod doctor;
 mod explain;
 mod export;
 mod fio;
+mod fio_loop;
 pub(crate) mod guest;
 mod import;
 mod list;

@@ -147,7 +147,8 @@ pub(super) fn begin(
     warnings.extend(rig.warnings());
     let cells = cells::of(chosen, &chosen.catalog, host.as_ref(), seed);
     external_directory(&mut rig, &cells, seed)?;
-    let environment = env.facts(&rig, chosen);
+    let mut environment = env.facts(&rig, chosen);
+    environment.merge(super::fio_loop::facts(&cells));
     warnings.extend(warnings::fits_memory(chosen, &environment));
     warnings.extend(warnings::empty_filesystems(chosen));
     warnings.extend(warnings::closed_loops(chosen));

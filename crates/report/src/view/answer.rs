@@ -324,7 +324,7 @@ fn headline(
                 }
             }
         }
-        None if filesystems(view, tests) < 2 => match of_options(view).next() {
+        None if filesystems(view, tests) < 2 => match of_one_filesystem(view).next() {
             // Without the test statistics in parentheses at the end.
             Some(text) => {
                 let effect = text.split(" (").next().unwrap_or(text).trim_end_matches('.');
@@ -334,6 +334,12 @@ fn headline(
         },
         None => of_filesystems(),
     }
+}
+
+/// Results that need no second filesystem: a crosscheck, and effects of options.
+fn of_one_filesystem(view: &View) -> impl Iterator<Item = &str> {
+    let crosscheck = view.crosscheck.iter().map(|(text, _)| text.as_str());
+    crosscheck.chain(of_options(view))
 }
 
 /// Findings about options of mkfs and mount.

@@ -18,21 +18,11 @@ pub(crate) use ranked::{pair_result, ranked};
 pub(crate) use tasks::timed;
 
 pub(crate) use crate::document::{Body, Column, Of, Row, Table, TableCell, ValueCell};
+pub(crate) use crate::units::metric_label;
 use crate::{
     units::{Scale, distinct, grouped},
     view::points::Test,
 };
-
-/// Label of a metric: `durable throughput`.
-pub(crate) fn metric_label(metric: Metric) -> String {
-    // Names of percentiles and of the CPU differ from the labels in more than underscores.
-    let words = metric.name().replace("p999", "p99.9").replace("cpu", "CPU").replace('_', " ");
-    if metric.spec().unit != Unit::Instructions {
-        return words;
-    }
-    // The instructions are those of a guest, not of the host.
-    words.replace("instructions", "guest instructions").replace("per op", "per operation")
-}
 
 /// Quantities and directions of some metrics: `throughput, higher is better ↑`.
 pub(crate) fn directions(metrics: impl Iterator<Item = Metric>) -> String {
