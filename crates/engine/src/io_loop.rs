@@ -183,7 +183,7 @@ impl<'p> IoLoop<'p> {
             }
         }
         if !self.syncs_before_next() {
-            self.sync_if_due(counter, engine)?;
+            self.sync_if_due(counter, engine, order)?;
         }
         Ok(true)
     }
@@ -203,23 +203,29 @@ impl<'p> IoLoop<'p> {
         order: &mut Order<'_>,
     ) -> Result<(), Fault> {
         if self.syncs_before_next() {
-            self.sync_if_due(counter, engine)?;
+            self.sync_if_due(counter, engine, order)?;
         }
-        if self.config.pass.is_some() && order.take_pass_start() {
-            self.begin_pass(counter, engine)?;
+        if self.config.pass.is_some() && order.takes_calls() {
+            self.begin_pass(counter, engine, order)?;
         }
         Ok(())
     }
 
-    /// Makes the calls of a new pass. No operation is in flight.
+    /// Makes the calls of a new pass, or those of a change of files. No operation is in flight.
     #[cold]
     fn begin_pass<E: IoEngine<'p>>(
         &mut self,
         counter: &mut Counter<'_>,
         engine: &mut E,
+        order: &mut Order<'_>,
     ) -> Result<(), Fault> {
         if let Some(calls) = &self.config.pass {
-            engine.begin_pass(calls, PassPoint::Next)?;
+            if order.take_pass_start() {
+                engine.begin_pass(calls, PassPoint::Next)?;
+            }
+            while let Some(change) = order.take_change() {
+                engine.change_file(calls, change)?;
+            }
             counter.clock = now();
         }
         Ok(())
@@ -285,9 +291,10 @@ impl<'p> IoLoop<'p> {
         &mut self,
         counter: &mut Counter<'_>,
         engine: &mut E,
+        order: &Order<'_>,
     ) -> Result<(), Fault> {
         match &self.sync_schedule {
-            Some(sync_schedule) if sync_schedule.due() => self.sync_now(counter, engine),
+            Some(sync_schedule) if sync_schedule.due() => self.sync_now(counter, engine, order),
             _ => Ok(()),
         }
     }
@@ -296,11 +303,12 @@ impl<'p> IoLoop<'p> {
         &mut self,
         counter: &mut Counter<'_>,
         engine: &mut E,
+        order: &Order<'_>,
     ) -> Result<(), Fault> {
         let Some(sync_schedule) = &mut self.sync_schedule else { return Ok(()) };
         let (call, range) = sync_schedule.restart();
         let before = counter.clock;
-        engine.make_durable(call, range)?;
+        engine.make_durable(call, order.sync_range(range))?;
         counter.clock = now();
         if call != SyncCall::Range {
             counter.publish_durable();

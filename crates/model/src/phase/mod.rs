@@ -19,6 +19,7 @@ mod limit;
 mod recording;
 mod replay;
 mod result;
+mod sharing;
 mod sqlite;
 mod stream;
 mod task;
@@ -36,10 +37,11 @@ pub use limit::WorkLimit;
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
+pub use sharing::{FileOrder, FileSharing, SeveralFiles};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
 pub use stream::{
-    AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, FileSharing,
-    Length, Open, Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
+    AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, Length, Open,
+    Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
 };
 pub use task::{Compression, Method, Task, TaskOperation, TaskPath, TaskRoot};
 pub use together::{GROUP, GroupEnd, Part, TimeLimit, Together, UNLIMITED};

@@ -6,6 +6,7 @@ use super::{
     handling::{FileHandling, Region},
     interface::{IoEngineKind, Ring},
     limit::WorkLimit,
+    sharing::FileSharing,
     workers::Workers,
 };
 use crate::units::{Bytes, Nanos};
@@ -146,43 +147,6 @@ impl Stream {
     pub fn longest_operation(&self) -> Bytes {
         let blocks = self.block_sizes.iter().map(|length| length.blocks).max().unwrap_or(1);
         Bytes(self.block_size.0 * u64::from(blocks))
-    }
-}
-
-/// Names of the files of a stream in the test directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileSharing {
-    /// One file of this name; one worker.
-    One(String),
-    /// `PREFIX.0`, `PREFIX.1`, …, one per worker.
-    PerWorker(String),
-    /// One per worker, named by a template in which `{worker}` is replaced by the number of the
-    /// worker.
-    Template(String),
-    /// One file, of which each worker accesses all blocks.
-    Shared(String),
-    /// One file with a segment per worker. The segment of worker w of n starts at block `w *
-    /// floor(blocks / n)`.
-    Segmented(String),
-}
-
-impl FileSharing {
-    /// The file name of a worker.
-    pub fn name(&self, worker: u32) -> String {
-        match self {
-            Self::One(name) | Self::Shared(name) | Self::Segmented(name) => name.clone(),
-            Self::PerWorker(prefix) => format!("{prefix}.{worker}"),
-            Self::Template(text) => text.replace("{worker}", &worker.to_string()),
-        }
-    }
-
-    /// Number of files of this many workers.
-    pub fn count(&self, workers: u32) -> u32 {
-        match self {
-            Self::One(_) | Self::Shared(_) | Self::Segmented(_) => 1,
-            Self::PerWorker(_) | Self::Template(_) => workers,
-        }
     }
 }
 

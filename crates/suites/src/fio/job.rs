@@ -1,11 +1,8 @@
-//! Job: sections with their options, files, and canonical text.
+//! Job: sections with their options, and canonical text.
 
-use std::collections::{BTreeMap, HashMap};
-
-use model::Bytes;
+use std::collections::BTreeMap;
 
 use super::{
-    names::{is_device, mapped, split_names},
     options::{FioOption, Handling, find},
     parse::{Changes, Line, Mistake},
     values::microseconds_of,
@@ -25,8 +22,8 @@ pub(super) struct Setting {
 pub struct Section {
     /// Name.
     pub name: String,
-    begun: Mistake,
-    settings: BTreeMap<&'static str, Setting>,
+    pub(super) begun: Mistake,
+    pub(super) settings: BTreeMap<&'static str, Setting>,
 }
 
 /// Parsed job.
@@ -36,15 +33,6 @@ pub struct Job {
     pub sections: Vec<Section>,
     /// Options without effect, with the reasons.
     pub unused: Vec<(&'static str, &'static str)>,
-}
-
-/// Names of the files of a section.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Names {
-    /// One file for all workers.
-    Shared(String),
-    /// One file per worker, with `{worker}` in the place of its number.
-    PerWorker(String),
 }
 
 impl Section {
@@ -59,7 +47,7 @@ impl Section {
     }
 
     /// Setting, if it was given.
-    fn given(&self, name: &str) -> Option<&Setting> {
+    pub(super) fn given(&self, name: &str) -> Option<&Setting> {
         debug_assert!(find(name).is_some_and(|option| option.name == name), "{name}");
         self.settings.get(name)
     }
@@ -186,56 +174,38 @@ impl Section {
 
     /// Size of each file.
     pub(super) fn file_size(&self) -> u64 {
+        let each = self.number("size") / self.file_count();
         match self.number("filesize") {
-            0 if self.text("offset").ends_with('%') => self.number("size"),
-            0 => self.last_offset().saturating_add(self.number("size")),
+            0 if self.text("offset").ends_with('%') => each,
+            0 => self.last_offset().saturating_add(each),
             size => size,
         }
     }
 
-    /// Bytes of the file that each worker accesses.
+    /// Bytes of each file that each worker accesses.
     pub(super) fn region_size(&self) -> u64 {
         let rest = self.file_size().saturating_sub(self.last_offset());
         match self.number("size") {
-            0 => rest,
-            size => size.min(rest),
+            size if size > 0 && self.file_count() == 1 => size.min(rest),
+            _ => rest,
         }
     }
 
-    /// Bytes of one pass, in whole blocks.
+    /// Bytes of one pass over all files, in whole blocks.
     pub(super) fn pass(&self) -> u64 {
         let (block, _) = self.block_sizes();
-        self.region_size() / block * block
+        (self.region_size() / block * block).saturating_mul(self.file_count())
     }
 
-    pub(super) fn names(&self) -> Names {
-        let directory = self.text("directory");
-        let within = |name: String| match directory {
-            "" => name,
-            _ if name.starts_with('/') => name,
-            directory => format!("{}/{name}", directory.trim_end_matches('/')),
-        };
-        match self.text("filename") {
-            "" => {
-                let format = self.text("filename_format");
-                let per_worker = format.contains("$jobnum");
-                let name = format
-                    .replace("$jobname", &self.name.replace('/', "_"))
-                    .replace("$jobnum", "{worker}")
-                    .replace("$filenum", "0");
-                let name = within(name);
-                if per_worker { Names::PerWorker(name) } else { Names::Shared(name) }
-            }
-            name => Names::Shared(within(name.to_owned())),
-        }
+    /// Bytes of the accessed parts of all files.
+    pub(super) fn all_regions(&self) -> u64 {
+        self.region_size().saturating_mul(self.file_count())
     }
 
-    /// Largest total size of the files.
-    pub(super) fn space(&self) -> (Names, u64) {
-        let names = self.names();
-        let size = self.file_size();
-        let count = if matches!(names, Names::Shared(_)) { 1 } else { u64::from(self.workers()) };
-        (names, size.saturating_mul(count))
+    /// True if a pass ends before the end of the files.
+    pub(super) fn ends_early(&self) -> bool {
+        let size = self.number("size");
+        self.file_count() > 1 && size > 0 && size < self.pass()
     }
 
     /// Options that differ from their defaults, in canonical form.
@@ -253,71 +223,6 @@ impl Section {
         }
     }
 
-    /// Resolves the names of files.
-    fn place(&mut self, changes: &Changes) -> Result<(), Mistake> {
-        let contained = changes.directory.is_empty();
-        if contained {
-            self.settings.remove("directory");
-        } else {
-            let own = self.text("directory");
-            if own.contains(':') {
-                return Err(
-                    self.mistake("directory", "several directories are not supported; use one")
-                );
-            }
-            let absolute = match own {
-                "" => changes.directory.clone(),
-                own if own.starts_with('/') => own.to_owned(),
-                own => format!("{}/{own}", changes.directory.trim_end_matches('/')),
-            };
-            let at = self.given("directory").map_or(self.begun.clone(), |own| own.at.clone());
-            let option = find("directory").expect("an option of the table");
-            self.set(option, absolute, at);
-        }
-        let Some(setting) = self.given("filename").cloned() else { return Ok(()) };
-        if setting.value.is_empty() {
-            self.settings.remove("filename");
-            return Ok(());
-        }
-        let parts = split_names(&setting.value);
-        let [name] = &parts[..] else {
-            return Err(setting.mistake(
-                "several files per section are not supported; use one file, or one section per \
-                 file",
-            ));
-        };
-        let mut name = name.clone();
-        if let Some(target) = mapped(&name, &changes.map).map_err(|own| setting.mistake(own))? {
-            name = target.0;
-            let size = target.1.to_string();
-            let option = |name| find(name).expect("an option of the table");
-            if self.given("size").is_none() {
-                self.set(option("size"), size.clone(), setting.at.clone());
-            }
-            self.set(option("filesize"), size, setting.at.clone());
-        } else if is_device(&name) {
-            return Err(setting.mistake(format!(
-                "{name} is a device, and jobs access files only; set `map` to \
-                 \"{name}=FILE:SIZE\" to use a file"
-            )));
-        }
-        if name.split('/').any(|part| part == "..") {
-            return Err(setting.mistake("`..` in a file name is not supported; use another name"));
-        }
-        if contained {
-            name = name.rsplit('/').next().unwrap_or_default().to_owned();
-        }
-        if matches!(name.as_str(), "" | "." | "-")
-            || name.ends_with('/')
-            || name.contains("{worker}")
-        {
-            return Err(setting.mistake(format!("`{name}` is not the name of a file")));
-        }
-        let option = find("filename").expect("an option of the table");
-        self.set(option, name.replace(':', "\\:"), setting.at);
-        Ok(())
-    }
-
     /// Rate of each worker in bytes or operations per second.
     pub(super) fn rate(&self) -> Option<(u64, bool)> {
         let value = |name| {
@@ -330,8 +235,11 @@ impl Section {
 
     /// True if the file is opened again for another pass.
     pub(super) fn reopens(&self) -> bool {
+        if self.flag("time_based") {
+            return self.file_count() > 1;
+        }
         self.number("loops") > 1
-            || self.number("io_size").max(self.number("size")) > self.region_size()
+            || self.number("io_size").max(self.number("size")) > self.all_regions()
     }
 }
 
@@ -360,14 +268,6 @@ impl Job {
             } else if complete {
                 mistakes.extend(section.check(first_group));
             }
-            if let Some(setting) = section.given("filename_format")
-                && (setting.value.contains(['/', ':'])
-                    || setting.value.contains("..")
-                    || setting.value.is_empty())
-            {
-                let message = "names with directories are not supported; use directory";
-                mistakes.push(setting.mistake(message));
-            }
             section.settings.remove("kb_base");
         }
         Self { sections, unused: Vec::new() }
@@ -384,49 +284,4 @@ impl Job {
         }
         text
     }
-
-    /// Files of the job, relative to the directory of the trial or absolute.
-    pub fn files(&self) -> Vec<JobFile> {
-        let mut all: Vec<JobFile> = Vec::new();
-        let mut index: HashMap<String, usize> = HashMap::new();
-        for section in self.sections.iter().filter(|section| section.touches()) {
-            let (names, size) = (section.names(), Bytes(section.file_size()));
-            let (block, _) = section.block_sizes();
-            let paths: Vec<String> = match names {
-                Names::Shared(name) => vec![name],
-                Names::PerWorker(name) => (0..section.workers())
-                    .map(|worker| name.replace("{worker}", &worker.to_string()))
-                    .collect(),
-            };
-            for path in paths {
-                let path = path.replace("\\:", ":");
-                let written = section.writes();
-                match index.get(&path) {
-                    Some(at) => {
-                        let file = &mut all[*at];
-                        file.size = file.size.max(size);
-                        file.written |= written;
-                    }
-                    None => {
-                        index.insert(path.clone(), all.len());
-                        all.push(JobFile { path, size, written, block: Bytes(block) });
-                    }
-                }
-            }
-        }
-        all
-    }
-}
-
-/// File that a job accesses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobFile {
-    /// Path, relative to the directory of the trial or absolute.
-    pub path: String,
-    /// Size. A smaller file is replaced or extended.
-    pub size: Bytes,
-    /// True if sections write to it.
-    pub written: bool,
-    /// Smallest block of the first section.
-    pub block: Bytes,
 }

@@ -6,15 +6,15 @@ use model::{
     Bytes, Nanos, Phase,
     phase::{
         AccessPattern, Advice, Aio, Allocation, Arrivals, Bound, Cache, CallFlags, DataPattern,
-        Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileSharing, GroupEnd,
-        IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region, Ring, Role,
-        Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit, Timed, Together, Work,
-        WorkLimit, WorkerKind, Workers,
+        Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileOrder, FileSharing,
+        GroupEnd, IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region,
+        Ring, Role, SeveralFiles, Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit,
+        Timed, Together, Work, WorkLimit, WorkerKind, Workers,
     },
     sample::lifecycle,
 };
 
-use super::job::{Job, Names, Section};
+use super::job::{Job, Section};
 
 /// Runtime of a section with a ramp time and without a time limit.
 const WITHOUT_END: Nanos = Nanos(1 << 58);
@@ -48,7 +48,7 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
     }
     for (section, name) in job.sections.iter().zip(&names) {
         if section.flag("unlink") && section.touches() {
-            let (files, workers) = (sharing(section), section.workers());
+            let (files, workers) = (section.sharing(), section.workers());
             let work = Work::Remove { files, workers };
             phases.push(phase(&format!("{name}.unlink"), Role::Prepare, work));
         }
@@ -125,18 +125,6 @@ fn phase_names(job: &Job) -> Vec<String> {
     names
 }
 
-fn sharing(section: &Section) -> FileSharing {
-    match section.names() {
-        Names::PerWorker(name) => FileSharing::Template(unescaped(&name)),
-        Names::Shared(name) if section.workers() == 1 => FileSharing::One(unescaped(&name)),
-        Names::Shared(name) => FileSharing::Shared(unescaped(&name)),
-    }
-}
-
-fn unescaped(name: &str) -> String {
-    name.replace("\\:", ":")
-}
-
 fn data(section: &Section) -> DataPattern {
     let percent = |name: &str| share(section.number(name));
     let compressible =
@@ -165,13 +153,7 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
     let (block, sizes) = section.block_sizes();
     let largest = sizes.iter().map(|(size, _)| *size).max().unwrap_or(block);
     let size = section.file_size();
-    let (files, workers) = match sharing(section) {
-        FileSharing::Template(name) => (FileSharing::Template(name), section.workers()),
-        FileSharing::One(name)
-        | FileSharing::Shared(name)
-        | FileSharing::PerWorker(name)
-        | FileSharing::Segmented(name) => (FileSharing::One(name), 1),
-    };
+    let (files, workers) = once(section);
     let stream = Stream {
         direction: Direction::Write,
         open: Open { creation: FileCreation::Complete, ..Open::default() },
@@ -189,16 +171,27 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
     Some(phase(&format!("{name}.layout"), Role::Prepare, Work::Stream(stream)))
 }
 
-fn pre_read(section: &Section, name: &str, seed: u64) -> Phase {
-    let measured = stream(section, seed);
-    let workers = measured.files.count(section.workers());
-    let files = match measured.files {
+/// Files of a section for a phase that accesses each of them once, and its workers.
+fn once(section: &Section) -> (FileSharing, u32) {
+    let files = section.sharing();
+    let workers = if files.are_separate() { section.workers() } else { 1 };
+    let files = match files {
         FileSharing::Shared(name) => FileSharing::One(name),
+        FileSharing::Several(files) => {
+            let order = FileOrder::Sequential;
+            FileSharing::Several(SeveralFiles { order, turn: 1, open: 1, ..files })
+        }
         own @ (FileSharing::One(_)
         | FileSharing::PerWorker(_)
         | FileSharing::Template(_)
         | FileSharing::Segmented(_)) => own,
     };
+    (files, workers)
+}
+
+fn pre_read(section: &Section, name: &str, seed: u64) -> Phase {
+    let measured = stream(section, seed);
+    let (files, workers) = once(section);
     let read = Stream {
         workers: Workers::threads(workers),
         ..Stream::new(files, measured.size, measured.block_size)
@@ -224,7 +217,7 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
         weight: *weight,
     });
     let writes = section.writes() && section.touches();
-    let mut stream = Stream::new(sharing(section), Bytes(section.file_size()), Bytes(block));
+    let mut stream = Stream::new(section.sharing(), Bytes(section.file_size()), Bytes(block));
     stream.block_sizes = lengths.collect();
     stream.direction = match section.text("rw") {
         "read" | "randread" => Direction::Read,
@@ -284,9 +277,9 @@ fn handling(section: &Section) -> FileHandling {
             _ if section.is_random() => Some(FileAdvice::Random),
             _ => Some(FileAdvice::Sequential),
         },
-        pass_start: match section.flag("time_based") {
-            true => PassStart::Invalidate,
-            false if section.reopens() => PassStart::Reopen,
+        pass_start: match section.reopens() {
+            true => PassStart::Reopen,
+            false if section.flag("time_based") => PassStart::Invalidate,
             false => PassStart::Continue,
         },
         drop_after: false,
@@ -375,7 +368,7 @@ fn bound(section: &Section) -> Bound {
     let (pass, loops) = (section.pass(), section.number("loops").max(1));
     // The last operation of io_size is whole.
     let bytes = match (section.number("io_size"), section.number("size")) {
-        (0, size) if size > section.region_size() => size - size % block,
+        (0, size) if size > section.all_regions() || section.ends_early() => size - size % block,
         (0, _) => pass,
         (bytes, _) => bytes,
     };

@@ -390,3 +390,55 @@ fn fuzz_seeds_are_read_without_a_failure() {
         crate::fuzz::fio_job(seed);
     }
 }
+
+#[test]
+fn several_files_have_parts_of_the_size() {
+    let several = |text: &str| {
+        let stream = stream(text);
+        let FileSharing::Several(files) = stream.files else { panic!("{:?}", stream.files) };
+        (files, stream.size, stream.bound)
+    };
+    let (files, size, bound) = several("[w]\nrw=write\nsize=64k\nnrfiles=4\nopenfiles=2\n");
+    assert_eq!(files.names, ["w.{worker}.0", "w.{worker}.1", "w.{worker}.2", "w.{worker}.3"]);
+    assert_eq!((files.open, files.turn, size, bound), (2, 1, Bytes::kib(16), Bound::Once));
+    let (files, size, _) =
+        several("[w]\nrw=write\nsize=64k\nfilename=/srv/a:b\\:c\nfile_service_type=random:8\n");
+    assert_eq!(files.names, ["a", "b:c"]);
+    assert_eq!((files.order, files.turn), (model::phase::FileOrder::Random, 8));
+    assert_eq!(size, Bytes::kib(32));
+    let (_, size, bound) = several("[w]\nrw=write\nsize=64k\nfilesize=48k\nnrfiles=2\n");
+    assert_eq!(size, Bytes::kib(48));
+    assert!(matches!(bound, Bound::Amount(amount) if amount.ops == 16), "{bound:?}");
+}
+
+#[test]
+fn contradictions_of_several_files_are_rejected() {
+    for (options, reason) in [
+        ("size=64k\nfilename=a:x/a", "named twice"),
+        ("size=64k\nnrfiles=2\nfilename_format=$jobname", "require $filenum"),
+        ("size=64k\nnrfiles=2\nopenfiles=1\nend_fsync=1", "use fsync_on_close"),
+        ("size=16k\nnrfiles=2\nfilesize=64k\nloops=2", "end before the end of the files"),
+        ("size=16k\nnrfiles=2\nioengine=mmap\nloops=2", "cannot be opened again"),
+        ("size=4k\nnrfiles=2", "smaller than one block"),
+        ("size=64k\nnrfiles=2\nfile_service_type=zipf:1.2", "use random"),
+        ("size=64k\nfilename=a:/dev/sdb", "/dev/sdb is a device"),
+        ("size=1g\nnumjobs=64\nnrfiles=100000", "use fewer"),
+    ] {
+        let found = mistakes(&format!("[w]\nrw=write\n{options}\n"));
+        assert!(found.contains(reason), "{options}: {found}");
+    }
+}
+
+#[test]
+fn devices_of_a_list_are_mapped_to_files_of_one_size() {
+    let text = "[r]\nrw=randread\nfilename=/dev/sdb:/dev/sdc\n";
+    let map = |map: &[&str]| Changes {
+        map: map.iter().map(|own| (*own).to_owned()).collect(),
+        ..Changes::default()
+    };
+    let both = map(&["/dev/sdb=b:64k", "/dev/sdc=c:64k"]);
+    let canonical = parsed(text, &both).unwrap().text();
+    assert_eq!(canonical, "[r]\nfilename=b:c\nfilesize=65536\nrw=randread\nsize=131072\n");
+    let other = map(&["/dev/sdb=b:64k", "/dev/sdc=c:32k"]);
+    assert!(parsed(text, &other).unwrap_err().to_string().contains("different sizes"));
+}

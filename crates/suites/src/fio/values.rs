@@ -249,8 +249,28 @@ pub(super) fn read_jobs(text: &str, _: Base) -> Result<String, String> {
     number(text, 1, 1024)
 }
 
-pub(super) fn read_one(text: &str, _: Base) -> Result<String, String> {
-    number(text, 1, 1).map_err(|_| "only 1 is supported".into())
+pub(super) fn read_files(text: &str, _: Base) -> Result<String, String> {
+    number(text, 1, 100_000)
+}
+
+/// Number of files; 0 is all of them.
+pub(super) fn read_files_or_all(text: &str, _: Base) -> Result<String, String> {
+    number(text, 0, 100_000)
+}
+
+/// Selection of the next file, with the operations per file.
+pub(super) fn read_service(text: &str, _: Base) -> Result<String, String> {
+    let (name, turn) = match text.split_once(':') {
+        Some((name, turn)) => (name, number(turn, 1, MOST)?),
+        None => (text, "1".to_owned()),
+    };
+    if matches!(name.trim(), "zipf" | "pareto" | "normal" | "gauss") {
+        return Err(format!("skewed selection of files (`{name}`) is not supported; use random"));
+    }
+    let known = [("random", "random"), ("roundrobin", "roundrobin"), ("sequential", "sequential")];
+    let name = word(name, &known)?;
+    // A file of a sequential order is used to its end.
+    Ok(if turn == "1" || name == "sequential" { name } else { format!("{name}:{turn}") })
 }
 
 pub(super) fn read_positive(text: &str, _: Base) -> Result<String, String> {

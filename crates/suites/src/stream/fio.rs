@@ -206,6 +206,9 @@ fn sizes(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
         | FileSharing::Shared(_) => {
             job.set("size", size(whole));
         }
+        FileSharing::Several(files) => {
+            job.set("size", size(whole.saturating_mul(u64::from(files.per_worker()))));
+        }
     }
 }
 
@@ -271,6 +274,7 @@ pub(crate) fn file_names(files: &FileSharing) -> (&'static str, String) {
         }
         FileSharing::Template(text) => ("filename_format", text.replace("{worker}", "$jobnum")),
         FileSharing::PerWorker(prefix) => ("filename_format", format!("{prefix}.$jobnum")),
+        FileSharing::Several(files) => ("filename", files.names(0).join(":")),
     }
 }
 
