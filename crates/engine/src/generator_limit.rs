@@ -92,6 +92,7 @@ fn without_calls(stream: &Stream, ops: u64) -> Stream {
         pace: Pace::Free,
         bound: Bound::Ops(ops),
         workers: Workers::ONE,
+        operation_log: None,
         ..stream.clone()
     }
 }

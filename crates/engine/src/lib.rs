@@ -43,6 +43,7 @@ mod layout;
 mod maintenance;
 mod mapping;
 mod mix;
+mod operation_log;
 mod pace;
 mod patterns;
 mod payload;

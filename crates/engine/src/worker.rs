@@ -24,7 +24,8 @@ use crate::{
         Position, Ring, Several, SlotMemory, Stdio, Update, Vector, depth, failure_of_several,
         is_complete, touches_files, updates,
     },
-    io_loop::{self, IoLoop, LoopConfig, Queue},
+    io_loop::{self, IoLoop, LoopConfig, Observer, Queue},
+    operation_log::OperationLog,
     pace::Pacer,
     patterns::{Order, Prepared},
     payload::{self, PayloadWriter, Verifier},
@@ -133,12 +134,17 @@ impl<'a> Assignment<'a> {
         AccessMode::of(self.stream, self.seat.worker)
     }
 
-    fn config(&self, generation: u64, slots: &mut Slots<'_>) -> LoopConfig {
+    fn config(
+        &self,
+        generation: u64,
+        slots: &mut Slots<'_>,
+        log: Option<Box<OperationLog>>,
+    ) -> LoopConfig {
         let Self { stream, seat: &Seat { worker, .. }, .. } = *self;
         let writes = self.mode().writes();
         LoopConfig {
             writer: writes.then(|| PayloadWriter::new(stream, worker, slots)).flatten(),
-            verifier: stream.verify.then(|| Verifier::new(stream, worker)),
+            observer: Observer::new(stream.verify.then(|| Verifier::new(stream, worker)), log),
             pacer: Pacer::new(stream, worker),
             worker: (worker, stream.workers.count),
             generation,
@@ -196,7 +202,8 @@ impl<'a> Assignment<'a> {
         let generation = payload::first_generation();
         seat.control.slot(seat.slot).begin(end, generation);
         let order = self.order(end)?;
-        let config = self.config(generation, &mut slots);
+        let log = OperationLog::new(stream, seat.worker, E::QUEUES)?;
+        let config = self.config(generation, &mut slots, log);
         let open = config.pacer.open();
         let counter = Counter::new(
             seat.control,
@@ -319,8 +326,12 @@ impl<'p, E: IoEngine<'p>> WorkerLoop for StreamLoop<'_, 'p, E> {
         self.close(ended).map_err(|fault| self.assignment.failure(fault))
     }
 
-    fn report(self, result: &mut WorkerResult) -> Result<(), Failure> {
+    fn report(mut self, result: &mut WorkerResult) -> Result<(), Failure> {
         result.eagain_reads = Ops(self.would_block);
+        if let Some(log) = self.io.take_log() {
+            let ended = result.started + result.loop_time + result.uncounted_time;
+            result.unlogged = Ops(log.write(ended)?);
+        }
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     counter::{Counter, NEVER},
     error::Fault,
     io::{IoEngine, Kind, Op, Submitted, Wait},
+    operation_log::Times,
     patterns::{Order, PlannedOp},
 };
 
@@ -333,9 +334,11 @@ impl<'p> IoLoop<'p> {
             let slot = completion.op.slot;
             let (begun, committed) = queue.complete(slot);
             let issued = if open { queue.issued[slot as usize] } else { begun };
-            let (kind, bytes) = self.drain(completion)?;
-            let times = (run.begun, run.issued, run_committed);
-            if kind != run.kind || (begun, issued, committed) != times {
+            let (ended, counts) = (counter.clock, counter.counting);
+            let times = Times { issued, accepted: committed, ended, counts };
+            let (kind, bytes) = self.drain(completion, times)?;
+            let of_run = (run.begun, run.issued, run_committed);
+            if kind != run.kind || (begun, issued, committed) != of_run {
                 self.count_run(counter, run, run_committed);
                 run = Run { kind, ops: 0, bytes: 0, begun, issued };
                 run_committed = committed;

@@ -6,7 +6,7 @@ use super::FIO;
 use crate::support::Bench;
 
 /// Sections: name, options, and the comparison of their calls.
-const SECTIONS: [(&str, &str, Compared); 70] = [
+const SECTIONS: [(&str, &str, Compared); 72] = [
     ("write", "rw=write\nsize=16k", Exact),
     ("read", "rw=read\nsize=16k", Exact),
     ("read-rest", "rw=read\nsize=10k", Job),
@@ -76,10 +76,12 @@ const SECTIONS: [(&str, &str, Compared); 70] = [
     ("format", "rw=write\nsize=16k\nnrfiles=2\nfilename_format=$jobname.0.$filenum", Exact),
     ("list", "rw=write\nsize=16k\nfilename=list.0.0:list.0.1", Exact),
     ("three-open", "rw=write\nsize=24k\nnrfiles=3\nopenfiles=2", Exact),
+    ("time", "rw=read\nsize=8k\ntime_based\nruntime=1\nthinktime=80000", Start),
+    ("two-time", "rw=read\nsize=16k\nnrfiles=2\ntime_based\nruntime=1\nthinktime=80000", Start),
     ("directories", "rw=write\nsize=8k\nnumjobs=3\ndirectory=d1:d2", Exact),
 ];
 
-use Compared::{Exact, Job, Mixed, Multiset, PerFile};
+use Compared::{Exact, Job, Mixed, Multiset, PerFile, Start};
 
 /// Comparison of the calls of a section.
 #[derive(Clone, Copy, PartialEq)]
@@ -91,6 +93,8 @@ enum Compared {
     PerFile,
     /// As `Exact`, from the open of the section.
     Job,
+    /// As `Job`, only the first calls: a time ends the section.
+    Start,
     /// The same calls, with transfers in any order.
     Multiset,
     /// The same number of transfers; reads in order, and writes in order.
@@ -306,7 +310,7 @@ fn normalized(calls: Vec<Call>, compared: Compared) -> Vec<String> {
         all.iter().take(opens.get(1).copied().unwrap_or(0)).any(|own| own.starts_with("fsync"));
     let first = opens.get(1).copied().unwrap_or(0);
     let mut head = Vec::new();
-    if compared != Job {
+    if !matches!(compared, Job | Start) {
         let mut written = 0u64;
         for call in &all[..first] {
             let words: Vec<&str> = call.split(' ').collect();
@@ -329,6 +333,7 @@ fn normalized(calls: Vec<Call>, compared: Compared) -> Vec<String> {
     rest.retain(|call| !call.starts_with("seek"));
     match compared {
         Exact | Job | PerFile => {}
+        Start => rest.truncate(8),
         Multiset => {
             let mut transfers: Vec<String> =
                 rest.iter().filter(|own| is_transfer(own)).cloned().collect();

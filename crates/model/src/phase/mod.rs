@@ -16,6 +16,7 @@ pub mod command;
 mod handling;
 mod interface;
 mod limit;
+mod operation_log;
 mod recording;
 mod replay;
 mod result;
@@ -34,6 +35,7 @@ pub use command::Command;
 pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
 pub use interface::{Advice, Aio, CallFlags, CopyCall, IoEngineKind, Ring};
 pub use limit::WorkLimit;
+pub use operation_log::OperationLog;
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
@@ -49,7 +51,7 @@ pub use tree::{
     Calls, Item, Layout, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
     TreeStep,
 };
-pub use workers::{IoPriority, Pin, Stonewall, WorkerKind, WorkerShare, Workers};
+pub use workers::{CpuList, IoPriority, Pin, Stonewall, WorkerKind, WorkerShare, Workers};
 
 use crate::metric::Metric;
 

@@ -6,6 +6,7 @@ use super::{
     handling::{FileHandling, Region},
     interface::{IoEngineKind, Ring},
     limit::WorkLimit,
+    operation_log::OperationLog,
     sharing::FileSharing,
     workers::Workers,
 };
@@ -53,6 +54,9 @@ pub struct Stream {
     /// Allocation, region, and cached pages of the files; `None`: whole files, without calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_handling: Option<FileHandling>,
+    /// Logs of single operations; `None`: no logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation_log: Option<OperationLog>,
 }
 
 impl Stream {
@@ -77,6 +81,7 @@ impl Stream {
             bound: Bound::Once,
             workers: Workers::ONE,
             file_handling: None,
+            operation_log: None,
         }
     }
 

@@ -43,6 +43,9 @@ impl Section {
         if engine == "mmap" && self.is_direct() {
             problem("direct", "mmap does not support direct I/O; set direct=0");
         }
+        if self.text("cpumask") != "" && self.text("cpus_allowed") != "" {
+            problem("cpumask", "cpumask and cpus_allowed exclude each other; remove one");
+        }
         if self.flag("hipri") && (!self.is_direct() || !matches!(engine, "io_uring" | "pvsync2")) {
             problem("hipri", "polling requires direct=1 and ioengine io_uring or pvsync2");
         }

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Bytes,
-    phase::{FileOrder, FileSharing, SeveralFiles},
+    Bytes, Nanos,
+    phase::{FileOrder, FileSharing, OperationLog, SeveralFiles},
 };
 
 use super::{
@@ -13,6 +13,9 @@ use super::{
     options::find,
     parse::{Changes, Mistake},
 };
+
+/// Options with the name of a log: rates, operations, latencies.
+pub(super) const LOGS: [&str; 3] = ["write_bw_log", "write_iops_log", "write_lat_log"];
 
 /// Names of the files of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +117,7 @@ impl Section {
     /// Resolves the names of files.
     pub(super) fn place(&mut self, changes: &Changes) -> Result<(), Mistake> {
         self.check_format()?;
+        self.place_logs(changes);
         if changes.directory.is_empty() {
             self.settings.remove("directory");
         } else {
@@ -173,6 +177,43 @@ impl Section {
         let option = find("filename").expect("an option of the table");
         self.set(option, escaped.join(":"), setting.at);
         Ok(())
+    }
+
+    /// Resolves the names of logs. Only jobs in a directory of the user write logs.
+    fn place_logs(&mut self, changes: &Changes) {
+        for name in LOGS {
+            let Some(setting) = self.given(name).cloned() else { continue };
+            if changes.directory.is_empty() {
+                self.settings.remove(name);
+                continue;
+            }
+            let own = setting.value.replace("$jobname", &self.name.replace('/', "_"));
+            let path = match own.starts_with('/') {
+                true => own,
+                false => format!("{}/{own}", changes.directory.trim_end_matches('/')),
+            };
+            let option = find(name).expect("an option of the table");
+            self.set(option, path, setting.at);
+        }
+    }
+
+    /// Logs of the section, whose workers have numbers from `first`.
+    pub(super) fn logs(&self, first: u32) -> Option<OperationLog> {
+        let path = |name| Some(self.text(name).to_owned()).filter(|path| !path.is_empty());
+        let [bandwidth, operations, latency] = LOGS.map(path);
+        if bandwidth.is_none() && operations.is_none() && latency.is_none() {
+            return None;
+        }
+        Some(OperationLog {
+            bandwidth,
+            operations,
+            latency,
+            interval: Nanos(self.number("log_avg_msec").saturating_mul(1_000_000)),
+            maximum: self.flag("log_max_value"),
+            offsets: self.flag("log_offset"),
+            first,
+            per_worker: self.flag("per_job_logs"),
+        })
     }
 
     fn check_format(&self) -> Result<(), Mistake> {

@@ -1,8 +1,11 @@
 //! Job: sections with their options, and canonical text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::phase::{CpuList, Pin};
 
 use super::{
+    lists,
     options::{FioOption, Handling, find},
     parse::{Changes, Line, Mistake},
     values::microseconds_of,
@@ -15,6 +18,13 @@ pub(super) struct Setting {
     pub(super) value: String,
     /// Origin, without a message.
     pub(super) at: Mistake,
+}
+
+impl Setting {
+    /// Mistake in this setting.
+    pub(super) fn mistake(&self, message: impl Into<String>) -> Mistake {
+        Mistake { message: message.into(), ..self.at.clone() }
+    }
 }
 
 /// Section of a job.
@@ -223,6 +233,21 @@ impl Section {
         }
     }
 
+    /// CPUs of the workers, the first of which has this number in the job.
+    pub(super) fn pin(&self, first: u32) -> Pin {
+        let mask = self.number("cpumask");
+        let cpus = match self.text("cpus_allowed") {
+            "" => (0..64).filter(|cpu| mask >> cpu & 1 == 1).collect(),
+            list => lists::cpus(list).unwrap_or_default(),
+        };
+        let list = CpuList::from(cpus.clone());
+        match (cpus.is_empty(), self.text("cpus_allowed_policy")) {
+            (true, _) => Pin::Free,
+            (false, "split") => Pin::Split { cpus: list, first },
+            (false, _) => Pin::Shared(list),
+        }
+    }
+
     /// Rate of each worker in bytes or operations per second.
     pub(super) fn rate(&self) -> Option<(u64, bool)> {
         let value = |name| {
@@ -258,6 +283,7 @@ impl Job {
         // Contradictions of values that are missing because of a mistake would confuse.
         let complete = mistakes.is_empty();
         let mut first_group = true;
+        let mut known = BTreeSet::new();
         for (place, section) in sections.iter_mut().enumerate() {
             if place == 0 {
                 section.settings.remove("stonewall");
@@ -269,6 +295,12 @@ impl Job {
                 mistakes.extend(section.check(first_group));
             }
             section.settings.remove("kb_base");
+            let wanted = section.text("wait_for").to_owned();
+            if !wanted.is_empty() && !known.contains(&wanted) {
+                let message = format!("no section above has the name `{wanted}`; change it");
+                mistakes.push(section.mistake("wait_for", message));
+            }
+            known.insert(section.name.clone());
         }
         Self { sections, unused: Vec::new() }
     }

@@ -8,6 +8,7 @@
 mod check;
 mod files;
 mod job;
+mod lists;
 mod names;
 mod options;
 mod parse;
@@ -168,7 +169,17 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
 }
 
 /// Options that depend on the directory of the trial, or on the order of sections.
-const REPLACED: [&str; 5] = ["directory", "filename", "filename_format", "unlink", "startdelay"];
+const REPLACED: [&str; 9] = [
+    "directory",
+    "filename",
+    "filename_format",
+    "unlink",
+    "startdelay",
+    "wait_for",
+    "write_bw_log",
+    "write_iops_log",
+    "write_lat_log",
+];
 
 /// fio with the options of a section, as the work of a phase.
 fn fio_program(point: &WorkloadParameters, section: &Section, phase: &Phase) -> Work {

@@ -29,20 +29,37 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
             phases.push(pre_read(section, name, seed));
         }
     }
+    let mut first_worker = Vec::new();
+    let mut workers = 0u32;
+    for section in &job.sections {
+        first_worker.push(workers);
+        workers = workers.saturating_add(section.workers());
+    }
     for (number, group) in (0..).zip(groups(job)) {
         let several = group.len() > 1;
+        let place = |name: &str| group.iter().position(|at| job.sections[*at].name == name);
+        let after: Vec<Option<u32>> = group
+            .iter()
+            .map(|at| place(job.sections[*at].text("wait_for")))
+            .map(|place| place.and_then(|place| u32::try_from(place).ok()))
+            .collect();
         let end = match group.iter().any(|at| job.sections[*at].flag("exitall")) {
             true => GroupEnd::StopAll,
             false => GroupEnd::Each,
         };
-        for at in group {
+        for (at, after) in group.iter().copied().zip(after) {
             let section = &job.sections[at];
             let start_delay = section.time("startdelay");
-            let together = Together { group: number, start_delay, part: Part::Measured, end };
+            let together =
+                Together { group: number, start_delay, after, part: Part::Measured, end };
             let grouped = several || start_delay > Nanos(0);
             phases.push(Phase {
                 together: grouped.then_some(together),
-                ..phase(&names[at], Role::Measure, Work::Stream(stream(section, seed)))
+                ..phase(
+                    &names[at],
+                    Role::Measure,
+                    Work::Stream(measured(section, seed, first_worker[at])),
+                )
             });
         }
     }
@@ -54,6 +71,14 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
         }
     }
     phases
+}
+
+/// Work of a section, whose workers have numbers from `first` among those of the job.
+fn measured(section: &Section, seed: u64, first: u32) -> Stream {
+    let mut stream = stream(section, seed);
+    stream.operation_log = section.logs(first.saturating_add(1)).filter(|_| section.touches());
+    stream.workers.pin = section.pin(first);
+    stream
 }
 
 fn phase(name: &str, role: Role, work: Work) -> Phase {
