@@ -372,8 +372,6 @@ pub enum Operation {
     Read,
     /// write(2), pwrite(2), or fwrite(3).
     Write,
-    /// Writing a log of operations after the loop.
-    WriteLog,
     /// fsync(2), preceded by fflush(3) with stdio.
     Sync,
     /// close(2) or fclose(3).
@@ -453,7 +451,6 @@ impl fmt::Display for Operation {
             Self::Seek => "seeking in",
             Self::Read => "reading",
             Self::Write => "writing",
-            Self::WriteLog => "writing the log",
             Self::Sync => "syncing",
             Self::Close => "closing",
             Self::Pin => "setting the CPU for the worker of",

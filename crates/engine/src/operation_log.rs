@@ -24,8 +24,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::{
     error::{Failure, Fault, Memory, Operation},
+    file_offset::within,
     io::Kind,
-    patterns::within,
 };
 
 /// Maximum memory of the logs of all workers of a stream.
@@ -89,7 +89,7 @@ impl OperationLog {
         worker: u32,
         queues: bool,
     ) -> Result<Option<Box<Self>>, Fault> {
-        let Some(settings) = stream.operation_log.clone() else { return Ok(None) };
+        let Some(settings) = stream.operation_log.as_deref().cloned() else { return Ok(None) };
         let size = size_of::<Entry>() as u64;
         let room = MOST.0 / size / u64::from(stream.workers.count.max(1));
         let pass = (stream.region_size().0 / stream.block_size.0.max(1))
@@ -187,7 +187,7 @@ impl OperationLog {
             let path = PathBuf::from(format!("{prefix}_{name}{number}.log"));
             self.write_one(&path, value).map_err(|error| Failure {
                 fault: Fault::Os {
-                    operation: Operation::WriteLog,
+                    operation: Operation::Write,
                     offset: None,
                     errno: error.raw_os_error().unwrap_or(libc::EINVAL),
                 },

@@ -9,7 +9,7 @@
 //! ```text
 //!  0  key         file: the seed of the stream, mixed with the index of the file
 //!  8  offset      offset of the block in the file, with the number of the file of a worker in its
-//!                 upper bits ([`crate::patterns`]); all ones in a duplicate
+//!                 upper bits ([`crate::file_offset`]); all ones in a duplicate
 //! 16  generation  write of the block: time of day in nanoseconds at which the worker started,
 //!                 plus the number of its write, from 1; 0 in a duplicate
 //! 24  check       checksum of the rest of the block, mixed with the three words above
@@ -43,7 +43,7 @@ use twox_hash::XxHash3_64;
 use crate::{
     buffer::Slots,
     error::{Difference, Fault},
-    patterns::within,
+    file_offset::within,
 };
 
 const BLOCK: u64 = 4096;

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     clock::now,
     error::{Fault, Operation},
-    patterns::FileChange,
+    file_offset::FileChange,
 };
 
 /// Maximum number of bytes of one operation in Linux (read(2)).

@@ -37,7 +37,7 @@ use rustix::io::Errno;
 
 use crate::{
     error::{Fault, Operation},
-    patterns::FileChange,
+    file_offset::FileChange,
 };
 
 pub(crate) use aio::Aio;
@@ -262,7 +262,7 @@ pub(crate) trait IoEngine<'p> {
         Ok(())
     }
 
-    /// Opens a file of several ones, and closes another one. Called while no operation is in flight.
+    /// Opens one of several files, and closes another one. Called while no operation is in flight.
     fn change_file(&mut self, _calls: &PassCalls, _change: FileChange) -> Result<(), Fault> {
         Ok(())
     }

@@ -38,7 +38,7 @@ use super::{
 use crate::{
     clock::{AWAKE, now},
     error::{Fault, Operation},
-    patterns::FileChange,
+    file_offset::FileChange,
 };
 
 /// Maximum number of bytes of one operation in Linux (read(2)): `INT_MAX` rounded down to a whole

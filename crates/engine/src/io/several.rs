@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{Failure, Fault, Operation},
-    patterns::{FileChange, file_of, first_of, within},
+    file_offset::{FileChange, file_of, first_of, within},
 };
 
 /// Opens a file of a worker.
@@ -251,34 +251,30 @@ impl QueueFiles {
 /// Fault in a file, with the number of the file in its offset.
 fn in_file(fault: Fault, file: usize) -> Fault {
     let first = first_of(file);
-    match fault {
-        Fault::Os { operation, offset, errno } => {
-            Fault::Os { operation, offset: Some(offset.unwrap_or(0) + first), errno }
-        }
-        Fault::NotLaidOut { found, needed } => Fault::NotLaidOut { found, needed: needed + first },
-        other => other,
+    if let Fault::Os { operation, offset, errno } = fault {
+        Fault::Os { operation, offset: Some(offset.unwrap_or(0) + first), errno }
+    } else if let Fault::NotLaidOut { found, needed } = fault {
+        Fault::NotLaidOut { found, needed: needed + first }
+    } else {
+        fault
     }
 }
 
 /// Failure of a worker with these files, from a fault with the number of the file in its offset.
 #[cold]
 pub(crate) fn failure(fault: Fault, paths: &[PathBuf]) -> Failure {
-    let (file, fault) = match fault {
-        Fault::Os { operation, offset: Some(offset), errno } => {
-            let transfer = matches!(operation, Operation::Read | Operation::Write);
-            let own = transfer.then_some(within(offset));
-            (file_of(offset), Fault::Os { operation, offset: own, errno })
-        }
-        Fault::Nothing { operation, offset } => {
-            (file_of(offset), Fault::Nothing { operation, offset: within(offset) })
-        }
-        Fault::NotLaidOut { found, needed } => {
-            (file_of(needed), Fault::NotLaidOut { found, needed: within(needed) })
-        }
-        Fault::Content { offset, difference } => {
-            (file_of(offset), Fault::Content { offset: within(offset), difference })
-        }
-        other => (0, other),
+    let (file, fault) = if let Fault::Os { operation, offset: Some(offset), errno } = fault {
+        let transfer = matches!(operation, Operation::Read | Operation::Write);
+        let own = transfer.then_some(within(offset));
+        (file_of(offset), Fault::Os { operation, offset: own, errno })
+    } else if let Fault::Nothing { operation, offset } = fault {
+        (file_of(offset), Fault::Nothing { operation, offset: within(offset) })
+    } else if let Fault::NotLaidOut { found, needed } = fault {
+        (file_of(needed), Fault::NotLaidOut { found, needed: within(needed) })
+    } else if let Fault::Content { offset, difference } = fault {
+        (file_of(offset), Fault::Content { offset: within(offset), difference })
+    } else {
+        (0, fault)
     };
     Failure { fault, path: paths.get(file).cloned().unwrap_or_default() }
 }

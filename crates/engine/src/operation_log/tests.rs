@@ -25,7 +25,7 @@ fn log(
     };
     change(&mut settings);
     let mut stream = Stream::new(FileSharing::One("f".into()), Bytes::kib(64), Bytes::kib(4));
-    stream.operation_log = Some(settings);
+    stream.operation_log = Some(Box::new(settings));
     let mut log = *OperationLog::new(&stream, 1, queues).unwrap().unwrap();
     log.start(Nanos(1000 * MS));
     for (kind, offset, times) in operations {

@@ -58,7 +58,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use fastrand::Rng;
 use model::phase::{AccessPattern, Bound, Direction, FileSharing, PassStart, Stream};
 
-use crate::{error::Fault, io::Kind};
+use crate::{error::Fault, file_offset::FileChange, io::Kind};
 
 pub(crate) use bijection::Bijection;
 use draw::{Chance, generator};
@@ -67,7 +67,6 @@ use lengths::Lengths;
 use linear::{Backward, Forward, PerDirection, SameBlock};
 use permutation::Permutation;
 use several::Several;
-pub(crate) use several::{FILE_SHIFT, FileChange, file_of, first_of, within};
 use skewed::{Skew, Skewed};
 use stride::Stride;
 use tickets::Tickets;

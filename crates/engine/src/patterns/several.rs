@@ -1,7 +1,6 @@
 //! Several files of a worker: selection of the file of each operation, and positions per file.
 //!
-//! Offsets contain the number of the file in their upper bits ([`FILE_SHIFT`]), so all other parts
-//! of the loop handle one offset per operation, and workers with one file have no extra work.
+//! Offsets contain the number of the file ([`crate::file_offset`]).
 
 use fastrand::Rng;
 use model::phase::{AccessPattern, FileOrder, FileSharing, Stream, SyncInterval};
@@ -10,38 +9,10 @@ use super::{
     BlockSpan, DirectionSource, Permutation, PlannedOp, Prepared, Skewed, Uniform, draw::below,
     linear::Forward,
 };
-use crate::io::Kind;
-
-/// Bits of an offset in a file; the bits above are the number of the file.
-pub(crate) const FILE_SHIFT: u32 = 44;
-
-/// Number of the file of an offset.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "20 bits")]
-pub(crate) fn file_of(offset: u64) -> usize {
-    (offset >> FILE_SHIFT) as usize
-}
-
-/// Offset in its file.
-#[inline]
-pub(crate) fn within(offset: u64) -> u64 {
-    offset & ((1 << FILE_SHIFT) - 1)
-}
-
-/// First offset of a file.
-#[inline]
-pub(crate) fn first_of(file: usize) -> u64 {
-    (file as u64) << FILE_SHIFT
-}
-
-/// Change of the open files that the next operation requires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileChange {
-    /// File to open.
-    pub(crate) open: usize,
-    /// File to close before, which has no more blocks.
-    pub(crate) close: Option<usize>,
-}
+use crate::{
+    file_offset::{FileChange, first_of},
+    io::Kind,
+};
 
 /// Files of a worker in the order in which it accesses them.
 #[derive(Debug)]

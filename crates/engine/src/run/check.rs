@@ -7,8 +7,8 @@ use model::phase::{
 
 use crate::{
     Context, EngineError,
+    file_offset::FILE_SHIFT,
     io::{touches_files, updates},
-    patterns::FILE_SHIFT,
     payload,
 };
 

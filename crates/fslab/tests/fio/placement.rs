@@ -31,24 +31,25 @@ fn processes(bench: &Bench, name: &str, program: &[&str]) -> BTreeMap<String, Pr
     let mut found = BTreeMap::new();
     for file in fs::read_dir(&traces).unwrap() {
         let text = fs::read_to_string(file.unwrap().path()).unwrap();
-        let (mut cpus, mut opened, mut own) = (String::new(), String::new(), Process::default());
+        let (mut cpus, mut open) = (String::new(), BTreeMap::new());
         for line in text.lines() {
             let time: f64 = line.split(' ').next().unwrap().parse().unwrap();
+            let result = line.rsplit(" = ").next().unwrap_or_default().to_owned();
             if line.contains("sched_setaffinity(") {
                 cpus = line.split(['[', ']']).nth(1).unwrap_or_default().to_owned();
             } else if line.contains("openat(") {
                 let path = line.split('"').nth(1).unwrap_or_default();
-                opened = path.rsplit('/').next().unwrap_or_default().to_owned();
-            } else if line.contains("pwrite64(") && opened.ends_with(".0") {
+                open.insert(result, path.rsplit('/').next().unwrap_or_default().to_owned());
+            } else if let Some((_, rest)) = line.split_once("pwrite64(") {
+                let file = rest.split(',').next().and_then(|number| open.get(number));
+                let Some(file) = file.filter(|file| file.ends_with(".0")) else { continue };
+                let own: &mut Process = found.entry(file.clone()).or_default();
                 if own.first == 0.0 {
                     own.first = time;
                 }
                 own.last = time;
                 own.cpus.clone_from(&cpus);
             }
-        }
-        if own.first > 0.0 {
-            found.insert(opened, own);
         }
     }
     found

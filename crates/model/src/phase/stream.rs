@@ -56,7 +56,7 @@ pub struct Stream {
     pub file_handling: Option<FileHandling>,
     /// Logs of single operations; `None`: no logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operation_log: Option<OperationLog>,
+    pub operation_log: Option<Box<OperationLog>>,
 }
 
 impl Stream {

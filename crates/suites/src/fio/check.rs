@@ -43,7 +43,7 @@ impl Section {
         if engine == "mmap" && self.is_direct() {
             problem("direct", "mmap does not support direct I/O; set direct=0");
         }
-        if self.text("cpumask") != "" && self.text("cpus_allowed") != "" {
+        if ["cpumask", "cpus_allowed"].iter().all(|name| !self.text(name).is_empty()) {
             problem("cpumask", "cpumask and cpus_allowed exclude each other; remove one");
         }
         if self.flag("hipri") && (!self.is_direct() || !matches!(engine, "io_uring" | "pvsync2")) {
@@ -117,7 +117,7 @@ impl Section {
         if files == 1 {
             return found;
         }
-        if self.text("sync_file_range") != "" {
+        if !self.text("sync_file_range").is_empty() {
             problem("sync_file_range", "sync_file_range requires one file per worker; use fsync");
         }
         if self.open_files() < files {

@@ -76,7 +76,8 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
 /// Work of a section, whose workers have numbers from `first` among those of the job.
 fn measured(section: &Section, seed: u64, first: u32) -> Stream {
     let mut stream = stream(section, seed);
-    stream.operation_log = section.logs(first.saturating_add(1)).filter(|_| section.touches());
+    let logs = section.logs(first.saturating_add(1)).filter(|_| section.touches());
+    stream.operation_log = logs.map(Box::new);
     stream.workers.pin = section.pin(first);
     stream
 }

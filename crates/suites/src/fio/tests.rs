@@ -448,9 +448,9 @@ fn cpus_are_a_list_or_a_mask_that_workers_share_or_split() {
     use model::phase::{CpuList, Pin};
     let pins = |text: &str| -> Vec<Pin> {
         let measured = work(text).into_iter().filter(|phase| phase.role == Role::Measure);
-        let pin = |phase: Phase| match phase.work {
-            Work::Stream(stream) => stream.workers.pin,
-            other => panic!("{other:?}"),
+        let pin = |phase: Phase| {
+            let Work::Stream(stream) = phase.work else { panic!("{phase:?}") };
+            stream.workers.pin
         };
         measured.map(pin).collect()
     };
@@ -492,9 +492,9 @@ fn logs_are_in_the_directory_of_the_user() {
     assert_eq!(again.text(), job.text());
     let logs: Vec<_> = phases::phases(&job, 1)
         .into_iter()
-        .filter_map(|phase| match phase.work {
-            Work::Stream(stream) => stream.operation_log,
-            _ => None,
+        .filter_map(|phase| {
+            let Work::Stream(stream) = phase.work else { return None };
+            stream.operation_log
         })
         .collect();
     let [log] = &logs[..] else { panic!("{logs:?}") };

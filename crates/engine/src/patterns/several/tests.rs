@@ -4,6 +4,7 @@ use model::{
 };
 
 use super::{super::Order, *};
+use crate::file_offset::{file_of, within};
 
 const BLOCK: u64 = 4096;
 
