@@ -1,7 +1,7 @@
 //! Offsets with the number of a file, for workers with several files.
 //!
-//! The number is in the upper bits. All parts of the loop therefore handle one offset per operation,
-//! and workers with one file have no extra work.
+//! The number is in the upper bits. All parts of the loop therefore handle one offset per
+//! operation, and workers with one file have no extra work.
 
 /// Bits of an offset in a file; the bits above are the number of the file.
 pub(crate) const FILE_SHIFT: u32 = 44;

@@ -18,7 +18,7 @@ fn processes(bench: &Bench, name: &str, program: &[&str]) -> BTreeMap<String, Pr
     let (data, traces) = (bench.path(name), bench.path(&format!("{name}-trace")));
     fs::create_dir_all(&data).unwrap();
     fs::create_dir_all(&traces).unwrap();
-    let calls = "trace=sched_setaffinity,openat,pwrite64";
+    let calls = "trace=sched_setaffinity,open,openat,pwrite64";
     let output = Command::new("strace")
         .args(["-ff", "-ttt", "-s", "0", "-e", calls, "-o"])
         .arg(traces.join("t"))
@@ -37,7 +37,7 @@ fn processes(bench: &Bench, name: &str, program: &[&str]) -> BTreeMap<String, Pr
             let result = line.rsplit(" = ").next().unwrap_or_default().to_owned();
             if line.contains("sched_setaffinity(") {
                 cpus = line.split(['[', ']']).nth(1).unwrap_or_default().to_owned();
-            } else if line.contains("openat(") {
+            } else if line.contains(" open(") || line.contains(" openat(") {
                 let path = line.split('"').nth(1).unwrap_or_default();
                 open.insert(result, path.rsplit('/').next().unwrap_or_default().to_owned());
             } else if let Some((_, rest)) = line.split_once("pwrite64(") {
