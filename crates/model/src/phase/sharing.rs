@@ -105,8 +105,9 @@ pub struct SeveralFiles {
     /// Operations on a file before another one is selected, at least 1. [`FileOrder::Sequential`]
     /// does not use it.
     pub turn: u64,
-    /// Maximum number of open files, at least 1. A file is opened when it is selected first, and
-    /// closed when it has no more blocks; files that would exceed the number are not selected.
+    /// Maximum number of open files, at least 1. The first ones are opened before the clock starts.
+    /// Each other file is opened when it is selected first, after a file without blocks was closed.
+    /// Files that would exceed the number are not selected.
     pub open: u32,
 }
 

@@ -161,7 +161,7 @@ pub const OPTIONS: &[FioOption] = &[
     done("filename", &[], values::read_text, "", "File that all workers of a section share, or several of them, separated by `:`. Plans use the last component of each name."),
     done("filename_format", &[], values::read_text, "$jobname.$jobnum.$filenum", "Names of files, with $jobname, $jobnum, and $filenum."),
     done("nrfiles", &["nr_files"], lists::read_files, "1", "Files of each worker. Without filesize, each has an equal part of size. Each file has its own position, or its own random order."),
-    done("openfiles", &[], lists::read_files_or_all, "0", "Maximum number of open files of each worker; 0: all. A file is opened at its first operation and closed after its last block."),
+    done("openfiles", &[], lists::read_files_or_all, "0", "Maximum number of open files of each worker; 0: all. The first ones are opened before the section. Another one is opened at its first operation, after a file without blocks was closed."),
     done("file_service_type", &[], lists::read_service, "roundrobin", "Next file of a worker: roundrobin, random, sequential, each with `:N` operations per file."),
     done("fallocate", &[], values::read_fallocate, "native", "Allocation of new files: native, none, posix, keep, truncate."),
     done("overwrite", &[], values::read_flag, "0", "Writes a new file completely before the section."),
