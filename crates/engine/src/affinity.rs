@@ -15,8 +15,14 @@ const WHO_PROCESS: libc::c_int = 1;
 
 /// Sets CPU affinity and I/O priority of a worker for the calling thread.
 pub(crate) fn apply(workers: Workers, worker: u32) -> Result<(), Fault> {
-    if workers.pin == Pin::Each {
-        pin(worker)?;
+    match workers.pin {
+        Pin::Free => {}
+        Pin::Each => pin(worker)?,
+        Pin::Shared(cpus) => allow(cpus.cpus())?,
+        Pin::Split { cpus, first } => {
+            let count = cpus.cpus().count().max(1);
+            allow(cpus.cpus().skip((first as usize + worker as usize) % count).take(1))?;
+        }
     }
     workers.io_priority.map_or(Ok(()), io_priority)
 }
@@ -38,6 +44,13 @@ pub(crate) fn own_descriptors() {
     // SAFETY: the call takes three integers. It closes descriptors in the new table only, so those
     // of other threads stay open. The caller uses none of them afterwards.
     let _ = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, UNSHARE) };
+}
+
+/// Allows the calling thread to run on these CPUs only; the kernel ignores CPUs that do not exist.
+fn allow(cpus: impl Iterator<Item = u32>) -> Result<(), Fault> {
+    let mut set = CpuSet::new();
+    cpus.filter(|cpu| (*cpu as usize) < CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu as usize));
+    sched_setaffinity(None, &set).map_err(|errno| Fault::whole(Operation::Pin, errno))
 }
 
 fn pin(worker: u32) -> Result<(), Fault> {
@@ -75,6 +88,8 @@ pub(crate) fn wake_exactly() {
 
 #[cfg(test)]
 mod tests {
+    use model::phase::CpuList;
+
     use super::*;
 
     fn seated(change: impl FnOnce(&mut Workers), worker: u32) -> (CpuSet, i64) {
@@ -98,6 +113,20 @@ mod tests {
         assert_eq!(first.count(), 1);
         assert_eq!(first, again);
         assert_eq!(seated(|_| (), 0).0.count(), all, "unpinned workers keep all CPUs");
+    }
+
+    #[test]
+    fn workers_share_a_list_of_cpus_or_split_it() {
+        let all = sched_getaffinity(None).unwrap();
+        let cpus: Vec<u32> = (0..1024).filter(|cpu| all.is_set(*cpu as usize)).collect();
+        let list = CpuList::from(cpus.clone());
+        assert_eq!(seated(|workers| workers.pin = Pin::Shared(list), 1).0, all);
+        for worker in 0..3 {
+            let split = |workers: &mut Workers| workers.pin = Pin::Split { cpus: list, first: 1 };
+            let allowed = seated(split, worker).0;
+            assert_eq!(allowed.count(), 1);
+            assert!(allowed.is_set(cpus[(worker as usize + 1) % cpus.len()] as usize));
+        }
     }
 
     #[test]

@@ -393,6 +393,7 @@ impl<'c> Counter<'c> {
             written: self.written,
             uncounted: Bytes(self.uncounted),
             eagain_reads: Ops(0),
+            unlogged: Ops(0),
             unexpected: Ops(0),
             ticked: self.tick.finish(bytes),
             user_time: usage.user,

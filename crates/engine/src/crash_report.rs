@@ -415,6 +415,8 @@ pub(crate) fn check(stream: &Stream, paths: &[PathBuf]) -> Result<(), EngineErro
         Some(("it never syncs", "set fsync_every and fsync_call fsync or fdatasync"))
     } else if writers > 1 && matches!(stream.files, FileSharing::Shared(_)) {
         Some(("workers overwrite each other's blocks", "set sharing to per-worker or segmented"))
+    } else if stream.files.several().is_some() {
+        Some(("workers have several files", "use one file per worker"))
     } else if !moves || stream.access_pattern == AccessPattern::Trace {
         Some(("it writes no blocks", "use another io_engine or access_pattern"))
     } else if stream.access_pattern == AccessPattern::Append

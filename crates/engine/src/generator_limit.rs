@@ -80,6 +80,7 @@ fn without_calls(stream: &Stream, ops: u64) -> Stream {
         | FileSharing::Template(name)
         | FileSharing::Shared(name)
         | FileSharing::Segmented(name) => FileSharing::One(name.clone()),
+        FileSharing::Several(files) => FileSharing::One(files.name(0, 0)),
     };
     Stream {
         files,
@@ -91,6 +92,7 @@ fn without_calls(stream: &Stream, ops: u64) -> Stream {
         pace: Pace::Free,
         bound: Bound::Ops(ops),
         workers: Workers::ONE,
+        operation_log: None,
         ..stream.clone()
     }
 }

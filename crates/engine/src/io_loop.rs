@@ -31,6 +31,7 @@ use crate::{
     counter::{Counter, Limits},
     error::Fault,
     io::{AccessMode, Completion, IoEngine, Kind, Op, PassPoint, Submitted, Wait},
+    operation_log::{OperationLog, Times},
     patterns::{Order, PlannedOp},
 };
 
@@ -38,7 +39,7 @@ mod config;
 mod queue;
 mod sync_schedule;
 
-pub(crate) use config::LoopConfig;
+pub(crate) use config::{LoopConfig, Observer};
 pub(crate) use queue::Queue;
 use sync_schedule::SyncSchedule;
 
@@ -136,6 +137,9 @@ impl<'p> IoLoop<'p> {
     /// Reads the clock and starts the schedule.
     pub(crate) fn start(&mut self) -> Nanos {
         let clock = now();
+        if let Some(log) = self.config.observer.as_mut().and_then(|own| own.log.as_mut()) {
+            log.start(clock);
+        }
         let (worker, workers) = self.config.worker;
         self.config.pacer.start(clock, worker, workers);
         clock
@@ -173,7 +177,9 @@ impl<'p> IoLoop<'p> {
         match engine.submit(op) {
             Submitted::Done(completion) => {
                 counter.at(now())?;
-                let (kind, bytes) = self.drain(completion)?;
+                let (ended, counts) = (counter.clock, counter.counting);
+                let times = Times { issued, accepted: issued, ended, counts };
+                let (kind, bytes) = self.drain(completion, times)?;
                 self.count(counter, Run { kind, ops: 1, bytes, begun, issued });
                 counter.publish();
                 counter.ramp();
@@ -183,7 +189,7 @@ impl<'p> IoLoop<'p> {
             }
         }
         if !self.syncs_before_next() {
-            self.sync_if_due(counter, engine)?;
+            self.sync_if_due(counter, engine, order)?;
         }
         Ok(true)
     }
@@ -203,23 +209,29 @@ impl<'p> IoLoop<'p> {
         order: &mut Order<'_>,
     ) -> Result<(), Fault> {
         if self.syncs_before_next() {
-            self.sync_if_due(counter, engine)?;
+            self.sync_if_due(counter, engine, order)?;
         }
-        if self.config.pass.is_some() && order.take_pass_start() {
-            self.begin_pass(counter, engine)?;
+        if self.config.pass.is_some() && order.takes_calls() {
+            self.begin_pass(counter, engine, order)?;
         }
         Ok(())
     }
 
-    /// Makes the calls of a new pass. No operation is in flight.
+    /// Makes the calls of a new pass, or those of a change of files. No operation is in flight.
     #[cold]
     fn begin_pass<E: IoEngine<'p>>(
         &mut self,
         counter: &mut Counter<'_>,
         engine: &mut E,
+        order: &mut Order<'_>,
     ) -> Result<(), Fault> {
         if let Some(calls) = &self.config.pass {
-            engine.begin_pass(calls, PassPoint::Next)?;
+            if order.take_pass_start() {
+                engine.begin_pass(calls, PassPoint::Next)?;
+            }
+            while let Some(change) = order.take_change() {
+                engine.change_file(calls, change)?;
+            }
             counter.clock = now();
         }
         Ok(())
@@ -255,15 +267,20 @@ impl<'p> IoLoop<'p> {
         Some((slot, buffer))
     }
 
-    /// Verifies a completed operation and returns its slot.
+    /// Log of the operations, after the loop.
+    pub(crate) fn take_log(&mut self) -> Option<Box<OperationLog>> {
+        self.config.observer.as_mut()?.log.take()
+    }
+
+    /// Observes a completed operation and returns its slot.
     #[inline(always)]
-    fn drain(&mut self, completion: Completion<'p>) -> Result<(Kind, u64), Fault> {
+    fn drain(&mut self, completion: Completion<'p>, times: Times) -> Result<(Kind, u64), Fault> {
         let Completion { mut op, result } = completion;
         if let Err(fault) = result {
             return Err(fault.at(op.offset));
         }
-        if let (Some(verifier), Kind::Read) = (&self.config.verifier, op.kind) {
-            verifier.verify(op.offset, op.bytes())?;
+        if let Some(observer) = &mut self.config.observer {
+            observer.completed(&mut op, times)?;
         }
         self.slots.give(op.slot, op.buffer);
         Ok((op.kind, op.len as u64))
@@ -285,9 +302,10 @@ impl<'p> IoLoop<'p> {
         &mut self,
         counter: &mut Counter<'_>,
         engine: &mut E,
+        order: &Order<'_>,
     ) -> Result<(), Fault> {
         match &self.sync_schedule {
-            Some(sync_schedule) if sync_schedule.due() => self.sync_now(counter, engine),
+            Some(sync_schedule) if sync_schedule.due() => self.sync_now(counter, engine, order),
             _ => Ok(()),
         }
     }
@@ -296,11 +314,12 @@ impl<'p> IoLoop<'p> {
         &mut self,
         counter: &mut Counter<'_>,
         engine: &mut E,
+        order: &Order<'_>,
     ) -> Result<(), Fault> {
         let Some(sync_schedule) = &mut self.sync_schedule else { return Ok(()) };
         let (call, range) = sync_schedule.restart();
         let before = counter.clock;
-        engine.make_durable(call, range)?;
+        engine.make_durable(call, order.sync_range(range))?;
         counter.clock = now();
         if call != SyncCall::Range {
             counter.publish_durable();

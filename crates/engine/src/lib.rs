@@ -13,7 +13,7 @@
 //!              start_gate (phases that start together)
 //! run ─ worker ─ io_loop ─ io (engines)
 //!                  ├─ patterns (order of blocks), pace (start times)
-//!                  └─ payload (content), buffer (memory)
+//!                  └─ payload (content), buffer (memory), operation_log
 //! ```
 //!
 //! Not part of this crate: the choice of phases (suites); caches, devices, and system settings
@@ -34,6 +34,7 @@ mod crash_report;
 mod crash_state;
 mod driver;
 mod error;
+mod file_offset;
 #[doc(hidden)]
 pub mod fuzz;
 mod generator_limit;
@@ -43,6 +44,7 @@ mod layout;
 mod maintenance;
 mod mapping;
 mod mix;
+mod operation_log;
 mod pace;
 mod patterns;
 mod payload;

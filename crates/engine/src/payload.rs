@@ -8,7 +8,8 @@
 //!
 //! ```text
 //!  0  key         file: the seed of the stream, mixed with the index of the file
-//!  8  offset      offset of the block in the file; all ones in a duplicate
+//!  8  offset      offset of the block in the file, with the number of the file of a worker in its
+//!                 upper bits ([`crate::file_offset`]); all ones in a duplicate
 //! 16  generation  write of the block: time of day in nanoseconds at which the worker started,
 //!                 plus the number of its write, from 1; 0 in a duplicate
 //! 24  check       checksum of the rest of the block, mixed with the three words above
@@ -35,13 +36,14 @@ use std::{
 
 use model::{
     Bytes,
-    phase::{DataPattern, Direction, FileSharing, IoEngineKind, Stream},
+    phase::{DataPattern, Direction, IoEngineKind, Stream},
 };
 use twox_hash::XxHash3_64;
 
 use crate::{
     buffer::Slots,
     error::{Difference, Fault},
+    file_offset::within,
 };
 
 const BLOCK: u64 = 4096;
@@ -99,10 +101,7 @@ fn rest(block: &[u8]) -> u64 {
 
 /// Key of a file.
 fn key(stream: &Stream, worker: u32) -> u64 {
-    let file = match stream.files {
-        FileSharing::PerWorker(_) | FileSharing::Template(_) => u64::from(worker) + 1,
-        FileSharing::One(_) | FileSharing::Shared(_) | FileSharing::Segmented(_) => 1,
-    };
+    let file = if stream.files.are_separate() { u64::from(worker) + 1 } else { 1 };
     // Never zero, the content of a hole.
     (stream.seed ^ file.wrapping_mul(0x9E37_79B9_7F4A_7C15)).max(1)
 }
@@ -123,8 +122,8 @@ pub fn is_written_by_fslab(path: &Path, block_size: Bytes) -> io::Result<bool> {
         };
         let header = Header::get(block);
         header.key != 0
-            && header.offset == 0
-            && header == Header::new(header.key, 0, header.generation, rest(block))
+            && within(header.offset) == 0
+            && header == Header::new(header.key, header.offset, header.generation, rest(block))
     }))
 }
 

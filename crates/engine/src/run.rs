@@ -1,4 +1,4 @@
-//! Streams: transfers of blocks by synchronized workers, each in one file.
+//! Streams: transfers of blocks by synchronized workers, each in one file or several.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ mod tests;
 
 /// Runs the workers of a stream and returns their results.
 ///
-/// Files are `directory` joined with [`FileSharing::name`]. [`IoEngineKind::Null`] does not access
+/// Files are `directory` joined with [`FileSharing::names`]. [`IoEngineKind::Null`] does not access
 /// any file. Blocks until all workers have ended. If one fails, the others are aborted immediately.
 ///
 /// # Errors
@@ -68,7 +68,7 @@ impl<'a> StreamPhase<'a> {
 impl Phase for StreamPhase<'_> {
     type Error = Failure;
 
-    // A worker has one open file, and may use pipes and rings.
+    // A worker opens its files before the clock starts, and may use pipes and rings.
     const OWN_DESCRIPTORS: bool = false;
 
     fn workers(&self) -> Workers {
@@ -96,7 +96,9 @@ impl Phase for StreamPhase<'_> {
 
     fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
         let prepared = self.prepared.as_ref().expect("prepared where workers run");
-        Assignment { stream: self.stream, seat, prepared }.perform()
+        let names = self.stream.files.names(seat.worker);
+        let paths: Vec<PathBuf> = names.iter().map(|name| self.directory.join(name)).collect();
+        Assignment { stream: self.stream, seat, prepared, paths: &paths }.perform()
     }
 }
 
@@ -128,12 +130,19 @@ pub fn remove(
 }
 
 fn paths(files: &FileSharing, workers: u32, directory: &Path) -> Vec<PathBuf> {
-    (0..workers).map(|worker| directory.join(files.name(worker))).collect()
+    let all = (0..workers).flat_map(|worker| files.names(worker));
+    let mut paths: Vec<PathBuf> = all.map(|name| directory.join(name)).collect();
+    if files.several().is_some() {
+        let mut known = std::collections::HashSet::new();
+        paths.retain(|path| known.insert(path.clone()));
+    }
+    paths
 }
 
 /// Bytes that the phase moves unless it is stopped; zero if only time limits it.
 fn total(stream: &Stream) -> Bytes {
     let blocks = stream.region_size().0 / stream.block_size.0;
+    let blocks = blocks.saturating_mul(u64::from(stream.files.per_worker()));
     let pass = stream.block_size.0.saturating_mul(blocks);
     let each = match stream.bound {
         // The trace determines the number and length of the operations.

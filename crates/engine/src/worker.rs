@@ -2,11 +2,13 @@
 //!
 //! A match on the stream selects the engine as a type; the loop is compiled once per engine.
 
+use std::path::{Path, PathBuf};
+
 use model::{
     Nanos, Ops,
     phase::{
-        AccessPattern, Bound, EndSync, FileCreation, IoEngineKind, Pace, Stream, SyncCall,
-        WorkLimit, WorkerResult,
+        AccessPattern, Bound, EndSync, FileCreation, FileSharing, IoEngineKind, Pace, Stream,
+        SyncCall, WorkLimit, WorkerResult,
     },
 };
 
@@ -19,10 +21,11 @@ use crate::{
     error::{Failure, Fault, Operation},
     io::{
         AccessMode, Aio, Bytewise, Copy, IoEngine, Mmap, Null, Offset, PassCalls, PassPoint,
-        Position, Ring, SlotMemory, Stdio, Update, Vector, depth, is_complete, touches_files,
-        updates,
+        Position, Ring, Several, SlotMemory, Stdio, Update, Vector, depth, failure_of_several,
+        is_complete, touches_files, updates,
     },
-    io_loop::{self, IoLoop, LoopConfig, Queue},
+    io_loop::{self, IoLoop, LoopConfig, Observer, Queue},
+    operation_log::OperationLog,
     pace::Pacer,
     patterns::{Order, Prepared},
     payload::{self, PayloadWriter, Verifier},
@@ -37,17 +40,19 @@ pub(crate) struct Assignment<'a> {
     pub(crate) seat: &'a Seat<'a>,
     /// Data prepared for its access pattern.
     pub(crate) prepared: &'a Prepared,
+    /// Files of the worker.
+    pub(crate) paths: &'a [PathBuf],
 }
 
 impl<'a> Assignment<'a> {
     /// Opens the file and runs the loop in the calling thread.
     pub(crate) fn perform(self) -> Result<WorkerResult, Failure> {
         if self.stream.open.creation == FileCreation::Complete {
-            let stream = completed(self.stream, is_complete(self.stream, &self.seat.path));
-            return Assignment { stream: &stream, ..self }.perform();
+            let (stream, paths) = completed(self.stream, self.paths);
+            return Assignment { stream: &stream, paths: &paths, ..self }.perform();
         }
-        let Self { stream, seat, .. } = self;
-        let (worker, path, mode) = (seat.worker, &*seat.path, self.mode());
+        let Self { stream, seat, paths, .. } = self;
+        let (worker, path, mode) = (seat.worker, &*paths[0], self.mode());
         if stream.pace != Pace::Free {
             affinity::wake_exactly();
         }
@@ -57,6 +62,9 @@ impl<'a> Assignment<'a> {
         let mut pool = pool.map_err(|fault| self.failure(fault))?;
         let (base, len) = pool.region();
         let slots = pool.slots();
+        if has_engine_per_file(stream) {
+            return self.perform_several(slots);
+        }
         match stream.io_engine {
             IoEngineKind::Offset => self.run(Offset::open(stream, path, mode), slots),
             IoEngineKind::Position if updates(stream) => {
@@ -69,36 +77,78 @@ impl<'a> Assignment<'a> {
             IoEngineKind::Mmap(advice) => self.run(Mmap::open(stream, advice, path, mode), slots),
             IoEngineKind::Ring(ring) => {
                 let area = SlotMemory { base, len, slots: slots.len() };
-                self.run(Ring::open(stream, ring, path, mode, area, worker), slots)
+                self.run(Ring::open(stream, ring, paths, mode, area, worker), slots)
             }
             IoEngineKind::Aio(aio) => {
                 let count = slots.len();
-                self.run(Aio::open(stream, aio, path, mode, count), slots)
+                self.run(Aio::open(stream, aio, paths, mode, count), slots)
             }
             IoEngineKind::Copy(call) => self.run(Copy::open(stream, call, path, mode), slots),
             IoEngineKind::Null => self.run(Ok(Null), slots),
         }
     }
 
+    /// As [`Self::perform`], with several files. Engines with a queue have the cases of one file.
+    fn perform_several(self, slots: Slots<'_>) -> Result<WorkerResult, Failure> {
+        let (stream, mode) = (self.stream.clone(), self.mode());
+        match self.stream.io_engine {
+            IoEngineKind::Offset => {
+                self.run(self.several(move |path| Offset::open(&stream, path, mode)), slots)
+            }
+            IoEngineKind::Position => {
+                self.run(self.several(move |path| Position::open(&stream, path, mode)), slots)
+            }
+            IoEngineKind::Vector(flags) => {
+                self.run(self.several(move |path| Vector::open(&stream, flags, path, mode)), slots)
+            }
+            IoEngineKind::Mmap(advice) => {
+                self.run(self.several(move |path| Mmap::open(&stream, advice, path, mode)), slots)
+            }
+            IoEngineKind::Bytewise
+            | IoEngineKind::Stdio
+            | IoEngineKind::Ring(_)
+            | IoEngineKind::Aio(_)
+            | IoEngineKind::Copy(_)
+            | IoEngineKind::Null => unreachable!("see `has_engine_per_file` and `run::check`"),
+        }
+    }
+
+    fn several<E>(
+        &self,
+        open: impl Fn(&Path) -> Result<E, Fault> + 'static,
+    ) -> Result<Several<E>, Fault> {
+        let limit = self.stream.files.several().map_or(1, |files| files.open);
+        Several::open(self.paths.to_vec(), limit, open)
+    }
+
     #[cold]
     fn failure(&self, fault: Fault) -> Failure {
-        fault.of_stream(self.stream, &self.seat.path)
+        if self.stream.files.several().is_none() {
+            return fault.of_stream(self.stream, &self.paths[0]);
+        }
+        let Failure { fault, path } = failure_of_several(fault, self.paths);
+        fault.of_stream(self.stream, &path)
     }
 
     fn mode(&self) -> AccessMode {
         AccessMode::of(self.stream, self.seat.worker)
     }
 
-    fn config(&self, generation: u64, slots: &mut Slots<'_>) -> LoopConfig {
+    fn config(
+        &self,
+        generation: u64,
+        slots: &mut Slots<'_>,
+        log: Option<Box<OperationLog>>,
+    ) -> LoopConfig {
         let Self { stream, seat: &Seat { worker, .. }, .. } = *self;
         let writes = self.mode().writes();
         LoopConfig {
             writer: writes.then(|| PayloadWriter::new(stream, worker, slots)).flatten(),
-            verifier: stream.verify.then(|| Verifier::new(stream, worker)),
+            observer: Observer::new(stream.verify.then(|| Verifier::new(stream, worker)), log),
             pacer: Pacer::new(stream, worker),
             worker: (worker, stream.workers.count),
             generation,
-            pass: PassCalls::new(stream, worker, &self.seat.path, self.mode())
+            pass: PassCalls::new(stream, worker, self.paths, self.mode())
                 .filter(PassCalls::between_passes)
                 .map(Box::new),
         }
@@ -111,7 +161,7 @@ impl<'a> Assignment<'a> {
         {
             return Ok(0);
         }
-        let status = rustix::fs::stat(&self.seat.path)
+        let status = rustix::fs::stat(&self.paths[0])
             .map_err(|errno| Fault::whole(Operation::Examine, errno))?;
         Ok(u64::try_from(status.st_size).unwrap_or(0))
     }
@@ -126,7 +176,7 @@ impl<'a> Assignment<'a> {
     }
 
     fn calls(&self) -> Option<PassCalls> {
-        PassCalls::new(self.stream, self.seat.worker, &self.seat.path, self.mode())
+        PassCalls::new(self.stream, self.seat.worker, self.paths, self.mode())
     }
 
     /// Runs the loop with this engine.
@@ -152,7 +202,8 @@ impl<'a> Assignment<'a> {
         let generation = payload::first_generation();
         seat.control.slot(seat.slot).begin(end, generation);
         let order = self.order(end)?;
-        let config = self.config(generation, &mut slots);
+        let log = OperationLog::new(stream, seat.worker, E::QUEUES)?;
+        let config = self.config(generation, &mut slots, log);
         let open = config.pacer.open();
         let counter = Counter::new(
             seat.control,
@@ -180,18 +231,39 @@ impl<'a> Assignment<'a> {
     }
 }
 
-/// Work of a worker with [`FileCreation::Complete`].
-fn completed(stream: &Stream, is_complete: bool) -> Stream {
-    let mut stream = stream.clone();
-    if is_complete {
-        stream.open.creation = FileCreation::Existing;
-        stream.bound = Bound::Amount(WorkLimit { ops: 0, ..WorkLimit::UNLIMITED });
-        stream.end_sync = EndSync::None;
-        stream.file_handling = None;
-    } else {
-        stream.open.creation = FileCreation::Fresh;
+/// True if each of several files has a separate engine.
+fn has_engine_per_file(stream: &Stream) -> bool {
+    let own = match stream.io_engine {
+        IoEngineKind::Ring(_) | IoEngineKind::Aio(_) | IoEngineKind::Null => false,
+        IoEngineKind::Offset
+        | IoEngineKind::Position
+        | IoEngineKind::Bytewise
+        | IoEngineKind::Stdio
+        | IoEngineKind::Vector(_)
+        | IoEngineKind::Mmap(_)
+        | IoEngineKind::Copy(_) => true,
+    };
+    own && stream.files.several().is_some()
+}
+
+/// Work of a worker with [`FileCreation::Complete`], and the files that it creates.
+fn completed(stream: &Stream, paths: &[PathBuf]) -> (Stream, Vec<PathBuf>) {
+    let mut own = stream.clone();
+    let missing = (0..paths.len()).filter(|file| !is_complete(stream, &paths[*file]));
+    let missing: Vec<usize> = missing.collect();
+    if let FileSharing::Several(files) = &mut own.files {
+        files.names = missing.iter().map(|file| files.names[*file].clone()).collect();
     }
-    stream
+    if !missing.is_empty() {
+        own.open.creation = FileCreation::Fresh;
+        return (own, missing.into_iter().map(|file| paths[file].clone()).collect());
+    }
+    own.files = FileSharing::One(String::new());
+    own.open.creation = FileCreation::Existing;
+    own.bound = Bound::Amount(WorkLimit { ops: 0, ..WorkLimit::UNLIMITED });
+    own.end_sync = EndSync::None;
+    own.file_handling = None;
+    (own, paths.to_vec())
 }
 
 /// Prepared worker.
@@ -254,8 +326,12 @@ impl<'p, E: IoEngine<'p>> WorkerLoop for StreamLoop<'_, 'p, E> {
         self.close(ended).map_err(|fault| self.assignment.failure(fault))
     }
 
-    fn report(self, result: &mut WorkerResult) -> Result<(), Failure> {
+    fn report(mut self, result: &mut WorkerResult) -> Result<(), Failure> {
         result.eagain_reads = Ops(self.would_block);
+        if let Some(log) = self.io.take_log() {
+            let ended = result.started + result.loop_time + result.uncounted_time;
+            result.unlogged = Ops(log.write(ended)?);
+        }
         Ok(())
     }
 }

@@ -1,5 +1,8 @@
 //! Jobs of fio: options, system calls, and amounts compared with an installed fio.
 
+mod examples;
+mod placement;
+mod readers;
 mod trace;
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};

@@ -194,6 +194,11 @@ pub enum Warning {
         /// Change of the line fitted to the rounds, relative to their mean.
         slope: Ratio,
     },
+    /// Logs of operations end before the phase.
+    LogTruncated {
+        /// Number of operations that are missing.
+        missing: u64,
+    },
     /// Written data was still dirty at the end.
     UnwrittenData {
         /// Dirty memory of the whole machine at the end.
@@ -404,6 +409,7 @@ impl Warning {
             | Self::TimeLimitReached
             | Self::NetworkAccess
             | Self::ClosedLoop { .. }
+            | Self::LogTruncated { .. }
             | Self::Imported { .. } => Severity::Info,
             Self::Resumed { differs } if differs.is_empty() => Severity::Info,
             Self::WideInterval { .. }

@@ -45,6 +45,7 @@ pub(crate) enum Memory {
     ControlBlock,
     Listing,
     Program,
+    Log,
 }
 
 impl Memory {
@@ -55,6 +56,7 @@ impl Memory {
             Self::ControlBlock => "control block",
             Self::Listing => "entry numbers of one directory",
             Self::Program => "operations of the loadfile",
+            Self::Log => "log of operations",
         }
     }
 }

@@ -9,11 +9,7 @@
 //! programs wait for one completion.
 #![expect(unsafe_code, reason = "system calls without safe form that get addresses of buffers")]
 
-use std::{
-    os::fd::{AsFd, AsRawFd, OwnedFd},
-    path::Path,
-    ptr,
-};
+use std::{path::PathBuf, ptr};
 
 use model::{
     Nanos,
@@ -22,13 +18,13 @@ use model::{
 use rustix::io::Errno;
 
 use super::{
-    Cause, Completion, IoEngine, IoFault, Kind, Op, PassCalls, PassPoint, Submitted, Wait,
-    open::{self, AccessMode},
-    sync,
+    AccessMode, Cause, Completion, IoEngine, IoFault, Kind, Op, PassCalls, PassPoint, Submitted,
+    Wait, several::QueueFiles, sync,
 };
 use crate::{
     clock::now,
     error::{Fault, Operation},
+    file_offset::FileChange,
 };
 
 /// Maximum number of bytes of one operation in Linux (read(2)).
@@ -78,11 +74,10 @@ struct InFlight<'p> {
     moved: usize,
 }
 
-/// AIO context and file of a worker.
+/// AIO context and files of a worker.
 pub(crate) struct Aio<'p> {
     context: Context,
-    // `None` after close.
-    file: Option<OwnedFd>,
+    files: QueueFiles,
     flights: Box<[InFlight<'p>]>,
     blocks: Box<[ControlBlock]>,
     // Addresses of `blocks` in one call.
@@ -111,7 +106,7 @@ impl Drop for Context {
 }
 
 impl<'p> Aio<'p> {
-    /// Opens the file of a worker and sets up a context for `slots` operations.
+    /// Opens the files of a worker and sets up a context for `slots` operations.
     ///
     /// # Errors
     /// [`Fault`] with [`Operation::Aio`] if the context cannot be set up, other faults if the
@@ -119,11 +114,11 @@ impl<'p> Aio<'p> {
     pub(crate) fn open(
         stream: &Stream,
         aio: phase::Aio,
-        path: &Path,
+        paths: &[PathBuf],
         mode: AccessMode,
         slots: usize,
     ) -> Result<Self, Fault> {
-        let file = open::open(stream, path, mode)?;
+        let files = QueueFiles::open(stream, paths, mode)?;
         let depth = aio.depth as usize;
         let mut context: libc::c_ulong = 0;
         // SAFETY: the kernel writes the context to this variable.
@@ -136,7 +131,7 @@ impl<'p> Aio<'p> {
         let batch = if aio.submit_batch == 0 { depth } else { aio.submit_batch as usize };
         Ok(Self {
             context: Context(context),
-            file: Some(file),
+            files,
             flights: (0..slots).map(|_| InFlight { op: None, moved: 0 }).collect(),
             blocks: vec![ControlBlock::default(); slots].into(),
             addresses: Vec::with_capacity(slots),
@@ -155,14 +150,14 @@ impl<'p> Aio<'p> {
         let flight = &mut self.flights[slot as usize];
         let op = flight.op.as_mut().expect("an operation is stored before its block is filled");
         let rest = &mut op.buffer[flight.moved..op.len];
-        let descriptor = self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let (descriptor, first) = self.files.place(op.offset);
         self.blocks[slot as usize] = ControlBlock {
             data: u64::from(slot),
             code: if op.kind == Kind::Read { READ } else { WRITE },
             descriptor: descriptor.cast_unsigned(),
             bytes: rest.len().min(MOST) as u64,
             buffer: rest.as_mut_ptr() as u64,
-            offset: (op.offset + flight.moved as u64).cast_signed(),
+            offset: (op.offset - first + flight.moved as u64).cast_signed(),
             ..ControlBlock::default()
         };
     }
@@ -323,16 +318,20 @@ impl<'p> IoEngine<'p> for Aio<'p> {
     }
 
     fn begin_pass(&mut self, calls: &PassCalls, point: PassPoint) -> Result<(), Fault> {
-        self.file.as_mut().map_or(Ok(()), |file| calls.make(file, point))
+        self.files.begin_pass(calls, point)
+    }
+
+    fn change_file(&mut self, calls: &PassCalls, change: FileChange) -> Result<(), Fault> {
+        self.files.change(calls, change)
     }
 
     fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
-        self.file.as_ref().map_or(Ok(()), |file| sync::make_durable(file.as_fd(), call, range))
+        self.files.make_durable(call, range)
     }
 
     fn close(self) -> Result<(), Fault> {
-        let Self { context, file, .. } = self;
+        let Self { context, mut files, .. } = self;
         drop(context);
-        file.map_or(Ok(()), sync::close)
+        files.close()
     }
 }

@@ -120,7 +120,7 @@ impl Subject for model::phase::Ring {
         mode: AccessMode,
         area: SlotMemory,
     ) -> Result<Ring<'p>, Fault> {
-        Ring::open(stream, *self, path, mode, area, 0)
+        Ring::open(stream, *self, &[path.to_path_buf()], mode, area, 0)
     }
 }
 
@@ -138,7 +138,7 @@ impl Subject for model::phase::Aio {
         mode: AccessMode,
         area: SlotMemory,
     ) -> Result<Aio<'p>, Fault> {
-        Aio::open(stream, *self, path, mode, area.slots)
+        Aio::open(stream, *self, &[path.to_path_buf()], mode, area.slots)
     }
 }
 

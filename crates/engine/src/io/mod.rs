@@ -20,6 +20,7 @@ mod null;
 mod open;
 mod pass;
 mod ring;
+mod several;
 mod stdio;
 mod sync;
 mod update;
@@ -34,7 +35,10 @@ use model::{
 };
 use rustix::io::Errno;
 
-use crate::error::{Fault, Operation};
+use crate::{
+    error::{Fault, Operation},
+    file_offset::FileChange,
+};
 
 pub(crate) use aio::Aio;
 pub(crate) use bytewise::Bytewise;
@@ -44,6 +48,7 @@ pub(crate) use null::Null;
 pub(crate) use open::AccessMode;
 pub(crate) use pass::{PassCalls, PassPoint, is_complete, prepare};
 pub(crate) use ring::{Ring, SlotMemory, fault as ring_fault, newest as newest_ring};
+pub(crate) use several::{Several, failure as failure_of_several};
 pub(crate) use stdio::Stdio;
 pub(crate) use sync::{Offset, Position, close};
 pub(crate) use update::Update;
@@ -257,8 +262,14 @@ pub(crate) trait IoEngine<'p> {
         Ok(())
     }
 
+    /// Opens one of several files, and closes another one. Called while no operation is in flight.
+    fn change_file(&mut self, _calls: &PassCalls, _change: FileChange) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Makes written data durable. Called while no operation is in flight. For [`SyncCall::Range`],
-    /// `range` (offset and length) covers at least the data written since the last sync.
+    /// `range` (offset and length) covers at least the data written since the last sync. With
+    /// several files, it is an offset in the file to sync, or all files if the length is 0.
     fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault>;
 
     /// Closes the file and returns the result of close(2), which some filesystems use to report

@@ -6,7 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::phase::{Allocation, FileAdvice, FileCreation, FileHandling, PassStart, Stream};
+use model::phase::{
+    Allocation, EndSync, FileAdvice, FileCreation, FileHandling, PassStart, Stream, SyncCall,
+};
 use rustix::{
     fs::{
         Advice, FallocateFlags, FileType, Mode, OFlags, fadvise, fallocate, fstat, ftruncate, stat,
@@ -41,24 +43,56 @@ pub(crate) struct PassCalls {
     mode: AccessMode,
     // First byte of the region, and number of bytes to the end of the file.
     region: (u64, u64),
+    // Calls on each of several files; empty for one file.
+    files: Vec<PassCalls>,
 }
 
 impl PassCalls {
     /// Calls of a worker; `None` if the stream requests none.
-    pub(crate) fn new(stream: &Stream, worker: u32, path: &Path, mode: AccessMode) -> Option<Self> {
-        let handling = stream.file_handling?;
+    pub(crate) fn new(
+        stream: &Stream,
+        worker: u32,
+        paths: &[PathBuf],
+        mode: AccessMode,
+    ) -> Option<Self> {
+        let several = stream.files.several().is_some();
+        let handling = match stream.file_handling {
+            Some(handling) => handling,
+            None if several => FileHandling::default(),
+            None => return None,
+        };
         let start = handling.region.map_or(0, |region| region.start(worker));
-        Some(Self {
+        let of = |path: &PathBuf| Self {
             stream: stream.clone(),
             handling,
-            path: path.to_path_buf(),
+            path: path.clone(),
             mode,
             region: (start, stream.size.0.saturating_sub(start)),
-        })
+            files: Vec::new(),
+        };
+        let files = if several { paths.iter().map(of).collect() } else { Vec::new() };
+        Some(Self { files, ..of(paths.first()?) })
     }
 
-    /// True if a pass after the first one starts with calls.
+    /// Calls on one of several files.
+    pub(super) fn file(&self, number: usize) -> &Self {
+        self.files.get(number).unwrap_or(self)
+    }
+
+    /// Sync of a file before it is closed.
+    pub(super) fn end_sync(&self) -> Option<SyncCall> {
+        match self.stream.end_sync {
+            EndSync::None => None,
+            EndSync::Fsync => Some(SyncCall::Fsync),
+            EndSync::Fdatasync => Some(SyncCall::Fdatasync),
+        }
+    }
+
+    /// True if a pass after the first one, or an operation on another file, starts with calls.
     pub(crate) fn between_passes(&self) -> bool {
+        if !self.files.is_empty() {
+            return true;
+        }
         match self.handling.pass_start {
             PassStart::Continue => false,
             PassStart::Invalidate => self.handling.invalidate,

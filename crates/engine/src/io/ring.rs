@@ -19,10 +19,7 @@
 mod setup;
 mod verdict;
 
-use std::{
-    os::fd::{AsFd, AsRawFd, OwnedFd},
-    path::Path,
-};
+use std::path::PathBuf;
 
 use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
 use model::{
@@ -35,13 +32,13 @@ pub(crate) use setup::{fault, newest};
 use verdict::{Verdict, again};
 
 use super::{
-    Cause, Completion, IoEngine, IoFault, Kind, Op, PassCalls, PassPoint, Submitted, Wait,
-    open::{self, AccessMode},
-    sync,
+    AccessMode, Cause, Completion, IoEngine, IoFault, Kind, Op, PassCalls, PassPoint, Submitted,
+    Wait, several::QueueFiles,
 };
 use crate::{
     clock::{AWAKE, now},
     error::{Fault, Operation},
+    file_offset::FileChange,
 };
 
 /// Maximum number of bytes of one operation in Linux (read(2)): `INT_MAX` rounded down to a whole
@@ -79,6 +76,8 @@ struct SqeOptions {
     linked_sync: bool,
     iopoll: bool,
     descriptor: i32,
+    // First offset of the file, subtracted from the offsets of operations.
+    first: u64,
 }
 
 /// Table entry of an operation in flight. It is one cache line: a queue accesses all entries in
@@ -101,13 +100,12 @@ struct InFlight<'p> {
 
 const _: () = assert!(size_of::<InFlight<'_>>() == 64, "one cache line");
 
-/// io_uring and file of a worker.
+/// io_uring and files of a worker.
 pub(crate) struct Ring<'p> {
     // Dropped, with nothing in flight, before the buffers are released.
     uring: IoUring,
     flights: Box<[InFlight<'p>]>,
-    // `None` for NOPs, and after close.
-    file: Option<OwnedFd>,
+    files: QueueFiles,
     options: SqeOptions,
     polled: bool,
     // Flags of a call of io_uring_enter(2) that does not wait.
@@ -125,7 +123,7 @@ pub(crate) struct Ring<'p> {
 }
 
 impl<'p> Ring<'p> {
-    /// Opens the file of a worker and sets up a ring for it; `area` contains the slots of the
+    /// Opens the files of a worker and sets up a ring for them; `area` contains the slots of the
     /// operations. For use by the calling thread only.
     ///
     /// # Errors
@@ -134,12 +132,15 @@ impl<'p> Ring<'p> {
     pub(crate) fn open(
         stream: &Stream,
         ring: model::phase::Ring,
-        path: &Path,
+        paths: &[PathBuf],
         mode: AccessMode,
         area: SlotMemory,
         worker: u32,
     ) -> Result<Self, Fault> {
-        let file = if ring.nop { None } else { Some(open::open(stream, path, mode)?) };
+        let files = match ring.nop {
+            true => QueueFiles::NONE,
+            false => QueueFiles::open(stream, paths, mode)?,
+        };
         let uring = setup::build(ring, worker)?;
         let mut options = SqeOptions {
             nop: ring.nop,
@@ -147,12 +148,13 @@ impl<'p> Ring<'p> {
             linked_sync: ring.linked_fdatasync,
             iopoll: ring.iopoll,
             descriptor: -1,
+            first: 0,
         };
         let mut parts = setup::Parts { slots_in_each: usize::MAX };
-        if let Some(file) = &file {
-            options.descriptor = file.as_raw_fd();
+        if let Some(file) = files.one() {
+            options.descriptor = files.place(0).0;
             if ring.fixed_buffers {
-                parts = setup::register(&uring, file.as_fd(), area)?;
+                parts = setup::register(&uring, file, area)?;
             }
         }
         let flight = |slot| InFlight {
@@ -166,7 +168,7 @@ impl<'p> Ring<'p> {
         Ok(Self {
             uring,
             flights: (0..area.slots).map(flight).collect(),
-            file,
+            files,
             options,
             polled: ring.sqpoll,
             // A ring with deferred work, or with polling, delivers completions only on request.
@@ -279,7 +281,7 @@ impl<'p> Ring<'p> {
                 std::process::abort();
             }
         }
-        if self.file.is_some() && self.options.registered {
+        if self.options.registered && self.files.one().is_some() {
             // Fails only if nothing is registered.
             let _ = self.uring.submitter().unregister_files();
             let _ = self.uring.submitter().unregister_buffers();
@@ -289,6 +291,13 @@ impl<'p> Ring<'p> {
 }
 
 impl InFlight<'_> {
+    /// Options with the file of the operation.
+    fn options(&self, files: &QueueFiles, options: SqeOptions) -> SqeOptions {
+        let Some(op) = self.op.as_ref().filter(|_| files.are_several()) else { return options };
+        let (descriptor, first) = files.place(op.offset);
+        SqeOptions { descriptor, first, ..options }
+    }
+
     /// Writes the entries for the rest of the operation, and returns their number.
     #[inline]
     fn push(&mut self, entries: &mut squeue::SubmissionQueue<'_>, options: SqeOptions) -> u32 {
@@ -300,7 +309,7 @@ impl InFlight<'_> {
             return 1;
         }
         let linked = options.linked_sync && op.kind == Kind::Write;
-        let offset = op.offset + u64::from(self.moved);
+        let offset = op.offset - options.first + u64::from(self.moved);
         let rest = &mut op.buffer[self.moved as usize..op.len];
         let len = rest.len().min(MOST);
         #[expect(clippy::cast_possible_truncation, reason = "less than 2^31")]
@@ -332,60 +341,6 @@ impl InFlight<'_> {
         };
         put(entries, &sync.user_data(slot | LINKED_SYNC));
         2
-    }
-
-    /// Handles all results except the expected one.
-    #[cold]
-    fn classify(&mut self, data: u64, answer: i32, options: SqeOptions) -> Verdict {
-        if data & (LINKED_WRITE | LINKED_SYNC) != 0 {
-            self.awaited -= 1;
-            if self.awaited > 0 {
-                self.other = answer;
-                return Verdict::Pending;
-            }
-            let (written, synced) = match data & LINKED_WRITE {
-                0 => (self.other, answer),
-                _ => (answer, self.other),
-            };
-            // A write that fails or is short cancels its sync, so only the result of the write
-            // counts.
-            if written != self.expected {
-                return self.transferred(written, options);
-            }
-            if synced >= 0 {
-                return Verdict::Over(Ok(()));
-            }
-            return match Errno::from_raw_os_error(-synced) {
-                errno if again(errno) => Verdict::Again,
-                errno => self.fault(Operation::Sync, Cause::Os(errno)),
-            };
-        }
-        self.transferred(answer, options)
-    }
-
-    fn transferred(&mut self, answer: i32, options: SqeOptions) -> Verdict {
-        let op = self.op.as_ref().expect("a completion is of an operation in flight");
-        let (operation, len) = (op.kind.operation(), op.len);
-        match u32::try_from(answer) {
-            Ok(0) => self.fault(operation, Cause::Nothing),
-            Ok(bytes) => {
-                self.moved += bytes;
-                let moved = self.moved as usize;
-                assert!(moved <= len, "the kernel moved more than it was asked for");
-                if moved == len { Verdict::Over(Ok(())) } else { Verdict::Again }
-            }
-            Err(_) => match Errno::from_raw_os_error(-answer) {
-                errno if again(errno) => Verdict::Again,
-                errno @ Errno::OPNOTSUPP if options.iopoll => {
-                    self.fault(Operation::Poll, Cause::Os(errno))
-                }
-                errno => self.fault(operation, Cause::Os(errno)),
-            },
-        }
-    }
-
-    fn fault(&self, operation: Operation, cause: Cause) -> Verdict {
-        Verdict::Over(Err(IoFault { operation, moved: u64::from(self.moved), cause }))
     }
 }
 
@@ -419,6 +374,13 @@ impl<'p> IoEngine<'p> for Ring<'p> {
     #[inline]
     fn commit(&mut self) -> Result<(), IoFault> {
         let mut entries = self.uring.submission();
+        if self.files.are_several() {
+            for slot in self.fresh.drain(..) {
+                let flight = &mut self.flights[slot as usize];
+                let options = flight.options(&self.files, self.options);
+                self.queued += flight.push(&mut entries, options);
+            }
+        }
         for slot in self.fresh.drain(..) {
             self.queued += self.flights[slot as usize].push(&mut entries, self.options);
         }
@@ -463,7 +425,8 @@ impl<'p> IoEngine<'p> for Ring<'p> {
                     Verdict::Over(result) => result,
                     Verdict::Pending => continue,
                     Verdict::Again => {
-                        self.queued += flight.push(&mut self.uring.submission(), self.options);
+                        let options = flight.options(&self.files, self.options);
+                        self.queued += flight.push(&mut self.uring.submission(), options);
                         continue;
                     }
                 }
@@ -476,17 +439,22 @@ impl<'p> IoEngine<'p> for Ring<'p> {
     }
 
     fn begin_pass(&mut self, calls: &PassCalls, point: PassPoint) -> Result<(), Fault> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        calls.make(file, point).map(|()| self.options.descriptor = file.as_raw_fd())
+        self.files.begin_pass(calls, point)?;
+        self.options.descriptor = self.files.place(0).0;
+        Ok(())
+    }
+
+    fn change_file(&mut self, calls: &PassCalls, change: FileChange) -> Result<(), Fault> {
+        self.files.change(calls, change)
     }
 
     fn make_durable(&mut self, call: SyncCall, range: (u64, u64)) -> Result<(), Fault> {
-        self.file.as_ref().map_or(Ok(()), |file| sync::make_durable(file.as_fd(), call, range))
+        self.files.make_durable(call, range)
     }
 
     fn close(mut self) -> Result<(), Fault> {
         self.drain();
-        self.file.take().map_or(Ok(()), sync::close)
+        self.files.close()
     }
 }
 

@@ -33,6 +33,11 @@ impl Offset {
     pub(crate) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<Self, Fault> {
         Ok(Self { file: open::open(stream, path, mode)? })
     }
+
+    /// Number of the descriptor.
+    pub(super) fn descriptor(&self) -> i32 {
+        self.file.as_raw_fd()
+    }
 }
 
 impl<'p> IoEngine<'p> for Offset {

@@ -1,7 +1,9 @@
 //! Content and pace of the I/O loop.
 
 use crate::{
-    io::PassCalls,
+    error::Fault,
+    io::{Kind, Op, PassCalls},
+    operation_log::{OperationLog, Times},
     pace::Pacer,
     payload::{PayloadWriter, Verifier},
 };
@@ -10,8 +12,8 @@ use crate::{
 pub(crate) struct LoopConfig {
     /// Writer of headers or marks.
     pub(crate) writer: Option<PayloadWriter>,
-    /// Verifier of data read.
-    pub(crate) verifier: Option<Verifier>,
+    /// Work for each completed operation.
+    pub(crate) observer: Option<Observer>,
     /// Start times of operations.
     pub(crate) pacer: Pacer,
     /// Index of the worker, and number of workers.
@@ -20,4 +22,30 @@ pub(crate) struct LoopConfig {
     pub(crate) generation: u64,
     /// Calls at the start of each pass after the first one.
     pub(crate) pass: Option<Box<PassCalls>>,
+}
+
+/// Work for each completed operation of streams that verify or log.
+pub(crate) struct Observer {
+    /// Verifier of data read.
+    pub(crate) verifier: Option<Verifier>,
+    /// Log.
+    pub(crate) log: Option<Box<OperationLog>>,
+}
+
+impl Observer {
+    /// Observer with these parts; `None` if there are none.
+    pub(crate) fn new(verifier: Option<Verifier>, log: Option<Box<OperationLog>>) -> Option<Self> {
+        (verifier.is_some() || log.is_some()).then_some(Self { verifier, log })
+    }
+
+    /// Logs and verifies a completed operation.
+    pub(super) fn completed(&mut self, op: &mut Op<'_>, times: Times) -> Result<(), Fault> {
+        if let Some(log) = &mut self.log {
+            log.add(op.kind, op.offset, op.len as u64, times);
+        }
+        match (&self.verifier, op.kind) {
+            (Some(verifier), Kind::Read) => verifier.verify(op.offset, op.bytes()),
+            (Some(_), Kind::Write) | (None, _) => Ok(()),
+        }
+    }
 }

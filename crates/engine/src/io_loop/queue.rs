@@ -13,6 +13,7 @@ use crate::{
     counter::{Counter, NEVER},
     error::Fault,
     io::{IoEngine, Kind, Op, Submitted, Wait},
+    operation_log::Times,
     patterns::{Order, PlannedOp},
 };
 
@@ -129,7 +130,7 @@ impl<'p> IoLoop<'p> {
             }
         }
         if queue.pass_waits && queue.in_flight == 0 {
-            self.begin_pass(counter, engine)?;
+            self.begin_pass(counter, engine, order)?;
             queue.pass_waits = false;
         }
         // With all slots in flight, nothing can be submitted. With a pause or a schedule, the start
@@ -144,7 +145,7 @@ impl<'p> IoLoop<'p> {
         // Before the next operation there is one: without it, this was the last sync interval.
         let wanted = !self.syncs_before_next() || queue.next.is_some();
         if wanted && self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
-            self.sync_now(counter, engine)?;
+            self.sync_now(counter, engine, order)?;
             return Ok(true);
         }
         match queue.next {
@@ -219,7 +220,7 @@ impl<'p> IoLoop<'p> {
             Some(planned) => {
                 let due = self.config.pacer.due(counter.clock, planned.len);
                 queue.next = Some((planned, due));
-                queue.pass_waits |= self.config.pass.is_some() && order.take_pass_start();
+                queue.pass_waits |= self.config.pass.is_some() && order.takes_calls();
             }
             None => queue.exhausted = true,
         }
@@ -246,7 +247,7 @@ impl<'p> IoLoop<'p> {
                 }
             },
         };
-        if self.config.pass.is_some() && order.take_pass_start() {
+        if self.config.pass.is_some() && order.takes_calls() {
             queue.pass_waits = true;
             queue.next = Some((planned, due));
             return None;
@@ -333,9 +334,11 @@ impl<'p> IoLoop<'p> {
             let slot = completion.op.slot;
             let (begun, committed) = queue.complete(slot);
             let issued = if open { queue.issued[slot as usize] } else { begun };
-            let (kind, bytes) = self.drain(completion)?;
-            let times = (run.begun, run.issued, run_committed);
-            if kind != run.kind || (begun, issued, committed) != times {
+            let (ended, counts) = (counter.clock, counter.counting);
+            let times = Times { issued, accepted: committed, ended, counts };
+            let (kind, bytes) = self.drain(completion, times)?;
+            let of_run = (run.begun, run.issued, run_committed);
+            if kind != run.kind || (begun, issued, committed) != of_run {
                 self.count_run(counter, run, run_committed);
                 run = Run { kind, ops: 0, bytes: 0, begun, issued };
                 run_committed = committed;

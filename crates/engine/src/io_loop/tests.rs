@@ -51,7 +51,7 @@ fn run_loop<'p, E: IoEngine<'p>>(
     let mut slots = pool.slots();
     let config = LoopConfig {
         writer: PayloadWriter::new(plan, 0, &mut slots).filter(|_| mode.writes()),
-        verifier: plan.verify.then(|| Verifier::new(plan, 0)),
+        observer: Observer::new(plan.verify.then(|| Verifier::new(plan, 0)), None),
         pacer: Pacer::new(plan, 0),
         worker: (0, 1),
         generation: 0,

@@ -33,6 +33,11 @@
 //!   which the operation fits. In skewed patterns and for tickets ([`AccessPattern::Tickets`]),
 //!   the start is moved back until the operation fits.
 //! - A trace ([`AccessPattern::Trace`]) contains the lengths.
+//!
+//! # Several files
+//!
+//! A worker with several files has positions per file ([`several`]). A pass has the operations of
+//! all of them.
 
 pub(crate) mod alias;
 mod bijection;
@@ -41,6 +46,7 @@ mod iozone_permutation;
 mod lengths;
 mod linear;
 mod permutation;
+mod several;
 mod skewed;
 mod stride;
 mod tickets;
@@ -52,7 +58,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use fastrand::Rng;
 use model::phase::{AccessPattern, Bound, Direction, FileSharing, PassStart, Stream};
 
-use crate::{error::Fault, io::Kind};
+use crate::{error::Fault, file_offset::FileChange, io::Kind};
 
 pub(crate) use bijection::Bijection;
 use draw::{Chance, generator};
@@ -60,6 +66,7 @@ use iozone_permutation::{IozonePermutation, permutation};
 use lengths::Lengths;
 use linear::{Backward, Forward, PerDirection, SameBlock};
 use permutation::Permutation;
+use several::Several;
 use skewed::{Skew, Skewed};
 use stride::Stride;
 use tickets::Tickets;
@@ -125,6 +132,7 @@ fn part(stream: &Stream) -> u64 {
         FileSharing::One(_)
         | FileSharing::PerWorker(_)
         | FileSharing::Template(_)
+        | FileSharing::Several(_)
         | FileSharing::Shared(_) => blocks,
     }
 }
@@ -164,10 +172,14 @@ struct RestartState<'a> {
 }
 
 impl<'a> RestartState<'a> {
+    /// Generator of the draws of the current pass.
+    fn random(&self) -> Rng {
+        generator(self.seed, self.worker, if self.repeats { 0 } else { self.pass })
+    }
+
     /// Start of the current pass: the generator of its draws, and its positions.
     fn begin(&self) -> (Rng, PassOrder<'a>) {
-        let drawn = if self.repeats { 0 } else { self.pass };
-        let mut random = generator(self.seed, self.worker, drawn);
+        let mut random = self.random();
         let positions = PassOrder::new(self.access, self.prepared, self.pass, &mut random);
         (random, positions)
     }
@@ -187,6 +199,7 @@ enum PassOrder<'a> {
     Tickets(Tickets),
     Skewed(Skewed<'a>),
     Listed(std::slice::Iter<'a, PlannedOp>),
+    Several(Box<Several<'a>>),
 }
 
 impl<'a> PassOrder<'a> {
@@ -270,6 +283,7 @@ impl<'a> Order<'a> {
                 FileSharing::One(_)
                 | FileSharing::PerWorker(_)
                 | FileSharing::Template(_)
+                | FileSharing::Several(_)
                 | FileSharing::Shared(_),
             ) => stream.region().map_or(0, |region| region.start(worker)),
         };
@@ -280,7 +294,11 @@ impl<'a> Order<'a> {
         };
         let repeats = stream.file_handling.is_some_and(|own| own.pass_start == PassStart::Reopen);
         let restart = RestartState { access, prepared, seed, worker, pass: 0, once, repeats };
-        let (random, positions) = restart.begin();
+        let (mut random, mut positions) = restart.begin();
+        let mut own = restart.random();
+        if let Some(several) = Several::new(stream, prepared, &mut own) {
+            (random, positions) = (own, PassOrder::Several(several));
+        }
         let (lengths, direction) = (prepared.lengths.as_ref(), DirectionSource::of(stream, worker));
         Ok(Self {
             positions,
@@ -342,6 +360,27 @@ impl<'a> Order<'a> {
         std::mem::take(&mut self.begun_pass)
     }
 
+    /// True if the last planned operation begins a pass, or requires changes of files before it.
+    #[inline]
+    pub(crate) fn takes_calls(&self) -> bool {
+        let changes = |several: &Several<'_>| several.has_changes();
+        self.begun_pass || matches!(&self.positions, PassOrder::Several(own) if changes(own))
+    }
+
+    /// Next change of a file before the last planned operation.
+    pub(crate) fn take_change(&mut self) -> Option<FileChange> {
+        if let PassOrder::Several(several) = &mut self.positions {
+            several.take_change()
+        } else {
+            None
+        }
+    }
+
+    /// Range of a sync whose operations were in this range.
+    pub(crate) fn sync_range(&self, range: (u64, u64)) -> (u64, u64) {
+        if let PassOrder::Several(several) = &self.positions { several.sync_range() } else { range }
+    }
+
     /// Next operation of this pass.
     #[inline]
     fn next_in_pass(&mut self) -> Option<PlannedOp> {
@@ -388,6 +427,11 @@ impl<'a> Order<'a> {
                     ..*next_in_pass
                 });
             }
+            PassOrder::Several(several) => {
+                let units = (self.restart.prepared, self.block_size);
+                let next = several.next(random, self.direction, count, units)?;
+                return Some(PlannedOp { offset: self.base + next.offset, ..next });
+            }
         }?;
         let kind = |reads| if reads { Kind::Read } else { Kind::Write };
         let kind = match self.direction {
@@ -407,7 +451,12 @@ impl<'a> Order<'a> {
         }
         self.restart.pass += 1;
         self.begun_pass = true;
-        (self.random, self.positions) = self.restart.begin();
+        if let PassOrder::Several(several) = &mut self.positions {
+            self.random = self.restart.random();
+            several.start_over(&mut self.random, self.restart.prepared);
+        } else {
+            (self.random, self.positions) = self.restart.begin();
+        }
         self.next_in_pass()
     }
 }

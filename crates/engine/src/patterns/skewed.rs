@@ -171,6 +171,11 @@ impl<'a> Skewed<'a> {
         Self { skew, left: n, blocks: n }
     }
 
+    /// Distribution of the draws.
+    pub(super) fn skew(&self) -> &'a Skew {
+        self.skew
+    }
+
     /// `count` blocks, at most n, starting at the drawn block, or before it if they would not fit.
     #[inline]
     pub(super) fn next(&mut self, random: &mut Rng, count: u64) -> Option<BlockSpan> {

@@ -7,6 +7,7 @@ use model::phase::{
 
 use crate::{
     Context, EngineError,
+    file_offset::FILE_SHIFT,
     io::{touches_files, updates},
     payload,
 };
@@ -23,6 +24,7 @@ pub(super) fn check(stream: &Stream, context: &Context<'_>) -> Result<(), Engine
         .or_else(|| access(stream))
         .or_else(|| interface(stream))
         .or_else(|| handling(stream))
+        .or_else(|| several(stream))
         .or_else(|| time(stream));
     problem.map_or(Ok(()), |(problem, hint)| Err(EngineError::Stream { problem, hint }))
 }
@@ -58,6 +60,7 @@ fn sizes(stream: &Stream) -> Option<Problem> {
         FileSharing::One(_)
         | FileSharing::PerWorker(_)
         | FileSharing::Template(_)
+        | FileSharing::Several(_)
         | FileSharing::Shared(_) => stream.region_size().0,
     };
     if part < stream.longest_operation().0 {
@@ -93,7 +96,8 @@ fn workers(stream: &Stream, context: &Context<'_>) -> Option<Problem> {
         ));
     }
     if workers.count > 1
-        && matches!(stream.files, FileSharing::Shared(_) | FileSharing::Segmented(_))
+        && !matches!(stream.files, FileSharing::One(_))
+        && !stream.files.are_separate()
         && stream.open.creation == FileCreation::Fresh
     {
         return Some(("each worker would replace the shared file", "set overwrite to true"));
@@ -130,7 +134,7 @@ fn content(stream: &Stream) -> Option<Problem> {
     if !stream.verify {
         return None;
     }
-    let one_file = !matches!(stream.files, FileSharing::PerWorker(_) | FileSharing::Template(_));
+    let one_file = !stream.files.are_separate();
     let both = matches!(stream.direction, Direction::Mixed(_) | Direction::Update(_));
     if any_writes(stream) && any_reads(stream) && (one_file || both) {
         return Some((
@@ -322,6 +326,62 @@ fn handling(stream: &Stream) -> Option<Problem> {
         | IoEngineKind::Aio(_)
         | IoEngineKind::Null => None,
     }
+}
+
+fn several(stream: &Stream) -> Option<Problem> {
+    let files = stream.files.several()?;
+    if files.names.is_empty() || files.turn == 0 || files.open == 0 {
+        return Some(("the number of files, or of open files, is 0", "use at least 1"));
+    }
+    if stream.size.0 >= 1 << FILE_SHIFT || files.names.len() >= 1 << (63 - FILE_SHIFT) {
+        return Some(("the files of a worker are too large or too many", "use smaller ones"));
+    }
+    if (files.open as usize) < files.names.len()
+        && stream.sync_every.is_some_and(|every| every.before_next)
+    {
+        return Some((
+            "syncs require that all files are open",
+            "use as many open files as files, or no sync_every",
+        ));
+    }
+    let pattern = match stream.access_pattern {
+        AccessPattern::Sequential
+        | AccessPattern::SequentialPerDirection
+        | AccessPattern::Permutation
+        | AccessPattern::Random
+        | AccessPattern::Zipf { .. }
+        | AccessPattern::Pareto { .. }
+        | AccessPattern::Hotspot { .. } => None,
+        AccessPattern::Backward
+        | AccessPattern::SameBlock
+        | AccessPattern::Stride { .. }
+        | AccessPattern::IozonePermutation
+        | AccessPattern::Append
+        | AccessPattern::Trace
+        | AccessPattern::Tickets => {
+            Some(("this access_pattern has one file", "use another access_pattern, or one file"))
+        }
+    };
+    let engine = match stream.io_engine {
+        IoEngineKind::Ring(ring) if ring.fixed_buffers => Some((
+            "only one file is registered with io_uring",
+            "set fixed_buffers to false, or use one file",
+        )),
+        IoEngineKind::Bytewise | IoEngineKind::Stdio | IoEngineKind::Copy(_) => {
+            Some(("this io_engine has one file", "use another io_engine, or one file"))
+        }
+        IoEngineKind::Position if updates(stream) => {
+            Some(("updates have one file", "use one file per worker"))
+        }
+        IoEngineKind::Offset
+        | IoEngineKind::Position
+        | IoEngineKind::Vector(_)
+        | IoEngineKind::Mmap(_)
+        | IoEngineKind::Ring(_)
+        | IoEngineKind::Aio(_)
+        | IoEngineKind::Null => None,
+    };
+    pattern.or(engine)
 }
 
 fn time(stream: &Stream) -> Option<Problem> {

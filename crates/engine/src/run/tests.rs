@@ -1,6 +1,7 @@
 mod bonnie;
 mod handling;
 mod hosts;
+mod several;
 
 use std::{
     fs,

@@ -57,6 +57,7 @@ fn bare(stream: &Stream) -> Stream {
         pace: Pace::Free,
         bound: Bound::Once,
         workers: Workers::ONE,
+        operation_log: None,
         ..stream.clone()
     }
 }

@@ -1,17 +1,12 @@
 //! System calls on the files of jobs: of fio and of fslab, each traced by strace.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fs,
-    path::Path,
-    process::Command,
-};
+use std::{collections::HashMap, fs, path::Path, process::Command};
 
 use super::FIO;
 use crate::support::Bench;
 
 /// Sections: name, options, and the comparison of their calls.
-const SECTIONS: [(&str, &str, Compared); 44] = [
+const SECTIONS: [(&str, &str, Compared); 72] = [
     ("write", "rw=write\nsize=16k", Exact),
     ("read", "rw=read\nsize=16k", Exact),
     ("read-rest", "rw=read\nsize=10k", Job),
@@ -56,17 +51,50 @@ const SECTIONS: [(&str, &str, Compared); 44] = [
     ("aio-read-direct", "rw=read\nsize=24k\nioengine=libaio\niodepth=4\ndirect=1", Job),
     ("aio-random", "rw=randwrite\nsize=32k\nioengine=libaio\niodepth=2", Multiset),
     ("clones", "rw=write\nsize=8k\nnumjobs=2", Exact),
+    ("two", "rw=write\nsize=16k\nnrfiles=2", Exact),
+    ("two-read", "rw=read\nsize=16k\nnrfiles=2", Exact),
+    ("two-rest", "rw=write\nsize=20k\nnrfiles=2", Exact),
+    ("two-sync", "rw=write\nsize=16k\nnrfiles=2\nioengine=sync", Exact),
+    ("two-pvsync2", "rw=write\nsize=16k\nnrfiles=2\nioengine=pvsync2", Exact),
+    ("two-aio", "rw=write\nsize=24k\nnrfiles=2\nioengine=libaio\niodepth=4", Exact),
+    ("two-turns", "rw=write\nsize=32k\nnrfiles=2\nfile_service_type=roundrobin:2", Exact),
+    ("two-sequential", "rw=write\nsize=16k\nnrfiles=2\nfile_service_type=sequential", Exact),
+    ("two-random", "rw=write\nsize=32k\nnrfiles=2\nfile_service_type=random", PerFile),
+    ("two-random-write", "rw=randwrite\nsize=32k\nnrfiles=2", Multiset),
+    ("two-mixed", "rw=rw\nsize=64k\nnrfiles=2", Mixed),
+    ("two-fsync", "rw=write\nsize=24k\nnrfiles=2\nfsync=2", Exact),
+    ("two-end", "rw=write\nsize=16k\nnrfiles=2\nend_fsync=1", Exact),
+    ("two-close", "rw=write\nsize=16k\nnrfiles=2\nfsync_on_close=1", Exact),
+    ("two-loops", "rw=write\nsize=16k\nnrfiles=2\nloops=2", Exact),
+    ("two-io-size", "rw=write\nsize=16k\nnrfiles=2\nio_size=24k", Exact),
+    ("two-number", "rw=write\nsize=16k\nnrfiles=2\nnumber_ios=3", Exact),
+    ("two-filesize", "rw=write\nsize=16k\nfilesize=16k\nnrfiles=2", Exact),
+    ("two-filesize-all", "rw=write\nfilesize=16k\nnrfiles=2", Exact),
+    ("two-offset", "rw=write\nsize=16k\nnrfiles=2\noffset=4k", Exact),
+    ("two-overwrite", "rw=write\nsize=16k\nnrfiles=2\noverwrite=1", Exact),
+    ("two-clones", "rw=write\nsize=16k\nnrfiles=2\nnumjobs=2", Exact),
+    ("format", "rw=write\nsize=16k\nnrfiles=2\nfilename_format=$jobname.0.$filenum", Exact),
+    ("list", "rw=write\nsize=16k\nfilename=list.0.0:list.0.1", Exact),
+    ("three-open", "rw=write\nsize=24k\nnrfiles=3\nopenfiles=2", Exact),
+    ("time", "rw=read\nsize=8k\ntime_based\nruntime=1\nthinktime=80000", Start),
+    ("two-time", "rw=read\nsize=16k\nnrfiles=2\ntime_based\nruntime=1\nthinktime=80000", Start),
+    ("directories", "rw=write\nsize=8k\nnumjobs=3\ndirectory=d1:d2", Exact),
 ];
 
-use Compared::{Exact, Job, Mixed, Multiset};
+use Compared::{Exact, Job, Mixed, Multiset, PerFile, Start};
 
 /// Comparison of the calls of a section.
 #[derive(Clone, Copy, PartialEq)]
 enum Compared {
-    /// The same calls in the same order, with those that create the file.
+    /// The same calls in the same order, with those that create the file. Transfers of a worker
+    /// are in the same order on all of its files.
     Exact,
+    /// As `Exact`, in any order of the files.
+    PerFile,
     /// As `Exact`, from the open of the section.
     Job,
+    /// As `Job`, only the first calls: a time ends the section.
+    Start,
     /// The same calls, with transfers in any order.
     Multiset,
     /// The same number of transfers; reads in order, and writes in order.
@@ -87,17 +115,30 @@ pub(super) fn compare() {
     let ours = traced(&bench, "ours", &[env!("CARGO_BIN_EXE_fslab"), "fio", "job.fio"], &job);
     let mut different = Vec::new();
     let mut count = 0;
-    for (name, _, compared) in SECTIONS {
-        let workers = if name == "clones" { 2 } else { 1 };
-        for worker in 0..workers {
-            let file = format!("{name}.{worker}.0");
-            let empty = Vec::new();
-            let [own, other] =
-                [&ours, &theirs].map(|all| normalized(all.get(&file).unwrap_or(&empty), compared));
-            assert!(!other.is_empty(), "no call of fio on {file}");
-            count += 1;
-            if own != other {
-                different.push(format!("{file}\n  fio:   {other:?}\n  fslab: {own:?}"));
+    for (name, options, compared) in SECTIONS {
+        let number = |option: &str| {
+            let value = options.lines().find_map(|line| line.strip_prefix(option));
+            value.map_or(1, |number| number.parse::<usize>().unwrap())
+        };
+        let files = number("nrfiles=").max(options.matches(".0.").count());
+        for worker in 0..number("numjobs=") {
+            let names: Vec<String> = (0..files)
+                .map(|file| match options.contains("directory=") {
+                    true => format!("d{}/{name}.{worker}.{file}", worker % 2 + 1),
+                    false => format!("{name}.{worker}.{file}"),
+                })
+                .collect();
+            for file in &names {
+                let [own, other] = [&ours, &theirs].map(|all| normalized(all.of(file), compared));
+                assert!(!other.is_empty(), "no call of fio on {file}");
+                count += 1;
+                if own != other {
+                    different.push(format!("{file}\n  fio:   {other:?}\n  fslab: {own:?}"));
+                }
+            }
+            let [own, other] = [&ours, &theirs].map(|all| all.transfers(&names));
+            if matches!(compared, Exact | Job) && names.len() > 1 && own != other {
+                different.push(format!("{name}\n  fio:   {other:?}\n  fslab: {own:?}"));
             }
         }
     }
@@ -109,14 +150,47 @@ pub(super) fn compare() {
     );
 }
 
+/// Calls of a program: file and call, in the order of time.
+struct Trace(Vec<(String, Call)>);
+
+impl Trace {
+    /// Calls on a file.
+    fn of(&self, file: &str) -> Vec<Call> {
+        self.0.iter().filter(|(own, _)| own == file).map(|(_, call)| call.clone()).collect()
+    }
+
+    /// Transfers on files, after the last one was created.
+    fn transfers(&self, files: &[String]) -> Vec<String> {
+        let own = self.0.iter().filter(|(file, _)| files.contains(file));
+        let mut opened = HashMap::<&str, u32>::new();
+        let mut found = Vec::new();
+        for (file, call) in own {
+            if call.0.starts_with("open ") {
+                *opened.entry(file).or_default() += 1;
+            }
+            let is_measured = opened.get(file.as_str()).is_some_and(|count| *count > 1);
+            if is_measured && is_transfer(&call.0) {
+                found.push(format!("{file} {}", call.0));
+            }
+        }
+        found
+    }
+}
+
+fn is_transfer(call: &str) -> bool {
+    ["read ", "write ", "aio ", "vector "].iter().any(|kind| call.starts_with(kind))
+}
+
 /// Call on a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Call(String);
 
 /// Calls on each file, in the order of time.
-fn traced(bench: &Bench, name: &str, program: &[&str], job: &str) -> BTreeMap<String, Vec<Call>> {
+fn traced(bench: &Bench, name: &str, program: &[&str], job: &str) -> Trace {
     let directory = bench.path(name);
-    fs::create_dir_all(&directory).unwrap();
+    for own in ["d1", "d2"] {
+        fs::create_dir_all(directory.join(own)).unwrap();
+    }
     fs::write(directory.join("job.fio"), job).unwrap();
     let traces = bench.path(&format!("{name}-trace"));
     fs::create_dir_all(&traces).unwrap();
@@ -134,11 +208,7 @@ fn traced(bench: &Bench, name: &str, program: &[&str], job: &str) -> BTreeMap<St
         all.extend(calls(&file.unwrap().path()));
     }
     all.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let mut files: BTreeMap<String, Vec<Call>> = BTreeMap::new();
-    for (_, file, call) in all {
-        files.entry(file).or_default().push(call);
-    }
-    files
+    Trace(all.into_iter().map(|(_, file, call)| (file, call)).collect())
 }
 
 /// Calls of a thread on files of sections: time, file, and call.
@@ -158,8 +228,12 @@ fn calls(trace: &Path) -> Vec<(f64, String, Call)> {
         let parts: Vec<&str> = arguments.split(", ").collect();
         let path = |place: usize| {
             let path = parts.get(place).copied().unwrap_or_default().trim_matches('"');
-            let name = path.rsplit('/').next().unwrap_or_default();
-            name.ends_with(".0").then(|| name.to_owned())
+            let mut names = path.rsplit('/');
+            let name = names.next().unwrap_or_default();
+            let above = names.next().filter(|above| ["d1", "d2"].contains(above));
+            let number = name.rsplit('.').next().unwrap_or_default();
+            let is_file = number.len() == 1 && number.chars().all(|own| own.is_ascii_digit());
+            is_file.then(|| above.map_or(name.to_owned(), |above| format!("{above}/{name}")))
         };
         let mut add = |file: &str, call: String| found.push((time, file.to_owned(), Call(call)));
         match name {
@@ -227,8 +301,8 @@ fn submitted(arguments: &str, open: &HashMap<String, String>) -> Vec<(String, St
 }
 
 /// Calls in the form that is compared.
-fn normalized(calls: &[Call], compared: Compared) -> Vec<String> {
-    let mut all: Vec<String> = calls.iter().map(|call| call.0.clone()).collect();
+fn normalized(calls: Vec<Call>, compared: Compared) -> Vec<String> {
+    let mut all: Vec<String> = calls.into_iter().map(|call| call.0).collect();
     // The last open before the transfers is that of the worker. What creates a file before it is
     // the layout: its writes are compared by their total, because fio uses write(2).
     let opens: Vec<usize> = (0..all.len()).filter(|at| all[*at].starts_with("open ")).collect();
@@ -236,7 +310,7 @@ fn normalized(calls: &[Call], compared: Compared) -> Vec<String> {
         all.iter().take(opens.get(1).copied().unwrap_or(0)).any(|own| own.starts_with("fsync"));
     let first = opens.get(1).copied().unwrap_or(0);
     let mut head = Vec::new();
-    if compared != Job {
+    if !matches!(compared, Job | Start) {
         let mut written = 0u64;
         for call in &all[..first] {
             let words: Vec<&str> = call.split(' ').collect();
@@ -257,22 +331,20 @@ fn normalized(calls: &[Call], compared: Compared) -> Vec<String> {
     let mut rest = all.split_off(first);
     // Seeks of the sync engine are only needed if the position differs.
     rest.retain(|call| !call.starts_with("seek"));
-    let transfer = |call: &String| {
-        ["read ", "write ", "aio ", "vector "].iter().any(|kind| call.starts_with(kind))
-    };
     match compared {
-        Exact | Job => {}
+        Exact | Job | PerFile => {}
+        Start => rest.truncate(8),
         Multiset => {
             let mut transfers: Vec<String> =
-                rest.iter().filter(|own| transfer(own)).cloned().collect();
+                rest.iter().filter(|own| is_transfer(own)).cloned().collect();
             transfers.sort_unstable();
             let mut sorted = transfers.into_iter();
-            for call in rest.iter_mut().filter(|own| transfer(own)) {
+            for call in rest.iter_mut().filter(|own| is_transfer(own)) {
                 *call = sorted.next().unwrap();
             }
         }
         Mixed => {
-            let count = rest.iter().filter(|own| transfer(own)).count();
+            let count = rest.iter().filter(|own| is_transfer(own)).count();
             for kind in ["read ", "write "] {
                 let offsets: Vec<u64> = rest
                     .iter()
@@ -282,7 +354,7 @@ fn normalized(calls: &[Call], compared: Compared) -> Vec<String> {
                 let expected: Vec<u64> = (0..offsets.len() as u64).map(|at| at * 4096).collect();
                 assert_eq!(offsets, expected, "{kind}is sequential");
             }
-            rest.retain(|own| !transfer(own));
+            rest.retain(|own| !is_transfer(own));
             rest.push(format!("{count} transfers"));
         }
     }

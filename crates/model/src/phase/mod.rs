@@ -16,9 +16,11 @@ pub mod command;
 mod handling;
 mod interface;
 mod limit;
+mod operation_log;
 mod recording;
 mod replay;
 mod result;
+mod sharing;
 mod sqlite;
 mod stream;
 mod task;
@@ -33,13 +35,15 @@ pub use command::Command;
 pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
 pub use interface::{Advice, Aio, CallFlags, CopyCall, IoEngineKind, Ring};
 pub use limit::WorkLimit;
+pub use operation_log::OperationLog;
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
+pub use sharing::{FileOrder, FileSharing, SeveralFiles};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
 pub use stream::{
-    AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, FileSharing,
-    Length, Open, Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
+    AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, Length, Open,
+    Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
 };
 pub use task::{Compression, Method, Task, TaskOperation, TaskPath, TaskRoot};
 pub use together::{GROUP, GroupEnd, Part, TimeLimit, Together, UNLIMITED};
@@ -47,7 +51,7 @@ pub use tree::{
     Calls, Item, Layout, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
     TreeStep,
 };
-pub use workers::{IoPriority, Pin, Stonewall, WorkerKind, WorkerShare, Workers};
+pub use workers::{CpuList, IoPriority, Pin, Stonewall, WorkerKind, WorkerShare, Workers};
 
 use crate::metric::Metric;
 

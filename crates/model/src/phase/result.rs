@@ -35,6 +35,9 @@ pub struct WorkerResult {
     pub uncounted: Bytes,
     /// Reads with `RWF_NOWAIT` that returned EAGAIN.
     pub eagain_reads: Ops,
+    /// Operations that are missing in the logs, because their memory was full.
+    #[serde(default)]
+    pub unlogged: Ops,
     /// Operations of a replay whose status differs from that in the loadfile.
     #[serde(default)]
     pub unexpected: Ops,

@@ -6,6 +6,8 @@ use super::{
     handling::{FileHandling, Region},
     interface::{IoEngineKind, Ring},
     limit::WorkLimit,
+    operation_log::OperationLog,
+    sharing::FileSharing,
     workers::Workers,
 };
 use crate::units::{Bytes, Nanos};
@@ -52,6 +54,9 @@ pub struct Stream {
     /// Allocation, region, and cached pages of the files; `None`: whole files, without calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_handling: Option<FileHandling>,
+    /// Logs of single operations; `None`: no logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation_log: Option<Box<OperationLog>>,
 }
 
 impl Stream {
@@ -76,6 +81,7 @@ impl Stream {
             bound: Bound::Once,
             workers: Workers::ONE,
             file_handling: None,
+            operation_log: None,
         }
     }
 
@@ -146,43 +152,6 @@ impl Stream {
     pub fn longest_operation(&self) -> Bytes {
         let blocks = self.block_sizes.iter().map(|length| length.blocks).max().unwrap_or(1);
         Bytes(self.block_size.0 * u64::from(blocks))
-    }
-}
-
-/// Names of the files of a stream in the test directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileSharing {
-    /// One file of this name; one worker.
-    One(String),
-    /// `PREFIX.0`, `PREFIX.1`, …, one per worker.
-    PerWorker(String),
-    /// One per worker, named by a template in which `{worker}` is replaced by the number of the
-    /// worker.
-    Template(String),
-    /// One file, of which each worker accesses all blocks.
-    Shared(String),
-    /// One file with a segment per worker. The segment of worker w of n starts at block `w *
-    /// floor(blocks / n)`.
-    Segmented(String),
-}
-
-impl FileSharing {
-    /// The file name of a worker.
-    pub fn name(&self, worker: u32) -> String {
-        match self {
-            Self::One(name) | Self::Shared(name) | Self::Segmented(name) => name.clone(),
-            Self::PerWorker(prefix) => format!("{prefix}.{worker}"),
-            Self::Template(text) => text.replace("{worker}", &worker.to_string()),
-        }
-    }
-
-    /// Number of files of this many workers.
-    pub fn count(&self, workers: u32) -> u32 {
-        match self {
-            Self::One(_) | Self::Shared(_) | Self::Segmented(_) => 1,
-            Self::PerWorker(_) | Self::Template(_) => workers,
-        }
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Together {
     pub group: u32,
     /// Time between the common start and the start of this phase.
     pub start_delay: Nanos,
+    /// Phase whose end starts this phase, as its place in the group; `None`: the common start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u32>,
     /// Role in the group.
     pub part: Part,
     /// End of the group.

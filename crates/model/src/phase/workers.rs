@@ -97,6 +97,47 @@ pub enum Pin {
     Free,
     /// One CPU per worker, round-robin over the CPUs of the process.
     Each,
+    /// These CPUs for all workers.
+    Shared(CpuList),
+    /// One of these CPUs per worker, round-robin.
+    Split {
+        /// CPUs.
+        cpus: CpuList,
+        /// Place in the list of the CPU of worker 0.
+        first: u32,
+    },
+}
+
+/// List of CPUs, numbered as in the kernel, from 0 to 1023.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<u32>", from = "Vec<u32>")]
+pub struct CpuList([u64; 16]);
+
+impl CpuList {
+    /// Largest number of a CPU.
+    pub const LARGEST: u32 = 1023;
+
+    /// CPUs in ascending order.
+    pub fn cpus(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..=Self::LARGEST).filter(|cpu| self.0[*cpu as usize / 64] >> (cpu % 64) & 1 == 1)
+    }
+}
+
+impl From<Vec<u32>> for CpuList {
+    /// Numbers above [`CpuList::LARGEST`] are ignored.
+    fn from(cpus: Vec<u32>) -> Self {
+        let mut list = [0; 16];
+        for cpu in cpus.into_iter().filter(|cpu| *cpu <= Self::LARGEST) {
+            list[cpu as usize / 64] |= 1 << (cpu % 64);
+        }
+        Self(list)
+    }
+}
+
+impl From<CpuList> for Vec<u32> {
+    fn from(list: CpuList) -> Self {
+        list.cpus().collect()
+    }
 }
 
 /// Class and level of ioprio_set(2), which only some I/O schedulers use.

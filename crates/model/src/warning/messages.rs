@@ -115,6 +115,10 @@ impl Warning {
                 percent(*range),
                 percent(*slope)
             ),
+            Self::LogTruncated { missing } => format!(
+                "the logs end before the phase: {missing} operations are missing, because the \
+                 reserved memory was full"
+            ),
             Self::UnwrittenData { left, written } => format!(
                 "up to {} of {} written bytes were still dirty at the end",
                 left.0, written.0

@@ -7,6 +7,7 @@ impl Section {
     pub(super) fn check(&self, first_group: bool) -> Vec<Mistake> {
         let mut found = self.check_sizes();
         found.extend(self.check_times(first_group));
+        found.extend(self.check_files());
         found
     }
 
@@ -42,8 +43,14 @@ impl Section {
         if engine == "mmap" && self.is_direct() {
             problem("direct", "mmap does not support direct I/O; set direct=0");
         }
+        if ["cpumask", "cpus_allowed"].iter().all(|name| !self.text(name).is_empty()) {
+            problem("cpumask", "cpumask and cpus_allowed exclude each other; remove one");
+        }
         if self.flag("hipri") && (!self.is_direct() || !matches!(engine, "io_uring" | "pvsync2")) {
             problem("hipri", "polling requires direct=1 and ioengine io_uring or pvsync2");
+        }
+        if self.flag("registerfiles") && self.file_count() > 1 {
+            problem("registerfiles", "registerfiles requires one file per worker");
         }
         if self.flag("fixedbufs") != self.flag("registerfiles") {
             let name = if self.flag("fixedbufs") { "fixedbufs" } else { "registerfiles" };
@@ -68,15 +75,14 @@ impl Section {
         if self.flag("time_based") && self.text("runtime") == "0" {
             problem("time_based", "time_based requires runtime");
         }
-        let reopens = !self.flag("time_based") && self.reopens();
-        if reopens && (engine == "mmap" || self.flag("registerfiles")) {
+        if self.reopens() && (engine == "mmap" || self.flag("registerfiles")) {
             problem(
                 "loops",
                 "mmap and registered files cannot be opened again for a second pass; \
-                              use time_based, or another I/O engine",
+                              use time_based with one file, or another I/O engine",
             );
         }
-        if self.number("loops") > 1 && self.number("io_size") > self.region_size() {
+        if self.number("loops") > 1 && self.number("io_size") > self.all_regions() {
             problem("loops", "loops requires an io_size of at most size; use a larger io_size");
         }
         let rated = self.rate().is_some();
@@ -96,6 +102,45 @@ impl Section {
         let syncs = ["fsync", "fdatasync", "sync_file_range"];
         if syncs.iter().filter(|name| !matches!(self.text(name), "0" | "")).count() > 1 {
             problem("fdatasync", "only one of fsync, fdatasync, and sync_file_range is supported");
+        }
+        found
+    }
+
+    /// Contradictions of several files per worker.
+    fn check_files(&self) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
+        let files = self.file_count();
+        if files.saturating_mul(u64::from(self.workers())) > 1_000_000 {
+            problem("nrfiles", "the workers have more than 1000000 files in total; use fewer");
+        }
+        if files == 1 {
+            return found;
+        }
+        if !self.text("sync_file_range").is_empty() {
+            problem("sync_file_range", "sync_file_range requires one file per worker; use fsync");
+        }
+        if self.open_files() < files {
+            let syncs = ["fsync", "fdatasync"].iter().any(|name| self.text(name) != "0");
+            if syncs || self.flag("end_fsync") {
+                problem(
+                    "openfiles",
+                    "syncs of several files require that all are open; use fsync_on_close, or \
+                     remove openfiles",
+                );
+            }
+        }
+        let again = self.flag("time_based") || self.number("loops") > 1;
+        let more = self.number("io_size") > self.number("size");
+        if self.ends_early() && (again || more) {
+            problem(
+                "size",
+                "passes that end before the end of the files are not supported; remove filesize, \
+                 or set size to the size of all files",
+            );
+        }
+        if self.file_size() >= 1 << 44 {
+            problem("filesize", "several files per worker are limited to 16 TiB each");
         }
         found
     }

@@ -1,11 +1,11 @@
-//! Job: sections with their options, files, and canonical text.
+//! Job: sections with their options, and canonical text.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::Bytes;
+use model::phase::{CpuList, Pin};
 
 use super::{
-    names::{is_device, mapped, split_names},
+    lists,
     options::{FioOption, Handling, find},
     parse::{Changes, Line, Mistake},
     values::microseconds_of,
@@ -20,13 +20,20 @@ pub(super) struct Setting {
     pub(super) at: Mistake,
 }
 
+impl Setting {
+    /// Mistake in this setting.
+    pub(super) fn mistake(&self, message: impl Into<String>) -> Mistake {
+        Mistake { message: message.into(), ..self.at.clone() }
+    }
+}
+
 /// Section of a job.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// Name.
     pub name: String,
-    begun: Mistake,
-    settings: BTreeMap<&'static str, Setting>,
+    pub(super) begun: Mistake,
+    pub(super) settings: BTreeMap<&'static str, Setting>,
 }
 
 /// Parsed job.
@@ -36,15 +43,6 @@ pub struct Job {
     pub sections: Vec<Section>,
     /// Options without effect, with the reasons.
     pub unused: Vec<(&'static str, &'static str)>,
-}
-
-/// Names of the files of a section.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Names {
-    /// One file for all workers.
-    Shared(String),
-    /// One file per worker, with `{worker}` in the place of its number.
-    PerWorker(String),
 }
 
 impl Section {
@@ -59,7 +57,7 @@ impl Section {
     }
 
     /// Setting, if it was given.
-    fn given(&self, name: &str) -> Option<&Setting> {
+    pub(super) fn given(&self, name: &str) -> Option<&Setting> {
         debug_assert!(find(name).is_some_and(|option| option.name == name), "{name}");
         self.settings.get(name)
     }
@@ -186,56 +184,38 @@ impl Section {
 
     /// Size of each file.
     pub(super) fn file_size(&self) -> u64 {
+        let each = self.number("size") / self.file_count();
         match self.number("filesize") {
-            0 if self.text("offset").ends_with('%') => self.number("size"),
-            0 => self.last_offset().saturating_add(self.number("size")),
+            0 if self.text("offset").ends_with('%') => each,
+            0 => self.last_offset().saturating_add(each),
             size => size,
         }
     }
 
-    /// Bytes of the file that each worker accesses.
+    /// Bytes of each file that each worker accesses.
     pub(super) fn region_size(&self) -> u64 {
         let rest = self.file_size().saturating_sub(self.last_offset());
         match self.number("size") {
-            0 => rest,
-            size => size.min(rest),
+            size if size > 0 && self.file_count() == 1 => size.min(rest),
+            _ => rest,
         }
     }
 
-    /// Bytes of one pass, in whole blocks.
+    /// Bytes of one pass over all files, in whole blocks.
     pub(super) fn pass(&self) -> u64 {
         let (block, _) = self.block_sizes();
-        self.region_size() / block * block
+        (self.region_size() / block * block).saturating_mul(self.file_count())
     }
 
-    pub(super) fn names(&self) -> Names {
-        let directory = self.text("directory");
-        let within = |name: String| match directory {
-            "" => name,
-            _ if name.starts_with('/') => name,
-            directory => format!("{}/{name}", directory.trim_end_matches('/')),
-        };
-        match self.text("filename") {
-            "" => {
-                let format = self.text("filename_format");
-                let per_worker = format.contains("$jobnum");
-                let name = format
-                    .replace("$jobname", &self.name.replace('/', "_"))
-                    .replace("$jobnum", "{worker}")
-                    .replace("$filenum", "0");
-                let name = within(name);
-                if per_worker { Names::PerWorker(name) } else { Names::Shared(name) }
-            }
-            name => Names::Shared(within(name.to_owned())),
-        }
+    /// Bytes of the accessed parts of all files.
+    pub(super) fn all_regions(&self) -> u64 {
+        self.region_size().saturating_mul(self.file_count())
     }
 
-    /// Largest total size of the files.
-    pub(super) fn space(&self) -> (Names, u64) {
-        let names = self.names();
-        let size = self.file_size();
-        let count = if matches!(names, Names::Shared(_)) { 1 } else { u64::from(self.workers()) };
-        (names, size.saturating_mul(count))
+    /// True if a pass ends before the end of the files.
+    pub(super) fn ends_early(&self) -> bool {
+        let size = self.number("size");
+        self.file_count() > 1 && size > 0 && size < self.pass()
     }
 
     /// Options that differ from their defaults, in canonical form.
@@ -253,69 +233,19 @@ impl Section {
         }
     }
 
-    /// Resolves the names of files.
-    fn place(&mut self, changes: &Changes) -> Result<(), Mistake> {
-        let contained = changes.directory.is_empty();
-        if contained {
-            self.settings.remove("directory");
-        } else {
-            let own = self.text("directory");
-            if own.contains(':') {
-                return Err(
-                    self.mistake("directory", "several directories are not supported; use one")
-                );
-            }
-            let absolute = match own {
-                "" => changes.directory.clone(),
-                own if own.starts_with('/') => own.to_owned(),
-                own => format!("{}/{own}", changes.directory.trim_end_matches('/')),
-            };
-            let at = self.given("directory").map_or(self.begun.clone(), |own| own.at.clone());
-            let option = find("directory").expect("an option of the table");
-            self.set(option, absolute, at);
-        }
-        let Some(setting) = self.given("filename").cloned() else { return Ok(()) };
-        if setting.value.is_empty() {
-            self.settings.remove("filename");
-            return Ok(());
-        }
-        let parts = split_names(&setting.value);
-        let [name] = &parts[..] else {
-            return Err(setting.mistake(
-                "several files per section are not supported; use one file, or one section per \
-                 file",
-            ));
+    /// CPUs of the workers, the first of which has this number in the job.
+    pub(super) fn pin(&self, first: u32) -> Pin {
+        let mask = self.number("cpumask");
+        let cpus = match self.text("cpus_allowed") {
+            "" => (0..64).filter(|cpu| mask >> cpu & 1 == 1).collect(),
+            list => lists::cpus(list).unwrap_or_default(),
         };
-        let mut name = name.clone();
-        if let Some(target) = mapped(&name, &changes.map).map_err(|own| setting.mistake(own))? {
-            name = target.0;
-            let size = target.1.to_string();
-            let option = |name| find(name).expect("an option of the table");
-            if self.given("size").is_none() {
-                self.set(option("size"), size.clone(), setting.at.clone());
-            }
-            self.set(option("filesize"), size, setting.at.clone());
-        } else if is_device(&name) {
-            return Err(setting.mistake(format!(
-                "{name} is a device, and jobs access files only; set `map` to \
-                 \"{name}=FILE:SIZE\" to use a file"
-            )));
+        let list = CpuList::from(cpus.clone());
+        match (cpus.is_empty(), self.text("cpus_allowed_policy")) {
+            (true, _) => Pin::Free,
+            (false, "split") => Pin::Split { cpus: list, first },
+            (false, _) => Pin::Shared(list),
         }
-        if name.split('/').any(|part| part == "..") {
-            return Err(setting.mistake("`..` in a file name is not supported; use another name"));
-        }
-        if contained {
-            name = name.rsplit('/').next().unwrap_or_default().to_owned();
-        }
-        if matches!(name.as_str(), "" | "." | "-")
-            || name.ends_with('/')
-            || name.contains("{worker}")
-        {
-            return Err(setting.mistake(format!("`{name}` is not the name of a file")));
-        }
-        let option = find("filename").expect("an option of the table");
-        self.set(option, name.replace(':', "\\:"), setting.at);
-        Ok(())
     }
 
     /// Rate of each worker in bytes or operations per second.
@@ -330,8 +260,11 @@ impl Section {
 
     /// True if the file is opened again for another pass.
     pub(super) fn reopens(&self) -> bool {
+        if self.flag("time_based") {
+            return self.file_count() > 1;
+        }
         self.number("loops") > 1
-            || self.number("io_size").max(self.number("size")) > self.region_size()
+            || self.number("io_size").max(self.number("size")) > self.all_regions()
     }
 }
 
@@ -350,6 +283,7 @@ impl Job {
         // Contradictions of values that are missing because of a mistake would confuse.
         let complete = mistakes.is_empty();
         let mut first_group = true;
+        let mut known = BTreeSet::new();
         for (place, section) in sections.iter_mut().enumerate() {
             if place == 0 {
                 section.settings.remove("stonewall");
@@ -360,15 +294,13 @@ impl Job {
             } else if complete {
                 mistakes.extend(section.check(first_group));
             }
-            if let Some(setting) = section.given("filename_format")
-                && (setting.value.contains(['/', ':'])
-                    || setting.value.contains("..")
-                    || setting.value.is_empty())
-            {
-                let message = "names with directories are not supported; use directory";
-                mistakes.push(setting.mistake(message));
-            }
             section.settings.remove("kb_base");
+            let wanted = section.text("wait_for").to_owned();
+            if !wanted.is_empty() && !known.contains(&wanted) {
+                let message = format!("no section above has the name `{wanted}`; change it");
+                mistakes.push(section.mistake("wait_for", message));
+            }
+            known.insert(section.name.clone());
         }
         Self { sections, unused: Vec::new() }
     }
@@ -384,49 +316,4 @@ impl Job {
         }
         text
     }
-
-    /// Files of the job, relative to the directory of the trial or absolute.
-    pub fn files(&self) -> Vec<JobFile> {
-        let mut all: Vec<JobFile> = Vec::new();
-        let mut index: HashMap<String, usize> = HashMap::new();
-        for section in self.sections.iter().filter(|section| section.touches()) {
-            let (names, size) = (section.names(), Bytes(section.file_size()));
-            let (block, _) = section.block_sizes();
-            let paths: Vec<String> = match names {
-                Names::Shared(name) => vec![name],
-                Names::PerWorker(name) => (0..section.workers())
-                    .map(|worker| name.replace("{worker}", &worker.to_string()))
-                    .collect(),
-            };
-            for path in paths {
-                let path = path.replace("\\:", ":");
-                let written = section.writes();
-                match index.get(&path) {
-                    Some(at) => {
-                        let file = &mut all[*at];
-                        file.size = file.size.max(size);
-                        file.written |= written;
-                    }
-                    None => {
-                        index.insert(path.clone(), all.len());
-                        all.push(JobFile { path, size, written, block: Bytes(block) });
-                    }
-                }
-            }
-        }
-        all
-    }
-}
-
-/// File that a job accesses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobFile {
-    /// Path, relative to the directory of the trial or absolute.
-    pub path: String,
-    /// Size. A smaller file is replaced or extended.
-    pub size: Bytes,
-    /// True if sections write to it.
-    pub written: bool,
-    /// Smallest block of the first section.
-    pub block: Bytes,
 }

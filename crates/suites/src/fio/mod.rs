@@ -6,7 +6,9 @@
 //! all options. The parser, the reference page, and the completeness test use it.
 
 mod check;
+mod files;
 mod job;
+mod lists;
 mod names;
 mod options;
 mod parse;
@@ -22,7 +24,8 @@ use model::{
     workload::{Kind, ParameterSpec, ValueError},
 };
 
-pub use job::{Job, JobFile, Section};
+pub use files::JobFile;
+pub use job::{Job, Section};
 pub use options::{FioOption, Handling, OPTIONS};
 pub use parse::{
     Changes, Included, Line, MOST_BYTES, Mistake, Mistakes, expand, of_arguments, parse,
@@ -143,6 +146,10 @@ fn check_fio(job: &Job) -> Result<(), ValueError> {
         let message = "fio as the load generator performs one section";
         return Err(ValueError::new(message).hint("set `section` to its name"));
     }
+    if job.sections.iter().any(|section| section.sharing().several().is_some()) {
+        let message = "fio as the load generator has one file per worker";
+        return Err(ValueError::new(message).hint("use one file, or the load generator fslab"));
+    }
     let phases = phases::phases(job, 0);
     match phases.iter().find_map(load_generator::incomparable) {
         Some(reason) => Err(ValueError::new(format!("fio cannot be compared: {reason}"))
@@ -162,7 +169,17 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
 }
 
 /// Options that depend on the directory of the trial, or on the order of sections.
-const REPLACED: [&str; 5] = ["directory", "filename", "filename_format", "unlink", "startdelay"];
+const REPLACED: [&str; 9] = [
+    "directory",
+    "filename",
+    "filename_format",
+    "unlink",
+    "startdelay",
+    "wait_for",
+    "write_bw_log",
+    "write_iops_log",
+    "write_lat_log",
+];
 
 /// fio with the options of a section, as the work of a phase.
 fn fio_program(point: &WorkloadParameters, section: &Section, phase: &Phase) -> Work {
@@ -176,7 +193,7 @@ fn fio_program(point: &WorkloadParameters, section: &Section, phase: &Phase) -> 
 /// Largest size of all files, each counted once.
 fn footprint(point: &WorkloadParameters) -> Bytes {
     let Ok(job) = job(point) else { return Bytes(0) };
-    let mut files: Vec<(job::Names, u64)> = Vec::new();
+    let mut files: Vec<(files::Names, u64)> = Vec::new();
     for section in job.sections.iter().filter(|section| section.touches()) {
         let (names, size) = section.space();
         match files.iter_mut().find(|(own, _)| *own == names) {

@@ -1,6 +1,9 @@
 //! Table of the options of fio: parser, reference page, and completeness test use it.
 
-use super::values::{self, Read};
+use super::{
+    lists,
+    values::{self, Read},
+};
 
 /// Handling of an option.
 #[derive(Clone, Copy, Debug)]
@@ -95,8 +98,7 @@ const fn no(
 const ALWAYS: &str = "every operation is timed and counted";
 const BLOCKS: &str = "each block has its own content";
 const OUTPUT: &str = "the run file keeps histograms, so an output can have any percentile";
-const LOGS: &str = "logs of single operations are not written";
-const LOGS_HINT: &str = "remove it; the run file has a time series (`fslab report --charts`)";
+const HISTOGRAMS: &str = "logs of histograms are not written";
 const VERIFY: &str = "written blocks are not verified";
 const VERIFY_HINT: &str = "remove it, or use suite `stream` with `verify = true`";
 const ZONES: &str = "files have no zones";
@@ -113,8 +115,6 @@ const STEADY_HINT: &str = "remove it; the warning `not-steady-state` reports dri
 const FLOW: &str = "sections do not wait for each other";
 const LATENCY: &str = "the depth of the queue is constant";
 const LATENCY_HINT: &str = "use `set` with several values of iodepth";
-const PIN: &str = "workers are not pinned to a list of CPUs";
-const PIN_HINT: &str = "start fslab with taskset(1)";
 const NUMA: &str = "memory is not bound to nodes";
 const NUMA_HINT: &str = "start fslab with numactl(8)";
 const PRIORITY: &str = "operations have the priority of their worker";
@@ -157,10 +157,12 @@ pub const OPTIONS: &[FioOption] = &[
     done("offset", &[], values::read_offset, "0", "First byte; percentages of the file are rounded down to blocks."),
     done("offset_increment", &[], values::read_size, "0", "Distance between the first bytes of a worker and the next one."),
     // Files.
-    done("directory", &[], values::read_text, "", "Directory of the files. Plans, `fslab run`, and `fslab bench` use the directory of the trial instead."),
-    done("filename", &[], values::read_text, "", "File that all workers of a section share. Plans use its last component."),
+    done("directory", &[], values::read_text, "", "Directory of the files. With several, separated by `:`, the workers use them in turn; `filename` uses the first one. Plans, `fslab run`, and `fslab bench` use the directory of the trial instead."),
+    done("filename", &[], values::read_text, "", "File that all workers of a section share, or several of them, separated by `:`. Plans use the last component of each name."),
     done("filename_format", &[], values::read_text, "$jobname.$jobnum.$filenum", "Names of files, with $jobname, $jobnum, and $filenum."),
-    done("nrfiles", &["nr_files"], values::read_one, "1", "Only 1: each worker has one file."),
+    done("nrfiles", &["nr_files"], lists::read_files, "1", "Files of each worker. Without filesize, each has an equal part of size. Each file has its own position, or its own random order."),
+    done("openfiles", &[], lists::read_files_or_all, "0", "Maximum number of open files of each worker; 0: all. The first ones are opened before the section. Another one is opened at its first operation, after a file without blocks was closed."),
+    done("file_service_type", &[], lists::read_service, "roundrobin", "Next file of a worker: roundrobin, random, sequential, each with `:N` operations per file."),
     done("fallocate", &[], values::read_fallocate, "native", "Allocation of new files: native, none, posix, keep, truncate."),
     done("overwrite", &[], values::read_flag, "0", "Writes a new file completely before the section."),
     done("invalidate", &[], values::read_flag, "1", "Drops the cached pages of the region after open and at the start of each pass (POSIX_FADV_DONTNEED)."),
@@ -193,8 +195,20 @@ pub const OPTIONS: &[FioOption] = &[
     done("thinktime_blocks", &[], values::read_positive, "1", "Operations between pauses."),
     done("prio", &[], values::read_level, "", "I/O priority 0 to 7 (ioprio_set)."),
     done("prioclass", &[], values::read_class, "", "I/O class: 1 real time, 2 best effort, 3 idle."),
+    done("cpus_allowed", &[], lists::read_cpus, "", "CPUs of the workers, such as 0-3,8 (sched_setaffinity)."),
+    done("cpumask", &[], lists::read_mask, "", "CPUs of the workers as a bit mask."),
+    done("cpus_allowed_policy", &[], lists::read_policy, "shared", "shared: all CPUs for each worker; split: one CPU per worker, in turn."),
+    // Logs.
+    done("write_bw_log", &[], lists::read_log, "", "Log of rates in KiB/s: NAME_bw.N.log for worker N. Logs are in the current directory and have the form of fio. Only `fslab fio` writes logs. Their memory is limited to 1 GiB per section."),
+    done("write_iops_log", &[], lists::read_log, "", "Log of operations per second: NAME_iops.N.log."),
+    done("write_lat_log", &[], lists::read_log, "", "Logs of latencies in nanoseconds: NAME_lat.N.log, NAME_slat.N.log, and NAME_clat.N.log."),
+    done("log_avg_msec", &[], lists::read_milliseconds, "0", "Interval in milliseconds of which log entries are means; 0: one entry per operation."),
+    done("log_max_value", &[], values::read_flag, "0", "Latencies of an interval are maxima."),
+    done("log_offset", &[], values::read_flag, "0", "Log entries contain the offset."),
+    done("per_job_logs", &[], values::read_flag, "1", "One log per worker. 0: all workers append to one log, NAME_bw.log."),
     // Sections.
     done("stonewall", &["wait_for_previous"], values::read_flag, "0", "Starts after all sections before it."),
+    done("wait_for", &[], values::read_text, "", "Starts after all workers of this section, which is above it."),
     done("startdelay", &["start_delay"], values::read_seconds, "0", "Time between the start of the job and of the section; for sections before the first stonewall."),
     done("exitall", &[], values::read_flag, "0", "All sections that run at the same time stop when one of them ends."),
     done("kb_base", &[], values::read_base, "1024", "1024: `k` is 1024 and `kib` is 1000. 1000: the reverse."),
@@ -235,25 +249,14 @@ pub const OPTIONS: &[FioOption] = &[
     none("softrandommap", &[], "orders are permutations in constant memory"),
     none("create_serialize", &[], "files are created before the clock starts"),
     none("unique_filename", &[], "no clients exist"),
-    none("openfiles", &[], "each worker has one file"),
-    none("file_service_type", &[], "each worker has one file"),
     none("exitall_on_error", &[], "an error ends the job"),
-    none("bwavgtime", &[], "the time series has fixed intervals"),
-    none("iopsavgtime", &[], "the time series has fixed intervals"),
-    none("log_avg_msec", &[], "no logs are written"),
-    none("log_hist_msec", &[], "no logs are written"),
-    none("log_hist_coarseness", &[], "no logs are written"),
-    none("log_entries", &[], "no logs are written"),
-    none("log_max_value", &[], "no logs are written"),
-    none("log_offset", &[], "no logs are written"),
-    none("log_prio", &[], "no logs are written"),
-    none("log_compression", &[], "no logs are written"),
-    none("log_compression_cpus", &[], "no logs are written"),
-    none("log_store_compressed", &[], "no logs are written"),
-    none("log_unix_epoch", &[], "no logs are written"),
-    none("log_alternate_epoch", &[], "no logs are written"),
-    none("log_alternate_epoch_clock_id", &[], "no logs are written"),
-    none("per_job_logs", &[], "no logs are written"),
+    none("bwavgtime", &[], "log_avg_msec is the interval of the logs"),
+    none("iopsavgtime", &[], "log_avg_msec is the interval of the logs"),
+    none("log_hist_msec", &[], HISTOGRAMS),
+    none("log_hist_coarseness", &[], HISTOGRAMS),
+    none("log_entries", &[], "the memory of the logs is reserved before the section"),
+    none("log_compression", &[], "the entries of the logs are not compressed"),
+    none("log_compression_cpus", &[], "the entries of the logs are not compressed"),
     none("do_verify", &[], "nothing is verified"),
     none("verify_interval", &["header_interval"], "nothing is verified"),
     none("verify_offset", &["header_offset"], "nothing is verified"),
@@ -273,7 +276,11 @@ pub const OPTIONS: &[FioOption] = &[
     none("threads", &[], "it is an option of profiles"),
 
     // Refused.
-    no("wait_for", &[], "sections wait only for all sections before them", "use stonewall", &[]),
+    no("log_prio", &[], "all operations of a worker have one priority", REMOVE, &["0"]),
+    no("log_store_compressed", &[], "logs are text", REMOVE, &["0"]),
+    no("log_unix_epoch", &[], "times in logs start with the section", REMOVE, &["0"]),
+    no("log_alternate_epoch", &[], "times in logs start with the section", REMOVE, &["0"]),
+    no("log_alternate_epoch_clock_id", &[], "times in logs start with the section", REMOVE, &[]),
     no("lockfile", &[], "workers do not lock their files", REMOVE, &["none"]),
     no("opendir", &[], "files are created, not searched", "use filename", &[]),
     no("ba", &["blockalign"], "offsets are multiples of the block size", REMOVE, &["0"]),
@@ -365,18 +372,12 @@ pub const OPTIONS: &[FioOption] = &[
     no("create_on_open", &[], "files are created before the section", REMOVE, &["0"]),
     no("create_only", &[], "a job has measured work", "use suite `files`", &["0"]),
     no("allow_file_create", &[], "missing files are created", REMOVE, &["1"]),
-    no("cpumask", &[], PIN, PIN_HINT, &[]),
-    no("cpus_allowed", &[], PIN, PIN_HINT, &[]),
-    no("cpus_allowed_policy", &[], PIN, PIN_HINT, &["shared"]),
     no("numa_cpu_nodes", &[], NUMA, NUMA_HINT, &[]),
     no("numa_mem_policy", &[], NUMA, NUMA_HINT, &[]),
     no("end_syncfs", &[], "syncfs is not supported", "use end_fsync", &["0"]),
     no("unlink_each_loop", &[], "files are removed after the job", "use unlink", &["0"]),
     no("exit_what", &[], "exitall stops the sections that run at the same time", REMOVE, &["group"]),
-    no("write_bw_log", &[], LOGS, LOGS_HINT, &[]),
-    no("write_lat_log", &[], LOGS, LOGS_HINT, &[]),
-    no("write_iops_log", &[], LOGS, LOGS_HINT, &[]),
-    no("write_hist_log", &[], LOGS, "remove it; the run file has a histogram per section", &[]),
+    no("write_hist_log", &[], HISTOGRAMS, "remove it; the run file has a histogram per section", &[]),
     no("buffer_pattern", &[], "blocks have random content", "use buffer_compress_percentage or zero_buffers", &[]),
     no("profile", &[], "profiles are built into fio", "write their options into a job", &[]),
     no("cgroup", &[], CGROUP, MEMORY, &[]),

@@ -6,7 +6,8 @@ use std::{
 };
 
 use super::{
-    job::{Job, Section, Setting},
+    files::LOGS,
+    job::{Job, Section},
     names::check_name,
     options::{FioOption, Handling, OPTIONS, near},
     values::Base,
@@ -255,7 +256,6 @@ pub fn parse(lines: &[Line], changes: &Changes) -> Result<Job, Mistakes> {
     let mut parser = Parser {
         index: index(),
         changes,
-        variables: &changes.variables,
         global: Vec::new(),
         current: None,
         sections: Vec::new(),
@@ -284,7 +284,6 @@ fn index() -> HashMap<&'static str, &'static FioOption> {
 struct Parser<'a> {
     index: HashMap<&'static str, &'static FioOption>,
     changes: &'a Changes,
-    variables: &'a BTreeMap<String, String>,
     global: Vec<Raw<'a>>,
     // `None`: before the first section. The name of [global] is not a section.
     current: Option<Current<'a>>,
@@ -347,10 +346,10 @@ impl<'a> Parser<'a> {
         while let Some((before, after)) = rest.split_once("${") {
             result.push_str(before);
             let (name, after) = after.split_once('}').ok_or("the brace `}` is missing")?;
-            let value = self
-                .variables
-                .get(name)
-                .ok_or_else(|| format!("variable {name} is not set; set it in the environment"))?;
+            let value =
+                self.changes.variables.get(name).ok_or_else(|| {
+                    format!("variable {name} is not set; set it in the environment")
+                })?;
             if result.len() + value.len() > MOST_IN_LINE {
                 return Err("the line with its variables is longer than 64 KiB".into());
             }
@@ -466,7 +465,12 @@ impl<'a> Parser<'a> {
                     }
                 }
                 Handling::Done { read, .. } => match read(&raw.value, base) {
-                    Ok(value) => section.set(raw.option, value, raw.origin.mistake(String::new())),
+                    Ok(value) => {
+                        if self.changes.directory.is_empty() && LOGS.contains(&raw.option.name) {
+                            self.unused.insert(raw.option.name, "only `fslab fio` writes logs");
+                        }
+                        section.set(raw.option, value, raw.origin.mistake(String::new()));
+                    }
                     Err(reason) => {
                         let message = format!("{}: {reason}", raw.option.name);
                         self.mistakes.push(raw.origin.mistake(message));
@@ -486,12 +490,5 @@ fn unknown(name: &str) -> String {
     match near(&name) {
         Some(near) => format!("unknown option `{name}`; did you mean `{near}`?"),
         None => format!("unknown option `{name}`; docs/reference/fio-options.md lists all options"),
-    }
-}
-
-impl Setting {
-    /// Mistake in this setting.
-    pub(super) fn mistake(&self, message: impl Into<String>) -> Mistake {
-        Mistake { message: message.into(), ..self.at.clone() }
     }
 }

@@ -6,15 +6,15 @@ use model::{
     Bytes, Nanos, Phase,
     phase::{
         AccessPattern, Advice, Aio, Allocation, Arrivals, Bound, Cache, CallFlags, DataPattern,
-        Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileSharing, GroupEnd,
-        IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region, Ring, Role,
-        Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit, Timed, Together, Work,
-        WorkLimit, WorkerKind, Workers,
+        Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileOrder, FileSharing,
+        GroupEnd, IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region,
+        Ring, Role, SeveralFiles, Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit,
+        Timed, Together, Work, WorkLimit, WorkerKind, Workers,
     },
     sample::lifecycle,
 };
 
-use super::job::{Job, Names, Section};
+use super::job::{Job, Section};
 
 /// Runtime of a section with a ramp time and without a time limit.
 const WITHOUT_END: Nanos = Nanos(1 << 58);
@@ -29,31 +29,57 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
             phases.push(pre_read(section, name, seed));
         }
     }
+    let mut first_worker = Vec::new();
+    let mut workers = 0u32;
+    for section in &job.sections {
+        first_worker.push(workers);
+        workers = workers.saturating_add(section.workers());
+    }
     for (number, group) in (0..).zip(groups(job)) {
         let several = group.len() > 1;
+        let place = |name: &str| group.iter().position(|at| job.sections[*at].name == name);
+        let after: Vec<Option<u32>> = group
+            .iter()
+            .map(|at| place(job.sections[*at].text("wait_for")))
+            .map(|place| place.and_then(|place| u32::try_from(place).ok()))
+            .collect();
         let end = match group.iter().any(|at| job.sections[*at].flag("exitall")) {
             true => GroupEnd::StopAll,
             false => GroupEnd::Each,
         };
-        for at in group {
+        for (at, after) in group.iter().copied().zip(after) {
             let section = &job.sections[at];
             let start_delay = section.time("startdelay");
-            let together = Together { group: number, start_delay, part: Part::Measured, end };
+            let together =
+                Together { group: number, start_delay, after, part: Part::Measured, end };
             let grouped = several || start_delay > Nanos(0);
             phases.push(Phase {
                 together: grouped.then_some(together),
-                ..phase(&names[at], Role::Measure, Work::Stream(stream(section, seed)))
+                ..phase(
+                    &names[at],
+                    Role::Measure,
+                    Work::Stream(measured(section, seed, first_worker[at])),
+                )
             });
         }
     }
     for (section, name) in job.sections.iter().zip(&names) {
         if section.flag("unlink") && section.touches() {
-            let (files, workers) = (sharing(section), section.workers());
+            let (files, workers) = (section.sharing(), section.workers());
             let work = Work::Remove { files, workers };
             phases.push(phase(&format!("{name}.unlink"), Role::Prepare, work));
         }
     }
     phases
+}
+
+/// Work of a section, whose workers have numbers from `first` among those of the job.
+fn measured(section: &Section, seed: u64, first: u32) -> Stream {
+    let mut stream = stream(section, seed);
+    let logs = section.logs(first.saturating_add(1)).filter(|_| section.touches());
+    stream.operation_log = logs.map(Box::new);
+    stream.workers.pin = section.pin(first);
+    stream
 }
 
 fn phase(name: &str, role: Role, work: Work) -> Phase {
@@ -125,18 +151,6 @@ fn phase_names(job: &Job) -> Vec<String> {
     names
 }
 
-fn sharing(section: &Section) -> FileSharing {
-    match section.names() {
-        Names::PerWorker(name) => FileSharing::Template(unescaped(&name)),
-        Names::Shared(name) if section.workers() == 1 => FileSharing::One(unescaped(&name)),
-        Names::Shared(name) => FileSharing::Shared(unescaped(&name)),
-    }
-}
-
-fn unescaped(name: &str) -> String {
-    name.replace("\\:", ":")
-}
-
 fn data(section: &Section) -> DataPattern {
     let percent = |name: &str| share(section.number(name));
     let compressible =
@@ -165,13 +179,7 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
     let (block, sizes) = section.block_sizes();
     let largest = sizes.iter().map(|(size, _)| *size).max().unwrap_or(block);
     let size = section.file_size();
-    let (files, workers) = match sharing(section) {
-        FileSharing::Template(name) => (FileSharing::Template(name), section.workers()),
-        FileSharing::One(name)
-        | FileSharing::Shared(name)
-        | FileSharing::PerWorker(name)
-        | FileSharing::Segmented(name) => (FileSharing::One(name), 1),
-    };
+    let (files, workers) = once(section);
     let stream = Stream {
         direction: Direction::Write,
         open: Open { creation: FileCreation::Complete, ..Open::default() },
@@ -189,16 +197,27 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
     Some(phase(&format!("{name}.layout"), Role::Prepare, Work::Stream(stream)))
 }
 
-fn pre_read(section: &Section, name: &str, seed: u64) -> Phase {
-    let measured = stream(section, seed);
-    let workers = measured.files.count(section.workers());
-    let files = match measured.files {
+/// Files of a section for a phase that accesses each of them once, and its workers.
+fn once(section: &Section) -> (FileSharing, u32) {
+    let files = section.sharing();
+    let workers = if files.are_separate() { section.workers() } else { 1 };
+    let files = match files {
         FileSharing::Shared(name) => FileSharing::One(name),
+        FileSharing::Several(files) => {
+            let order = FileOrder::Sequential;
+            FileSharing::Several(SeveralFiles { order, turn: 1, open: 1, ..files })
+        }
         own @ (FileSharing::One(_)
         | FileSharing::PerWorker(_)
         | FileSharing::Template(_)
         | FileSharing::Segmented(_)) => own,
     };
+    (files, workers)
+}
+
+fn pre_read(section: &Section, name: &str, seed: u64) -> Phase {
+    let measured = stream(section, seed);
+    let (files, workers) = once(section);
     let read = Stream {
         workers: Workers::threads(workers),
         ..Stream::new(files, measured.size, measured.block_size)
@@ -224,7 +243,7 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
         weight: *weight,
     });
     let writes = section.writes() && section.touches();
-    let mut stream = Stream::new(sharing(section), Bytes(section.file_size()), Bytes(block));
+    let mut stream = Stream::new(section.sharing(), Bytes(section.file_size()), Bytes(block));
     stream.block_sizes = lengths.collect();
     stream.direction = match section.text("rw") {
         "read" | "randread" => Direction::Read,
@@ -284,9 +303,9 @@ fn handling(section: &Section) -> FileHandling {
             _ if section.is_random() => Some(FileAdvice::Random),
             _ => Some(FileAdvice::Sequential),
         },
-        pass_start: match section.flag("time_based") {
-            true => PassStart::Invalidate,
-            false if section.reopens() => PassStart::Reopen,
+        pass_start: match section.reopens() {
+            true => PassStart::Reopen,
+            false if section.flag("time_based") => PassStart::Invalidate,
             false => PassStart::Continue,
         },
         drop_after: false,
@@ -375,7 +394,7 @@ fn bound(section: &Section) -> Bound {
     let (pass, loops) = (section.pass(), section.number("loops").max(1));
     // The last operation of io_size is whole.
     let bytes = match (section.number("io_size"), section.number("size")) {
-        (0, size) if size > section.region_size() => size - size % block,
+        (0, size) if size > section.all_regions() || section.ends_early() => size - size % block,
         (0, _) => pass,
         (bytes, _) => bytes,
     };

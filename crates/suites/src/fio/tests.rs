@@ -165,7 +165,7 @@ fn hostile_jobs_are_rejected_with_their_line() {
         ("filename=/dev/sda", "is a device"),
         ("filename=/dev//mapper/x", "is a device"),
         ("filename=/./dev/sda", "is a device"),
-        ("filename=a:b", "several files"),
+        ("filename=a:b:a", "named twice"),
         ("filename=.", "not the name of a file"),
         ("filename=x{worker}", "not the name of a file"),
         ("filename_format=../$jobnum", "directories"),
@@ -389,4 +389,121 @@ fn fuzz_seeds_are_read_without_a_failure() {
     ] {
         crate::fuzz::fio_job(seed);
     }
+}
+
+#[test]
+fn several_files_have_parts_of_the_size() {
+    let several = |text: &str| {
+        let stream = stream(text);
+        let FileSharing::Several(files) = stream.files else { panic!("{:?}", stream.files) };
+        (files, stream.size, stream.bound)
+    };
+    let (files, size, bound) = several("[w]\nrw=write\nsize=64k\nnrfiles=4\nopenfiles=2\n");
+    assert_eq!(files.names, ["w.{worker}.0", "w.{worker}.1", "w.{worker}.2", "w.{worker}.3"]);
+    assert_eq!((files.open, files.turn, size, bound), (2, 1, Bytes::kib(16), Bound::Once));
+    let (files, size, _) =
+        several("[w]\nrw=write\nsize=64k\nfilename=/srv/a:b\\:c\nfile_service_type=random:8\n");
+    assert_eq!(files.names, ["a", "b:c"]);
+    assert_eq!((files.order, files.turn), (model::phase::FileOrder::Random, 8));
+    assert_eq!(size, Bytes::kib(32));
+    let (_, size, bound) = several("[w]\nrw=write\nsize=64k\nfilesize=48k\nnrfiles=2\n");
+    assert_eq!(size, Bytes::kib(48));
+    assert!(matches!(bound, Bound::Amount(amount) if amount.ops == 16), "{bound:?}");
+}
+
+#[test]
+fn contradictions_of_several_files_are_rejected() {
+    for (options, reason) in [
+        ("size=64k\nfilename=a:x/a", "named twice"),
+        ("size=64k\nnrfiles=2\nfilename_format=$jobname", "require $filenum"),
+        ("size=64k\nnrfiles=2\nopenfiles=1\nend_fsync=1", "use fsync_on_close"),
+        ("size=16k\nnrfiles=2\nfilesize=64k\nloops=2", "end before the end of the files"),
+        ("size=16k\nnrfiles=2\nioengine=mmap\nloops=2", "cannot be opened again"),
+        ("size=4k\nnrfiles=2", "smaller than one block"),
+        ("size=64k\nnrfiles=2\nfile_service_type=zipf:1.2", "use random"),
+        ("size=64k\nfilename=a:/dev/sdb", "/dev/sdb is a device"),
+        ("size=1g\nnumjobs=64\nnrfiles=100000", "use fewer"),
+    ] {
+        let found = mistakes(&format!("[w]\nrw=write\n{options}\n"));
+        assert!(found.contains(reason), "{options}: {found}");
+    }
+}
+
+#[test]
+fn devices_of_a_list_are_mapped_to_files_of_one_size() {
+    let text = "[r]\nrw=randread\nfilename=/dev/sdb:/dev/sdc\n";
+    let map = |map: &[&str]| Changes {
+        map: map.iter().map(|own| (*own).to_owned()).collect(),
+        ..Changes::default()
+    };
+    let both = map(&["/dev/sdb=b:64k", "/dev/sdc=c:64k"]);
+    let canonical = parsed(text, &both).unwrap().text();
+    assert_eq!(canonical, "[r]\nfilename=b:c\nfilesize=65536\nrw=randread\nsize=131072\n");
+    let other = map(&["/dev/sdb=b:64k", "/dev/sdc=c:32k"]);
+    assert!(parsed(text, &other).unwrap_err().to_string().contains("different sizes"));
+}
+
+#[test]
+fn cpus_are_a_list_or_a_mask_that_workers_share_or_split() {
+    use model::phase::{CpuList, Pin};
+    let pins = |text: &str| -> Vec<Pin> {
+        let measured = work(text).into_iter().filter(|phase| phase.role == Role::Measure);
+        let pin = |phase: Phase| {
+            let Work::Stream(stream) = phase.work else { panic!("{phase:?}") };
+            stream.workers.pin
+        };
+        measured.map(pin).collect()
+    };
+    let list = CpuList::from(vec![0, 2, 3]);
+    let text = "[global]\nsize=4k\n[a]\ncpus_allowed=3,2-3,0\nnumjobs=3\n[b]\ncpumask=0xd\n\
+                cpus_allowed_policy=split\n[c]\ncpus_allowed_policy=split\n";
+    assert_eq!(pins(text), [Pin::Shared(list), Pin::Split { cpus: list, first: 3 }, Pin::Free]);
+    assert!(canonical(text).contains("cpus_allowed=0,2,3\n"));
+    for (option, reason) in [
+        ("cpus_allowed=1-x", "`x` is not a CPU from 0 to 1023"),
+        ("cpus_allowed=4096", "not a CPU"),
+        ("cpumask=0", "not a number from 1"),
+        ("cpus_allowed=1\ncpumask=1", "exclude each other"),
+    ] {
+        assert!(mistakes(&format!("[a]\nsize=4k\n{option}\n")).contains(reason), "{option}");
+    }
+}
+
+#[test]
+fn a_section_waits_for_another_one_of_its_group() {
+    let text = "[global]\nsize=4k\n[a]\n[b]\nstonewall\n[c]\n[d]\nwait_for=c\n[e]\nwait_for=a\n";
+    let after: Vec<Option<u32>> = work(text)
+        .iter()
+        .filter(|phase| phase.role == Role::Measure)
+        .map(|phase| phase.together.and_then(|own| own.after))
+        .collect();
+    assert_eq!(after, [None, None, None, Some(1), None], "earlier groups have ended");
+    let later = mistakes("[a]\nsize=4k\nwait_for=b\n[b]\nsize=4k\n");
+    assert!(later.contains("db.fio:3: no section above has the name `b`"), "{later}");
+}
+
+#[test]
+fn logs_are_in_the_directory_of_the_user() {
+    let text = "[a]\nsize=4k\nnumjobs=2\n[b c]\nsize=4k\nwrite_bw_log\nwrite_lat_log=/srv/x\n\
+                log_avg_msec=500\nlog_offset=1\n";
+    let changes = Changes { directory: "/data".into(), ..Changes::default() };
+    let job = parsed(text, &changes).unwrap();
+    let again = parsed(&job.text(), &changes).unwrap();
+    assert_eq!(again.text(), job.text());
+    let logs: Vec<_> = phases::phases(&job, 1)
+        .into_iter()
+        .filter_map(|phase| {
+            let Work::Stream(stream) = phase.work else { return None };
+            stream.operation_log
+        })
+        .collect();
+    let [log] = &logs[..] else { panic!("{logs:?}") };
+    assert_eq!(log.bandwidth.as_deref(), Some("/data/b c"));
+    assert_eq!(log.latency.as_deref(), Some("/srv/x"));
+    assert_eq!((log.operations.as_ref(), log.first, log.per_worker), (None, 3, true));
+    assert_eq!((log.interval, log.offsets), (Nanos(500_000_000), true));
+    let plan = parsed(text, &Changes::default()).unwrap();
+    assert!(plan.unused.contains(&("write_bw_log", "only `fslab fio` writes logs")));
+    assert!(!plan.text().contains("_log"), "{}", plan.text());
+    assert!(mistakes("[a]\nsize=4k\nwrite_lat_log=../x\n").contains("without `..`"));
 }

@@ -14,7 +14,7 @@ pub enum Base {
 pub type Read = fn(&str, Base) -> Result<String, String>;
 
 /// Largest size and number of a job: 2^60, so that sums of some of them do not overflow.
-const MOST: u64 = 1 << 60;
+pub(super) const MOST: u64 = 1 << 60;
 
 /// Size in bytes.
 pub(super) fn size(text: &str, base: Base) -> Result<u64, String> {
@@ -226,7 +226,7 @@ pub(super) fn read_text(text: &str, _: Base) -> Result<String, String> {
     Ok(text.trim().to_owned())
 }
 
-fn number(text: &str, least: u64, most: u64) -> Result<String, String> {
+pub(super) fn number(text: &str, least: u64, most: u64) -> Result<String, String> {
     let parsed = match text.trim().strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.trim().parse().ok(),
@@ -249,10 +249,6 @@ pub(super) fn read_jobs(text: &str, _: Base) -> Result<String, String> {
     number(text, 1, 1024)
 }
 
-pub(super) fn read_one(text: &str, _: Base) -> Result<String, String> {
-    number(text, 1, 1).map_err(|_| "only 1 is supported".into())
-}
-
 pub(super) fn read_positive(text: &str, _: Base) -> Result<String, String> {
     number(text, 1, MOST)
 }
@@ -270,7 +266,7 @@ pub(super) fn read_class(text: &str, _: Base) -> Result<String, String> {
 }
 
 /// Word of a list, each with its canonical form.
-fn word(text: &str, known: &[(&str, &str)]) -> Result<String, String> {
+pub(super) fn word(text: &str, known: &[(&str, &str)]) -> Result<String, String> {
     let text = text.trim();
     let found = known.iter().find(|(word, _)| *word == text).map(|(_, own)| (*own).to_owned());
     found.ok_or_else(|| {

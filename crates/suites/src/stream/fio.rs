@@ -8,9 +8,9 @@ mod tests;
 use model::{
     Nanos, Phase,
     phase::{
-        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, DataPattern, Direction,
-        EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Pace, Pin, Rate, Ring,
-        Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
+        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, CpuList, DataPattern,
+        Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Pace, Pin, Rate,
+        Ring, Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
     },
 };
 
@@ -206,6 +206,9 @@ fn sizes(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
         | FileSharing::Shared(_) => {
             job.set("size", size(whole));
         }
+        FileSharing::Several(files) => {
+            job.set("size", size(whole.saturating_mul(u64::from(files.per_worker()))));
+        }
     }
 }
 
@@ -271,6 +274,7 @@ pub(crate) fn file_names(files: &FileSharing) -> (&'static str, String) {
         }
         FileSharing::Template(text) => ("filename_format", text.replace("{worker}", "$jobnum")),
         FileSharing::PerWorker(prefix) => ("filename_format", format!("{prefix}.$jobnum")),
+        FileSharing::Several(files) => ("filename", files.names(0).join(":")),
     }
 }
 
@@ -403,8 +407,15 @@ fn workers(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream
         Stonewall::Stop => job.set("exitall", 1),
         Stonewall::Finish => impossible.push("stonewall finish: fio measures all operations"),
     }
-    if workers.pin == Pin::Each {
-        impossible.push("pin: the CPUs of the process are not known");
+    let list = |cpus: CpuList| cpus.cpus().map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",");
+    match workers.pin {
+        Pin::Free => {}
+        Pin::Each => impossible.push("pin: the CPUs of the process are not known"),
+        Pin::Shared(cpus) => job.set("cpus_allowed", list(cpus)),
+        Pin::Split { cpus, .. } => {
+            job.set("cpus_allowed", list(cpus));
+            job.set("cpus_allowed_policy", "split");
+        }
     }
     let class = workers.io_priority.map(|priority| match priority {
         IoPriority::RealTime(level) => (1, level),

@@ -119,20 +119,27 @@ fn has_layout(point: &WorkloadParameters) -> bool {
 fn layouts(measured: &Stream, copies: bool) -> Vec<Phase> {
     let count = measured.workers.count;
     match (&measured.files, copies) {
-        (FileSharing::PerWorker(_) | FileSharing::Template(_), false) => {
+        (FileSharing::PerWorker(_) | FileSharing::Template(_) | FileSharing::Several(_), false) => {
             vec![layout(measured, "layout".into(), measured.files.clone(), count)]
         }
         // A stream of several workers has names such as `file.0`, which cannot end in `.source`.
         // Each source file therefore needs a separate phase.
-        (FileSharing::PerWorker(_) | FileSharing::Template(_), true) => (0..count)
-            .map(|worker| {
-                let name = match count {
-                    1 => "layout".into(),
-                    _ => format!("layout-{worker}"),
-                };
-                layout(measured, name, FileSharing::One(measured.files.name(worker) + SOURCE), 1)
-            })
-            .collect(),
+        (FileSharing::PerWorker(_) | FileSharing::Template(_) | FileSharing::Several(_), true) => {
+            (0..count)
+                .map(|worker| {
+                    let name = match count {
+                        1 => "layout".into(),
+                        _ => format!("layout-{worker}"),
+                    };
+                    layout(
+                        measured,
+                        name,
+                        FileSharing::One(measured.files.name(worker) + SOURCE),
+                        1,
+                    )
+                })
+                .collect()
+        }
         (FileSharing::One(name) | FileSharing::Shared(name) | FileSharing::Segmented(name), _) => {
             let name = if copies { format!("{name}{SOURCE}") } else { name.clone() };
             vec![layout(measured, "layout".into(), FileSharing::One(name), 1)]

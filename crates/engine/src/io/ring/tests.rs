@@ -1,4 +1,9 @@
-use std::{io::Write as _, os::unix::fs::FileExt, path::PathBuf, thread};
+use std::{
+    io::Write as _,
+    os::{fd::AsRawFd, unix::fs::FileExt},
+    path::{Path, PathBuf},
+    thread,
+};
 
 use model::{
     Bytes,
@@ -315,6 +320,7 @@ fn verdicts(data: u64, answers: &[(u64, i32)]) -> Vec<Verdict> {
     let mut flight =
         InFlight { op: Some(op), moved: 0, expected: 10, buffer: 0, awaited: 2, other: 0 };
     let options = SqeOptions {
+        first: 0,
         nop: false,
         registered: false,
         linked_sync: data != 0,

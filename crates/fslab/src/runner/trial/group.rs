@@ -8,6 +8,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
+        Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc::{self, RecvTimeoutError},
     },
@@ -50,10 +51,41 @@ type Outcome<'a> = (Result<PhaseResult, Stop>, Option<Session<'a>>);
 /// Result of a phase that succeeded, and the session of its programs.
 type Measured<'a> = (PhaseResult, Option<Session<'a>>);
 
+/// Places of the phases that have ended.
+#[derive(Default)]
+struct EndedPhases {
+    places: Mutex<Vec<u32>>,
+    changed: Condvar,
+}
+
+impl EndedPhases {
+    fn add(&self, place: usize) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.push(u32::try_from(place).unwrap_or(u32::MAX));
+        self.changed.notify_all();
+    }
+
+    /// Waits for the end of a phase. Returns false if `stop` is set or the gate is closed earlier.
+    fn wait(&self, place: u32, gate: &StartGate, stop: &AtomicBool) -> bool {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if stop.load(Relaxed) || gate.is_closed() || gate.is_canceled() {
+                return false;
+            }
+            if places.contains(&place) {
+                return true;
+            }
+            let waited = self.changed.wait_timeout(places, NAP);
+            places = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
 /// Parameters of all phases of a group.
 #[derive(Clone, Copy)]
 struct Shared<'a> {
     gate: &'a StartGate,
+    ended: &'a EndedPhases,
     /// Set to end all phases at once.
     stop: &'a AtomicBool,
     progress: &'a Progress,
@@ -84,7 +116,10 @@ impl Workload<'_> {
         begun.map_err(|error| Stop::failed("enabling device errors", &error))?;
         let directories = group.iter().map(|phase| directory_of(phase, mounted.directory()));
         let directories: Vec<PathBuf> = directories.collect::<Result<_, _>>()?;
-        let (stop, gate) = (AtomicBool::new(false), StartGate::new(group.len()));
+        // A phase that waits for another one is prepared after it.
+        let waits = |phase: &Phase| phase.together.is_some_and(|own| own.after.is_some());
+        let first = group.iter().filter(|phase| !waits(phase)).count();
+        let (stop, gate) = (AtomicBool::new(false), StartGate::new(first));
         let mut members = Vec::new();
         for (phase, directory) in group.iter().zip(&directories) {
             let mut session = None;
@@ -114,6 +149,7 @@ impl Workload<'_> {
     ) -> Vec<Outcome<'a>> {
         let shared = Shared {
             gate,
+            ended: &EndedPhases::default(),
             stop,
             progress: self.observer.progress,
             worker_command: self.worker_command,
@@ -129,6 +165,7 @@ impl Workload<'_> {
                 let is_shown = shown == Some(index);
                 threads.push(scope.spawn(move || {
                     let outcome = run_member(member, shared, is_shown);
+                    shared.ended.add(index);
                     // The receiver lives as long as this thread.
                     let _ = sender.send(());
                     outcome
@@ -250,7 +287,12 @@ fn is_unlimited(phase: &Phase) -> bool {
 /// Runs one phase, and ends the group if this phase does so.
 fn run_member<'a>(member: Member<'a>, shared: Shared<'_>, is_shown: bool) -> Outcome<'a> {
     let Member { phase, together, directory, mut session } = member;
-    let Shared { gate, stop, progress, worker_command, external } = shared;
+    let Shared { gate, ended, stop, progress, worker_command, external } = shared;
+    if let Some(place) = together.after
+        && !ended.wait(place, gate, stop)
+    {
+        return (Err(Stop::Interrupted), session);
+    }
     let start = Start { gate, delay: together.start_delay, background: stops(phase) };
     let result = match &mut session {
         Some(session) if start.wait(stop) => session.measure(),

@@ -73,6 +73,10 @@ fn all(
     }
     timing(&mut warnings, phase, result, known);
     let unexpected: u64 = result.workers.iter().map(|worker| worker.unexpected.0).sum();
+    let missing: u64 = result.workers.iter().map(|worker| worker.unlogged.0).sum();
+    if missing > 0 {
+        warnings.push(Warning::LogTruncated { missing });
+    }
     if unexpected > 0 {
         warnings.push(Warning::UnexpectedStatus { count: unexpected, of: result.ops().0 });
     }
