@@ -1,7 +1,7 @@
 //! Records of bonnie++: comma-separated lines that bonnie++ prints and other programs read.
 //!
-//! [`read`] parses text to [`Record`]s, and [`write`] formats a record as text. [`export`] converts
-//! a run of fslab to records, so that tools for bonnie++ can show it. [`crate::imports`] converts
+//! [`read`] parses text to [`Record`]s, [`write`] formats a record as a line, and [`text()`] as tables.
+//! [`export`] converts a run of fslab to records, so that tools for bonnie++ can show it. [`crate::imports`] converts
 //! records to a run, so that reports can show them. The module neither measures nor opens files.
 //! Values that a record does not contain stay unknown.
 //!
@@ -10,6 +10,7 @@
 
 mod export;
 mod read;
+mod text;
 mod write;
 
 #[cfg(test)]
@@ -17,10 +18,11 @@ pub(crate) mod tests;
 
 use model::{Bytes, Nanos};
 
-pub use export::{ExportError, export};
+pub use export::{ExportError, export, median, records};
 pub(crate) use export::{SUITE, short_phase};
 pub use read::{ReadError, read};
-pub use write::write;
+pub use text::text;
+pub use write::{header, write};
 
 /// Phases in the order of the fields of a record, with their names in suite `bonnie`.
 pub const PHASES: [&str; 12] = [
