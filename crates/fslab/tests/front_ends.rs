@@ -2,6 +2,7 @@
 //! programs.
 
 mod bonnie;
+mod iozone;
 
 use std::{
     collections::BTreeSet,
@@ -59,7 +60,9 @@ fn options_in(text: &str) -> BTreeSet<String> {
 #[test]
 fn a_link_with_the_name_of_a_program_is_its_command() {
     let bench = Bench::new();
-    for (name, first_line) in [("bonnie++", "Run the phases of bonnie++")] {
+    for (name, first_line) in
+        [("bonnie++", "Run the phases of bonnie++"), ("iozone", "Run the tests of IOzone")]
+    {
         let link = bench.path(name);
         symlink(env!("CARGO_BIN_EXE_fslab"), &link).unwrap();
         let help = installed(&bench, link.to_str().unwrap(), &["--help"]);

@@ -52,7 +52,7 @@ pub use explain::{Explanation, UnknownWord, explain};
 pub use formats::parquet::{ParquetError, parquet};
 pub use formats::{
     fio::{FioFormat, NotFio, fio},
-    iozone::{NotIozone, iozone},
+    iozone::{IozoneCommand, IozoneUnit, NotIozone, iozone, iozone_output, iozone_workbook},
     json::json,
     prometheus::prometheus,
     xlsx::{XlsxError, xlsx},

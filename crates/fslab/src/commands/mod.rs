@@ -57,7 +57,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     if matches!(
         arguments.command,
-        Command::Bench(_) | Command::Bonnie(_) | Command::Crosscheck(_) | Command::Fio(_)
+        Command::Bench(_)
+            | Command::Bonnie(_)
+            | Command::Crosscheck(_)
+            | Command::Fio(_)
+            | Command::Iozone(_)
     ) {
         rig::undo::make_state_directory(&state)?;
     } else if matches!(arguments.command, Command::Demo(_) | Command::Run(_) | Command::Clean) {
@@ -69,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Bench(bench) => bench::run(bench, &state),
         Command::Fio(fio) => fio::run(&fio.arguments, &state),
         Command::Bonnie(bonnie) => front_ends::bonnie::run(&bonnie.arguments, &state),
+        Command::Iozone(iozone) => front_ends::iozone::run(&iozone.arguments, &state),
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),
         Command::Explain(explain) => explain::run(explain),

@@ -181,7 +181,7 @@ fn wrong_command_lines_are_errors_as_in_bonnie() {
 #[test]
 fn root_measures_as_the_user_of_the_option() {
     let test = "root_measures_as_the_user_of_the_option";
-    if needs_root(test) {
+    if !needs_root(test) {
         return;
     }
     let bench = Bench::new();

@@ -1,4 +1,5 @@
 use expect_test::{Expect, expect};
+use model::phase::Work;
 
 use super::*;
 

@@ -55,6 +55,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("mixed_readers", Kind::Count { min: 0, max: 1024 }, "0", "Number of reading workers in the mixed test; 0: every other worker."),
     parameter("direct", Kind::Flag, "false", "Open with O_DIRECT."),
     parameter("o_sync", Kind::Flag, "false", "Open with O_SYNC."),
+    parameter("o_dsync", Kind::Flag, "false", "Open with O_DSYNC (`-+D`)."),
     parameter("include_fsync", Kind::Flag, "false", "Include fsync in the measured time (`-e`)."),
     parameter("include_close", Kind::Flag, "false", "Include close in the measured time (`-c`)."),
     parameter("cache", Kind::Word(&["cold", "unchanged"]), "cold", "Cache state before each measured phase."),
@@ -191,6 +192,12 @@ impl<'a> Base<'a> {
 
     fn has(&self, test: &str) -> bool {
         self.point.words("tests").iter().any(|given| given == test)
+    }
+
+    /// Opens a file with the synchronous flags of the cell.
+    fn synchronous(&self, stream: &mut Stream) {
+        stream.open.sync = self.flag("o_sync");
+        stream.open.dsync = self.flag("o_dsync");
     }
 
     fn flag(&self, name: &str) -> bool {

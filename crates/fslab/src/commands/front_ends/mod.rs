@@ -7,13 +7,14 @@
 //! interruption.
 
 pub(super) mod bonnie;
+pub(super) mod iozone;
 pub(super) mod measure;
 pub(super) mod options;
 
 pub(super) use options::Program;
 
 /// Programs of this module, in the order of their reference pages.
-pub(super) const PROGRAMS: [&Program; 1] = [&bonnie::PROGRAM];
+pub(super) const PROGRAMS: [&Program; 2] = [&bonnie::PROGRAM, &iozone::PROGRAM];
 
 /// Names of links that are commands of fslab.
-pub(crate) const LINKS: [&str; 2] = ["bonnie++", "fio"];
+pub(crate) const LINKS: [&str; 3] = ["bonnie++", "fio", "iozone"];

@@ -141,6 +141,11 @@ impl Given {
         self.last(name).is_some()
     }
 
+    /// First name and argument of each option, in the order of the command line.
+    pub(in crate::commands) fn in_order(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.options.iter().map(|own| (own.0, own.1.as_deref().unwrap_or("")))
+    }
+
     /// Options that are accepted without effect, with the reasons.
     pub(in crate::commands) fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
         let reason = |name: &'static str| match self.program.find(name)?.handling {
