@@ -87,6 +87,13 @@ pub(crate) enum Command {
     /// interrupted.
     #[command(name = "bonnie++", disable_help_flag = true)]
     Bonnie(ProgramArguments),
+    /// Replay loadfiles of dbench, with its command line and its output.
+    ///
+    /// Files are created in a subdirectory and removed afterwards. A link `dbench` to fslab does the
+    /// same. `fslab dbench --help` lists the options. Exit status: 0 success, 1 error, 130
+    /// interrupted.
+    #[command(disable_help_flag = true)]
+    Dbench(ProgramArguments),
     /// Run the tests of IOzone, with its command line and its output.
     ///
     /// Files are created in a subdirectory of that of -f and removed afterwards. A link `iozone` to

@@ -2,6 +2,7 @@
 //! programs.
 
 mod bonnie;
+mod dbench;
 mod iozone;
 
 use std::{

@@ -60,6 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Bench(_)
             | Command::Bonnie(_)
             | Command::Crosscheck(_)
+            | Command::Dbench(_)
             | Command::Fio(_)
             | Command::Iozone(_)
     ) {
@@ -73,6 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Bench(bench) => bench::run(bench, &state),
         Command::Fio(fio) => fio::run(&fio.arguments, &state),
         Command::Bonnie(bonnie) => front_ends::bonnie::run(&bonnie.arguments, &state),
+        Command::Dbench(dbench) => front_ends::dbench::run(&dbench.arguments, &state),
         Command::Iozone(iozone) => front_ends::iozone::run(&iozone.arguments, &state),
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),

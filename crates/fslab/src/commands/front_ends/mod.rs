@@ -7,6 +7,7 @@
 //! interruption.
 
 pub(super) mod bonnie;
+pub(super) mod dbench;
 pub(super) mod iozone;
 pub(super) mod measure;
 pub(super) mod options;
@@ -14,7 +15,7 @@ pub(super) mod options;
 pub(super) use options::Program;
 
 /// Programs of this module, in the order of their reference pages.
-pub(super) const PROGRAMS: [&Program; 2] = [&bonnie::PROGRAM, &iozone::PROGRAM];
+pub(super) const PROGRAMS: [&Program; 3] = [&bonnie::PROGRAM, &dbench::PROGRAM, &iozone::PROGRAM];
 
 /// Names of links that are commands of fslab.
-pub(crate) const LINKS: [&str; 3] = ["bonnie++", "fio", "iozone"];
+pub(crate) const LINKS: [&str; 4] = ["bonnie++", "dbench", "fio", "iozone"];
