@@ -89,8 +89,8 @@ pub(crate) enum Command {
     Bonnie(ProgramArguments),
     /// Replay loadfiles of dbench, with its command line and its output.
     ///
-    /// Files are created in a subdirectory and removed afterwards. A link `dbench` to fslab does the
-    /// same. `fslab dbench --help` lists the options. Exit status: 0 success, 1 error, 130
+    /// Files are created in a subdirectory and removed afterwards. A link `dbench` to fslab does
+    /// the same. `fslab dbench --help` lists the options. Exit status: 0 success, 1 error, 130
     /// interrupted.
     #[command(disable_help_flag = true)]
     Dbench(ProgramArguments),

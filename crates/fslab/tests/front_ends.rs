@@ -87,7 +87,8 @@ fn are_errors(program: &str, path: &str, lines: &[&str]) {
         let all: Vec<&str> = [program].iter().chain(&words).copied().collect();
         let ours = in_data(&bench, &all);
         assert_eq!((ours.status, ours.stdout.as_str()), (Some(1), ""), "{line}: {ours:?}");
-        assert!(ours.stderr.contains("; "), "{line}: {}", ours.stderr);
+        let hints = ["; ", ": use ", ", such as "];
+        assert!(hints.iter().any(|hint| ours.stderr.contains(hint)), "{line}: {}", ours.stderr);
         if Path::new(path).exists() {
             let theirs = installed(&bench, path, &words);
             assert_ne!(theirs.status, Some(0), "{line}: {theirs:?}");

@@ -1,9 +1,9 @@
 //! Records of bonnie++: comma-separated lines that bonnie++ prints and other programs read.
 //!
-//! [`read`] parses text to [`Record`]s, [`write`] formats a record as a line, and [`text()`] as tables.
-//! [`export`] converts a run of fslab to records, so that tools for bonnie++ can show it. [`crate::imports`] converts
-//! records to a run, so that reports can show them. The module neither measures nor opens files.
-//! Values that a record does not contain stay unknown.
+//! [`read`] parses text to [`Record`]s, [`write`] formats a record as a line, and [`text()`] as
+//! tables. [`export`] converts a run of fslab to records, so that tools for bonnie++ can show it.
+//! [`crate::imports`] converts records to a run, so that reports can show them. The module neither
+//! measures nor opens files. Values that a record does not contain stay unknown.
 //!
 //! The layouts are those of bonnie++ 1.03, 1.96, 1.97, and 1.98; 2.00 and 2.00a also print the
 //! layout of 1.98. Sources: bonnie++(8) and the header lines of its CSV.

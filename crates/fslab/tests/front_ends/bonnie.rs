@@ -133,7 +133,7 @@ fn tables_and_a_record_are_on_stdout() {
     assert_eq!(kept.cells[0].cell.workload.count("workers"), 1);
     let exists = in_data(&bench, &[fslab("-s 0 -n 1"), vec!["--fslab-run", &run]].concat());
     assert_eq!(exists.status, Some(1), "an existing file is not overwritten: {exists:?}");
-    assert!(exists.stderr.contains("exists"), "{exists:?}");
+    assert!(exists.stderr.contains("use another path with --fslab-run"), "{exists:?}");
 }
 
 #[test]
@@ -188,9 +188,9 @@ fn root_measures_as_the_user_of_the_option() {
     let refused = in_data(&bench, &["bonnie++", "-s", "0", "-n", "1"]);
     assert_eq!(refused.status, Some(1));
     assert!(refused.stderr.contains("-u is missing"), "{refused:?}");
-    let unknown = in_data(&bench, &["bonnie++", "-s", "0", "-n", "1", "-u", "nobody-else"]);
+    let unknown = in_data(&bench, &["bonnie++", "-s", "0", "-n", "1", "-u", "no-such-user"]);
     assert!(unknown.stderr.contains("unknown user"), "{unknown:?}");
-    // nobody (65534) must reach the directory of this test.
+    // User 65534 must reach the directory of this test.
     let home = tempfile::Builder::new().prefix("fslab-test-").tempdir_in("/var/tmp").unwrap();
     chown(home.path(), Some(65534), Some(65534)).unwrap();
     let at = |name: &str| home.path().join(name).display().to_string();

@@ -99,7 +99,9 @@ fn the_shares_of_operations_are_those_of_an_installed_dbench() {
     }
     // In memory, so that both programs replay many lines.
     let bench = Bench::new_in(Path::new("/dev/shm"));
-    let ours = done(&bench, &["dbench", "-t", "5", "1"]);
+    let disk = Bench::new();
+    let run = disk.path("run.fslab").display().to_string();
+    let ours = done(&bench, &["dbench", "-t", "5", "1", "--fslab-run", &run]);
     let theirs = installed(&bench, DBENCH, &["-t", "5", "1"]);
     let (ours, theirs) = (counts(&ours.stdout), counts(&theirs.stdout));
     let names =

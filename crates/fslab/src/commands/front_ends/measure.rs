@@ -159,7 +159,9 @@ pub(in crate::commands) fn ended(
     match result {
         Err(failure) if failure.has_own_status() => Err(failure),
         Err(failure) => {
-            output::message(&format!("fslab {program}: {}", failure.message()));
+            // The run file of other commands is given by -o.
+            let message = failure.message().replace("with -o", "with --fslab-run");
+            output::message(&format!("fslab {program}: {message}"));
             Ok(Exit::Program(1))
         }
         Ok(exit) => Ok(exit),

@@ -187,7 +187,7 @@ impl SmallFiles {
     }
 }
 
-/// Size in MiB, rounded up to GiB if that adds less than half a GiB, as bonnie++ rounds its default.
+/// Default size in MiB. bonnie++ rounds it up to GiB if that adds less than half a GiB.
 fn whole_gib(mib: u64) -> u64 {
     if mib % 1024 > 512 { mib.next_multiple_of(1024) } else { mib }
 }
