@@ -205,7 +205,8 @@ fn command_lines_of_other_programs_in_guides_run() {
             }
             count += 1;
             let small = |word: &&str| match *word {
-                "16g" | "64m" | "256m" | "1g" => "2m".to_owned(),
+                "64m" => "128k".to_owned(),
+                "16g" | "256m" | "1g" => "2m".into(),
                 "64" | "16" if words[0] == "bonnie++" => "1".into(),
                 "60" => "1".into(),
                 word => word.replace("/srv", "data"),

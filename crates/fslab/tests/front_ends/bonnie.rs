@@ -24,7 +24,7 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-fn fslab<'a>(line: &'a str) -> Vec<&'a str> {
+fn fslab(line: &str) -> Vec<&str> {
     [vec!["bonnie++"], words(line)].concat()
 }
 
@@ -112,7 +112,7 @@ fn programs_of_bonnie_read_the_records() {
     let table = read_by("bon_csv2txt", &records);
     assert_eq!(table.matches("Latency").count(), 2, "{table}");
     let html = read_by("bon_csv2html", &records);
-    assert!(html.contains("<table") && html.matches("us</td>").count() >= 12, "{html}");
+    assert!(html.contains("<table") && html.matches("Latency</td>").count() == 4, "{html}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ struct Converted {
 fn convert(text: &str) -> Converted {
     let lines: Vec<&str> = text.lines().collect();
     let is_head = |line: &&str| line.contains("random") && line.contains("bkwd");
-    let heads = lines.iter().position(|line| is_head(&line)).expect("heads");
+    let heads = lines.iter().position(|line| is_head(line)).expect("heads");
     let find = |lines: &[&str], words: &str| -> String {
         let line = lines.iter().find(|line| line.to_lowercase().contains(words));
         line.unwrap_or_else(|| panic!("{words} in {lines:?}")).to_string()

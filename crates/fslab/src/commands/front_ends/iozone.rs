@@ -242,7 +242,7 @@ fn directory(given: &Given) -> Result<PathBuf, Failure> {
             Some(parent) => parent,
             None => Path::new("."),
         };
-        let parent = writable(parent)?;
+        let parent = existing(parent)?;
         if found.as_ref().is_some_and(|known| *known != parent) {
             return Err(wrong(format!(
                 "{} is not in the directory of the other files; use one directory, or a plan",
@@ -251,7 +251,14 @@ fn directory(given: &Given) -> Result<PathBuf, Failure> {
         }
         found = Some(parent);
     }
-    found.map_or_else(|| writable(Path::new(".")), Ok)
+    found.map_or_else(|| existing(Path::new(".")), Ok)
+}
+
+/// Absolute path of a directory.
+fn existing(path: &Path) -> Result<PathBuf, Failure> {
+    std::fs::canonicalize(path).map_err(|error| {
+        wrong(format!("cannot measure {}: {error}; use an existing directory", path.display()))
+    })
 }
 
 /// Command line with the line that IOzone prints for each option.
@@ -301,12 +308,13 @@ fn execute(given: &Given, state: &Path) -> Result<Exit, Failure> {
         let shown = path.display();
         return Err(wrong(format!("the file {shown} already exists; use another file for -b")));
     }
+    let directory = writable(&work.directory)?;
     let order = Order {
         program: PROGRAM.name,
         title: &given.words.join(" "),
         repetitions: given.repetitions,
         seed: None,
-        directory: work.directory.to_str().unwrap_or_default(),
+        directory: directory.to_str().unwrap_or_default(),
         workloads: work.workloads,
         run: given.run.as_deref(),
     };
