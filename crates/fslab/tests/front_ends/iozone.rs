@@ -27,7 +27,7 @@ struct Converted {
 fn convert(text: &str) -> Converted {
     let lines: Vec<&str> = text.lines().collect();
     let is_head = |line: &&str| line.contains("random") && line.contains("bkwd");
-    let heads = lines.iter().position(|line| is_head(line)).expect("heads");
+    let heads = lines.iter().position(is_head).expect("heads");
     let find = |lines: &[&str], words: &str| -> String {
         let line = lines.iter().find(|line| line.to_lowercase().contains(words));
         line.unwrap_or_else(|| panic!("{words} in {lines:?}")).to_string()
@@ -113,6 +113,8 @@ fn units_and_left_out_tests_have_their_columns() {
         assert!(row[end - 9..end].trim().parse::<u64>().is_ok(), "{row}");
     }
     assert_eq!(row.split_whitespace().count(), 4, "{row}");
+    let text = iozone(&bench, "-U . -i 0 -i 1 -s 128 -r 64");
+    assert!(text.contains("Cache state before the tests: cold"), "{text}");
     let text = iozone(&bench, "-E -i 9 -i 10 -s 128 -r 64");
     assert_eq!(convert_rows(&text), [6], "{text}");
 }

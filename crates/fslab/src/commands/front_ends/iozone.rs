@@ -62,7 +62,9 @@ impl Work {
     fn new(given: &Given) -> Result<Self, Failure> {
         check(given)?;
         let matrix = Matrix::new(given)?;
-        let mut common = vec!["suite = \"iozone\", compat = \"iozone\"".to_owned()];
+        let directory = directory(given)?;
+        let compat = if is_cold(given, &directory)? { "iozone-cold" } else { "iozone" };
+        let mut common = vec![format!("suite = \"iozone\", compat = \"{compat}\"")];
         for (option, key) in [
             ("-e", "include_fsync = true"),
             ("-c", "include_close = true"),
@@ -96,7 +98,7 @@ impl Work {
         }
         Ok(Self {
             workloads,
-            directory: directory(given)?,
+            directory,
             command: command(given)?,
             workbook: given.last("-b").map(PathBuf::from),
         })
@@ -252,6 +254,22 @@ fn directory(given: &Given) -> Result<PathBuf, Failure> {
         found = Some(parent);
     }
     found.map_or_else(|| existing(Path::new(".")), Ok)
+}
+
+/// True if the caches are emptied before each test, by option -U.
+fn is_cold(given: &Given, directory: &Path) -> Result<bool, Failure> {
+    let Some(mount) = given.last("-U") else { return Ok(false) };
+    let threads = ["-t", "-l"].iter().any(|name| given.has(name));
+    if threads {
+        return Err(wrong("-U does not apply to the throughput mode; remove -U or -t".into()));
+    }
+    match directory.starts_with(existing(Path::new(mount))?) {
+        true => Ok(true),
+        false => Err(wrong(format!(
+            "-U {mount}: the files are in {}, which is not below it; use -f {mount}/FILE",
+            directory.display()
+        ))),
+    }
 }
 
 /// Absolute path of a directory.

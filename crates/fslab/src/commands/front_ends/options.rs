@@ -92,8 +92,8 @@ pub(in crate::commands) const OWN: &[ProgramOption] = &[
     done(
         &[REPETITIONS],
         Argument::Required("N"),
-        "Number of repetitions, 1 to 1000; the output has the medians. 6 or more give confidence \
-         intervals in the run file.",
+        "Number of repetitions, 1 to 1000; the output has the medians, that of dbench the repetition \
+         with the median throughput. 6 or more give confidence intervals in the run file.",
     ),
 ];
 

@@ -152,12 +152,17 @@ fn files_are_in_the_directory_of_the_paths() {
     let real = place.path().canonicalize().unwrap();
     assert_eq!(work(&format!("-f {at}/f")).unwrap().directory, real);
     assert_eq!(work(&format!("-t 2 -F {at}/a {at}/b")).unwrap().directory, real);
+    let cold = work(&format!("-i 0 -U {at} -f {at}/f")).unwrap().workloads;
+    assert!(cold[0].starts_with("suite = \"iozone\", compat = \"iozone-cold\", "), "{cold:?}");
     let other = tempfile::tempdir_in("/var/tmp").unwrap();
     for (line, message) in [
         (format!("-f {at}"), "is a directory; use a file in it"),
         (format!("-f {at}/missing/f"), "use an existing directory"),
         (format!("-t 2 -F {at}/a {}/b", other.path().display()), "use one directory"),
         (format!("-t 3 -F {at}/a {at}/b"), "-F has 2 paths for 3 workers"),
+        (format!("-U {at} -f {}/f", other.path().display()), "which is not below it"),
+        (format!("-U {at}/missing -f {at}/f"), "use an existing directory"),
+        (format!("-U {at} -t 2 -f {at}/f"), "-U does not apply to the throughput mode"),
     ] {
         let error = work(&line).unwrap_err();
         assert!(error.contains(message), "{line}: {error}");
