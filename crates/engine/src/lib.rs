@@ -78,7 +78,7 @@ pub use payload::is_written_by_fslab;
 pub use populate::populate;
 pub use progress::{Progress, Snapshot};
 pub use recording::run_trace;
-pub use replay::{check_load, inspect_load, run_replay, write_load};
+pub use replay::{check_load, inspect_load, installed_load, run_replay, write_load};
 pub use run::{remove, run};
 pub use sqlite::run_sqlite;
 pub use start_gate::{Start, StartGate};

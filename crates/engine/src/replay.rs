@@ -53,7 +53,7 @@ use crate::{
     tree::probe,
 };
 pub(crate) use load::text_of;
-pub use load::{check_load, inspect_load, write_load};
+pub use load::{check_load, inspect_load, installed_load, write_load};
 pub(crate) use program::Program;
 pub(crate) use root::ROOT;
 

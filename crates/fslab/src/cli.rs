@@ -3,11 +3,11 @@
 mod axes;
 mod cluster;
 mod crosscheck;
-mod fio;
 mod guest;
 mod import;
 mod list;
 mod parse;
+mod program;
 mod record;
 mod report;
 mod setup;
@@ -20,12 +20,12 @@ pub(crate) use axes::{Axes, Comparison};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use cluster::{Cluster, ClusterCheck, ClusterCommand, Hosts};
 pub(crate) use crosscheck::{Crosscheck, Export};
-pub(crate) use fio::Fio;
 pub(crate) use guest::{Build as BuildKernel, Guest, GuestCommand, KernelCommand};
 pub(crate) use import::Import;
 pub(crate) use list::{List, Listed};
 use model::{GuestKind, Metric, Ratio, plan::Profile};
 use parse::{aspect, guest, pair, percent, repetitions, setting, whole};
+pub(crate) use program::ProgramArguments;
 pub(crate) use record::{Record, Trace, TraceCommand};
 pub(crate) use report::{Format, Report};
 pub(crate) use setup::{Complete, Completions, Docs, Doctor, Shell};
@@ -79,7 +79,28 @@ pub(crate) enum Command {
     /// write are not overwritten, and devices are not opened. A link `fio` to fslab does the same.
     /// `fslab fio --help` lists the options. Exit status: 0 success, 1 error, 130 interrupted.
     #[command(disable_help_flag = true)]
-    Fio(Fio),
+    Fio(ProgramArguments),
+    /// Run the phases of bonnie++, with its command line and its output.
+    ///
+    /// Files are created in a subdirectory and removed afterwards. A link `bonnie++` to fslab does
+    /// the same. `fslab bonnie++ --help` lists the options. Exit status: 0 success, 1 error, 130
+    /// interrupted.
+    #[command(name = "bonnie++", disable_help_flag = true)]
+    Bonnie(ProgramArguments),
+    /// Replay loadfiles of dbench, with its command line and its output.
+    ///
+    /// Files are created in a subdirectory and removed afterwards. A link `dbench` to fslab does
+    /// the same. `fslab dbench --help` lists the options. Exit status: 0 success, 1 error, 130
+    /// interrupted.
+    #[command(disable_help_flag = true)]
+    Dbench(ProgramArguments),
+    /// Run the tests of IOzone, with its command line and its output.
+    ///
+    /// Files are created in a subdirectory of that of -f and removed afterwards. A link `iozone` to
+    /// fslab does the same. `fslab iozone --help` lists the options. Exit status: 0 success, 1
+    /// error, 130 interrupted.
+    #[command(disable_help_flag = true)]
+    Iozone(ProgramArguments),
     /// Show what a plan would do, without changing anything.
     Show(Show),
     /// Print a run, or export it as HTML, CSV, JSON, Markdown, XLSX, or Parquet.

@@ -106,6 +106,12 @@ impl Failure {
         causes.any(|it| matches!(it.downcast_ref(), Some(GuestError::Interrupted)))
     }
 
+    /// Reports whether the exit status is the same for the command lines of other programs: an
+    /// interruption, or a closed stdout.
+    pub(crate) fn has_own_status(&self) -> bool {
+        self.is_interrupted() || output::is_broken_pipe(&self.error)
+    }
+
     /// Prints the error and its causes to stderr and returns the exit status.
     pub(crate) fn report(self) -> ExitCode {
         if output::is_broken_pipe(&self.error) {

@@ -16,11 +16,14 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Arguments with the command `fio` if the program was started by that name, through a link.
+/// Arguments with the command of another program if fslab was started by the name of that program,
+/// through a link.
 fn as_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|name| Path::new(name).file_name());
-    if name.is_some_and(|name| name == "fio") {
-        arguments.insert(1, "fio".into());
+    let linked =
+        commands::front_ends::LINKS.iter().find(|link| name.is_some_and(|own| own == **link));
+    if let Some(link) = linked {
+        arguments.insert(1, link.into());
     }
     arguments
 }

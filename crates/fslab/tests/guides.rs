@@ -155,8 +155,10 @@ fn commands_in_the_guide_to_results_of_fio_run() {
             }
         }
     }
-    let lines: Vec<String> =
+    let mut lines: Vec<String> =
         blocks("other-benchmarks.md", "sh").iter().flat_map(|block| lines(block)).collect();
+    // Command lines of other programs have another test.
+    lines.retain(|line| !line.starts_with("fslab iozone "));
     assert_eq!(lines.len(), 4, "{lines:?}");
     let mut outputs = Vec::new();
     for line in &lines {
@@ -180,6 +182,54 @@ fn commands_in_the_guide_to_results_of_fio_run() {
     for text in ["improved", "regressed", "▲", "▼"] {
         assert!(!compared.contains(text), "{text} is in\n{compared}");
     }
+}
+
+/// Command lines of other programs, with small sizes and short times.
+#[test]
+fn command_lines_of_other_programs_in_guides_run() {
+    let mut count = 0;
+    for guide in ["bonnie.md", "file-server.md", "other-benchmarks.md"] {
+        let bench = Bench::new();
+        fs::create_dir(bench.path("data")).unwrap();
+        let load = "Deltree \"/clients/client1\" 0x0\nMkdir \"/clients\" 0x0\n\
+                    NTCreateX \"/clients/client1\" 0x1 2 1 0x0\nClose 1 0x0\n\
+                    NTCreateX \"/clients/client1/a\" 0x0 2 2 0x0\n\
+                    WriteX 2 0 4096 4096 0x0\nClose 2 0x0\n";
+        fs::write(bench.path("client.txt"), load).unwrap();
+        let all = blocks(guide, "sh").iter().flat_map(|block| lines(block)).collect::<Vec<_>>();
+        for line in all {
+            let line = line.split(['#', '>']).next().unwrap();
+            let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+            if !["bonnie++", "dbench", "iozone"].contains(&words[0]) {
+                continue;
+            }
+            count += 1;
+            let small = |word: &&str| match *word {
+                "64m" => "128k".to_owned(),
+                "16g" | "256m" | "1g" => "2m".into(),
+                "64" | "16" if words[0] == "bonnie++" => "1".into(),
+                "60" => "1".into(),
+                word => word.replace("/srv", "data"),
+            };
+            let mut words: Vec<String> = words.iter().map(small).collect();
+            match words[0].as_str() {
+                "bonnie++" => words.extend(["-r", "0", "-u", &user()].map(str::to_owned)),
+                "dbench" if !words.iter().any(|word| word == "-c" || word == "--fslab-office") => {
+                    words.push("--fslab-office".into());
+                }
+                _ => {}
+            }
+            let output = bench.ends(0, &words.iter().map(String::as_str).collect::<Vec<_>>());
+            assert!(output.stdout.contains("fslab"), "{line}");
+        }
+        assert_eq!(fs::read_dir(bench.path("data")).unwrap().count(), 0);
+    }
+    assert_eq!(count, 9);
+}
+
+/// Number of the own user.
+fn user() -> String {
+    rustix::process::geteuid().as_raw().to_string()
 }
 
 /// Lines of a block that call fslab.

@@ -27,6 +27,7 @@ mod devices;
 mod ended;
 mod failures;
 mod fio;
+mod front_ends;
 mod guest;
 mod guides;
 mod hostile;

@@ -124,6 +124,8 @@ metrics! {
         "Bytes written per second including the final sync; absent if blocks are overwritten before it.";
     ThroughputWorkerSum "throughput_worker_sum" BytesPerSecond Higher
         "Sum of the per-worker rates; too high if workers do not overlap.";
+    WorkerBytes "worker_bytes" Bytes Neither
+        "Bytes that a worker read and wrote in the timed region; only with several workers.";
     ReadThroughput "read_throughput" BytesPerSecond Higher
         "Throughput of the reads in a phase that reads and writes.";
     WriteThroughput "write_throughput" BytesPerSecond Higher

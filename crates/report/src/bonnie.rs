@@ -1,15 +1,16 @@
 //! Records of bonnie++: comma-separated lines that bonnie++ prints and other programs read.
 //!
-//! [`read`] parses text to [`Record`]s, and [`write`] formats a record as text. [`export`] converts
-//! a run of fslab to records, so that tools for bonnie++ can show it. [`crate::imports`] converts
-//! records to a run, so that reports can show them. The module neither measures nor opens files.
-//! Values that a record does not contain stay unknown.
+//! [`read`] parses text to [`Record`]s, [`write`] formats a record as a line, and [`text()`] as
+//! tables. [`export`] converts a run of fslab to records, so that tools for bonnie++ can show it.
+//! [`crate::imports`] converts records to a run, so that reports can show them. The module neither
+//! measures nor opens files. Values that a record does not contain stay unknown.
 //!
 //! The layouts are those of bonnie++ 1.03, 1.96, 1.97, and 1.98; 2.00 and 2.00a also print the
 //! layout of 1.98. Sources: bonnie++(8) and the header lines of its CSV.
 
 mod export;
 mod read;
+mod text;
 mod write;
 
 #[cfg(test)]
@@ -17,10 +18,11 @@ pub(crate) mod tests;
 
 use model::{Bytes, Nanos};
 
-pub use export::{ExportError, export};
+pub use export::{ExportError, export, median, records};
 pub(crate) use export::{SUITE, short_phase};
 pub use read::{ReadError, read};
-pub use write::write;
+pub use text::text;
+pub use write::{header, write};
 
 /// Phases in the order of the fields of a record, with their names in suite `bonnie`.
 pub const PHASES: [&str; 12] = [

@@ -1,5 +1,6 @@
 //! Data formats and text layouts of other programs, one file each.
 
+pub(crate) mod dbench;
 pub(crate) mod fio;
 pub(crate) mod iozone;
 pub(crate) mod json;

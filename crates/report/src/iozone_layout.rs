@@ -45,19 +45,20 @@ pub(crate) const COLUMNS: [Column; 17] = [
 /// Number of columns that are always shown. The others are shown only if they were measured.
 pub(crate) const ALWAYS: usize = 13;
 
-/// Tests of the throughput mode: name in fslab, and name of the workers in the lines of IOzone.
-pub(crate) const WORKERS: [(&str, &str); 13] = [
-    ("initial-write", "initial writers"),
-    ("rewrite", "rewriters"),
-    ("read", "readers"),
-    ("reread", "re-readers"),
-    ("backward-read", "reverse readers"),
-    ("strided-read", "stride readers"),
-    ("random-read", "random readers"),
-    ("mixed", "mixed workload"),
-    ("random-write", "random writers"),
-    ("pwrite", "pwrite writers"),
-    ("pread", "pread readers"),
-    ("fwrite", "fwriters"),
-    ("fread", "freaders"),
+/// Tests of the throughput mode: name in fslab, name of the workers in the lines of IOzone, and row
+/// in the table of `-R`.
+pub(crate) const WORKERS: [(&str, &str, &str); 13] = [
+    ("initial-write", "initial writers", "Initial write"),
+    ("rewrite", "rewriters", "Rewrite"),
+    ("read", "readers", "Read"),
+    ("reread", "re-readers", "Re-read"),
+    ("backward-read", "reverse readers", "Reverse Read"),
+    ("strided-read", "stride readers", "Stride read"),
+    ("random-read", "random readers", "Random read"),
+    ("mixed", "mixed workload", "Mixed workload"),
+    ("random-write", "random writers", "Random write"),
+    ("pwrite", "pwrite writers", "Pwrite"),
+    ("pread", "pread readers", "Pread"),
+    ("fwrite", "fwriters", "Fwrite"),
+    ("fread", "freaders", "Fread"),
 ];

@@ -51,8 +51,9 @@ pub use explain::{Explanation, UnknownWord, explain};
 #[cfg(feature = "parquet")]
 pub use formats::parquet::{ParquetError, parquet};
 pub use formats::{
+    dbench::{DbenchForm, NotDbench, dbench},
     fio::{FioFormat, NotFio, fio},
-    iozone::{NotIozone, iozone},
+    iozone::{IozoneCommand, IozoneUnit, NotIozone, iozone, iozone_output, iozone_workbook},
     json::json,
     prometheus::prometheus,
     xlsx::{XlsxError, xlsx},

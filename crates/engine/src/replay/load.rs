@@ -131,16 +131,19 @@ fn finish(builder: Builder, lines: u64, facts: Environment) -> Result<Program, E
     })
 }
 
+/// Path of the loadfile that a dbench package installed, if there is one.
+pub fn installed_load() -> Option<PathBuf> {
+    INSTALLED.iter().map(PathBuf::from).find(|path| path.is_file())
+}
+
 /// Loadfile installed by a dbench package.
 fn installed() -> Result<PathBuf, EngineError> {
-    INSTALLED.iter().map(PathBuf::from).find(|path| path.is_file()).ok_or_else(|| {
-        EngineError::Load {
-            path: PathBuf::from(INSTALLED[0]),
-            line: None,
-            problem: "not found, nor in the directories of other packages".to_owned(),
-            hint: "install dbench (on Debian the package dbench), use the path of a loadfile, or \
+    installed_load().ok_or_else(|| EngineError::Load {
+        path: PathBuf::from(INSTALLED[0]),
+        line: None,
+        problem: "not found, nor in the directories of other packages".to_owned(),
+        hint: "install dbench (on Debian the package dbench), use the path of a loadfile, or \
                    use the built-in one (loadfile = \"office\")",
-        }
     })
 }
 

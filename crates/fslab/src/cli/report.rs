@@ -43,6 +43,8 @@ pub(crate) enum Format {
     Prometheus,
     /// Layout of IOzone (suite iozone).
     Iozone,
+    /// Layout of dbench (suite dbench).
+    Dbench,
     /// Text of fio (suites stream and fio).
     Fio,
     /// Terse output of fio, version 3 (suites stream and fio).

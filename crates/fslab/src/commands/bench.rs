@@ -287,6 +287,14 @@ fn directory(arguments: &Bench) -> Result<PathBuf, Failure> {
             arguments.workload.as_deref().unwrap_or("WORKLOAD")
         )));
     };
+    writable(path)
+}
+
+/// Absolute path of a directory in which fslab can create files.
+///
+/// # Errors
+/// If it is not a writable directory, or its path is not UTF-8.
+pub(super) fn writable(path: &Path) -> Result<PathBuf, Failure> {
     let shown = path.display();
     let metadata = fs::metadata(path).map_err(|source| {
         wrong(format!("cannot measure {shown}: {source}; use an existing directory"))

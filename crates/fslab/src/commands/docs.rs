@@ -10,6 +10,7 @@ use model::{Bytes, metric, plan::KEYS, warning::Warning};
 use report::imports::IMPORTERS;
 use rig::Catalog;
 
+use super::front_ends::{PROGRAMS, Program};
 use crate::{
     cli::{Arguments, Docs},
     exit::{Exit, Failure},
@@ -19,7 +20,7 @@ use crate::{
 
 /// All pages: file name and text.
 fn pages() -> Vec<(&'static str, String)> {
-    vec![
+    let mut pages = vec![
         ("commands.md", commands()),
         ("exit-status.md", exit_status()),
         ("fio-options.md", fio_options()),
@@ -32,13 +33,15 @@ fn pages() -> Vec<(&'static str, String)> {
         ("suites.md", suites()),
         ("warnings.md", warnings()),
         ("workloads.md", workloads()),
-    ]
+    ];
+    pages.extend(PROGRAMS.map(|program| (program.page, options(program))));
+    pages
 }
 
 /// Reference pages that are also manual pages.
 fn manual() -> Vec<man::Reference> {
     let page = |name, section, summary, text| man::Reference { name, section, summary, text };
-    vec![
+    let mut pages = vec![
         page("fslab-plan", "5", "plans of fslab", plan_keys()),
         page("fslab-run-file", "5", "run files of fslab", run_file()),
         page("fslab-import-formats", "7", "formats that fslab import reads", import()),
@@ -49,7 +52,10 @@ fn manual() -> Vec<man::Reference> {
         page("fslab-suites", "7", "suites of fslab and their parameters", suites()),
         page("fslab-warnings", "7", "warnings of fslab", warnings()),
         page("fslab-workloads", "7", "presets of fslab", workloads()),
-    ]
+    ];
+    pages
+        .extend(PROGRAMS.map(|program| page(program.manual, "7", program.title, options(program))));
+    pages
 }
 
 pub(super) fn run(docs: &Docs) -> Result<Exit, Failure> {
@@ -101,6 +107,10 @@ fn header(cells: &[&str]) -> String {
 
 fn fio_options() -> String {
     page("Options of fio", &suites::fio::reference())
+}
+
+fn options(program: &Program) -> String {
+    page(&format!("Options of {}", program.name), &program.reference())
 }
 
 fn commands() -> String {

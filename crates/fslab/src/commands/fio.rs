@@ -7,47 +7,26 @@
 mod arguments;
 mod safety;
 
-use std::{
-    io::Read,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{io::Read, path::Path};
 
 use anyhow::Context;
-use engine::Progress;
-use model::Scale;
-use rig::{Catalog, Host, RealHost};
 use suites::fio::{self, Changes, Job, Line, Mistakes};
 
 use self::arguments::Arguments;
-use super::{
-    run_file,
-    run_setup::{self, RunControl, RunEnvironment},
-    scratch::Scratch,
-    signals,
-};
+use super::front_ends::measure::{Measured, Order, ended};
 use crate::{
-    cli::{self, View},
     exit::{Exit, Failure},
     output,
-    plans::{ResolvedPlan, jobs, quoted},
-    screen::Screen,
+    plans::{jobs, quoted},
 };
 
 /// Runs the command. The exit status is that of fio: 0 or 1, and 130 after an interruption.
-pub(super) fn run(command: &cli::Fio, state: &Path) -> Result<Exit, Failure> {
-    match measure(command, state) {
-        Ok(exit) => Ok(exit),
-        Err(failure) if failure.is_interrupted() => Err(failure),
-        Err(failure) => {
-            output::message(&format!("fslab fio: {}", failure.message()));
-            Ok(Exit::Program(1))
-        }
-    }
+pub(super) fn run(arguments: &[String], state: &Path) -> Result<Exit, Failure> {
+    ended("fio", measure(arguments, state))
 }
 
-fn measure(command: &cli::Fio, state: &Path) -> Result<Exit, Failure> {
-    let arguments = match Arguments::parse(&command.arguments)? {
+fn measure(given: &[String], state: &Path) -> Result<Exit, Failure> {
+    let arguments = match Arguments::parse(given)? {
         arguments::Parsed::Print(text) => {
             output::result(&text)?;
             return Ok(Exit::Success);
@@ -83,90 +62,34 @@ fn measure(command: &cli::Fio, state: &Path) -> Result<Exit, Failure> {
     execute(&arguments, &job, &changes, state)
 }
 
-/// Plan with the job as its only cell.
-fn plan(
-    arguments: &Arguments,
-    job: &Job,
-    changes: &Changes,
-    catalog: &Catalog,
-) -> Result<ResolvedPlan, Failure> {
-    let names: Vec<&str> = job.sections.iter().map(|section| section.name.as_str()).collect();
-    let title = format!("fio job {}", names.first().copied().unwrap_or_default());
-    let directory = quoted(&changes.directory);
-    let mut entry =
-        format!("suite = \"fio\", text = {}, directory = {directory}", quoted(&job.text()));
-    for (key, words) in [("drop", &changes.drop), ("map", &changes.map)] {
-        if !words.is_empty() {
-            entry.push_str(&format!(", {key} = {}", quoted(&words.join(","))));
-        }
-    }
-    let text = format!(
-        "title = {}\nrepetitions = {}\naa_control = \"none\"\n\n[storage]\ndirectory = {directory}\n\n\
-         [axes]\nworkload = [{{ {entry} }}]\n",
-        quoted(&title),
-        arguments.repetitions,
-    );
-    let error = |error: model::PlanError| {
-        let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-        Failure::usage(anyhow::anyhow!("{}{hint}", error.message))
-    };
-    let typed = |key: &str, value: &str| format!("{key}={value}");
-    ResolvedPlan::parse("fio".into(), text, Vec::new(), Scale::ONE, catalog, &error, &typed)
-}
-
 fn execute(
     arguments: &Arguments,
     job: &Job,
     changes: &Changes,
     state: &Path,
 ) -> Result<Exit, Failure> {
-    let catalog = Catalog::embedded();
-    let chosen = plan(arguments, job, changes, &catalog)?;
-    let directory = PathBuf::from(&changes.directory);
-    let place = match &arguments.run {
-        Some(path) => Place::Kept(path.clone()),
-        None => Place::Scratch(run_file::scratch(state, &directory)?),
-    };
-    run_setup::check_new_file(place.path().as_path())?;
-    let host: Arc<dyn Host> = Arc::new(RealHost);
-    let interrupt = signals::handle_signals()?;
-    let env = RunEnvironment {
-        catalog: &catalog,
-        host: &host,
-        state,
-        destroy: &[],
-        interrupt: &interrupt,
-    };
-    let prepared = run_setup::begin(&chosen, &place.path(), Vec::new(), &env)?;
-    let progress = Progress::default();
-    // Without a terminal, scripts expect an empty stderr.
-    let quiet = !std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let view = View { html: None, quiet, json: false };
-    let screen = Screen::of_one(&view, &progress, "fio");
-    let control = RunControl {
-        screen: &screen,
-        progress: &progress,
-        interrupt: &interrupt,
-        fail_fast: true,
-        crash_state: None,
-        no_reboot: false,
-        pilot: false,
-    };
-    let ended = run_setup::execute(prepared, &control)?;
-    drop(screen);
-    if ended.tally.interrupted {
-        output::message("fslab fio: interrupted");
-        return Ok(Exit::Interrupted);
-    }
-    let record = super::report::read(&place.path())?;
-    for trial in &record.trials {
-        if let model::record::Outcome::Failed { reason } = &trial.outcome {
-            output::message(&format!("fslab fio: {reason}"));
+    let names: Vec<&str> = job.sections.iter().map(|section| section.name.as_str()).collect();
+    let directory = quoted(&changes.directory);
+    let mut workload =
+        format!("suite = \"fio\", text = {}, directory = {directory}", quoted(&job.text()));
+    for (key, words) in [("drop", &changes.drop), ("map", &changes.map)] {
+        if !words.is_empty() {
+            workload.push_str(&format!(", {key} = {}", quoted(&words.join(","))));
         }
     }
-    if ended.tally.measured == 0 || ended.tally.failed > 0 {
-        return Ok(Exit::Program(1));
-    }
+    let order = Order {
+        program: "fio",
+        title: &format!("fio job {}", names.first().copied().unwrap_or_default()),
+        repetitions: arguments.repetitions,
+        seed: None,
+        directory: &changes.directory,
+        workloads: vec![workload],
+        run: arguments.run.as_deref(),
+    };
+    let record = match order.measure(state)? {
+        Measured::Complete(record) => record,
+        Measured::Ended(exit) => return Ok(exit),
+    };
     let mut text = String::new();
     for format in &arguments.formats {
         text.push_str(&report::fio(&record, *format).map_err(Failure::usage)?);
@@ -177,21 +100,6 @@ fn execute(
         None => output::result(&text)?,
     }
     Ok(Exit::Success)
-}
-
-/// Run file.
-enum Place {
-    Kept(PathBuf),
-    Scratch(Scratch),
-}
-
-impl Place {
-    fn path(&self) -> PathBuf {
-        match self {
-            Self::Kept(path) => path.clone(),
-            Self::Scratch(scratch) => scratch.run_file(),
-        }
-    }
 }
 
 impl Arguments {

@@ -14,6 +14,7 @@ mod explain;
 mod export;
 mod fio;
 mod fio_loop;
+pub(crate) mod front_ends;
 pub(crate) mod guest;
 mod import;
 mod list;
@@ -46,12 +47,24 @@ use crate::{
 /// # Errors
 /// A [`Failure`] with its exit status.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if let Command::Bonnie(bonnie) = &arguments.command {
+        // Before the state directory is created, because it belongs to the user.
+        front_ends::bonnie::change_user(&bonnie.arguments)?;
+    }
     let variable = std::env::var_os("FSLAB_STATE").map(PathBuf::from);
     let state = match arguments.state_directory.clone().or(variable) {
         Some(directory) => directory,
         None => rig::undo::default_state_directory(&RealHost)?,
     };
-    if matches!(arguments.command, Command::Bench(_) | Command::Crosscheck(_) | Command::Fio(_)) {
+    if matches!(
+        arguments.command,
+        Command::Bench(_)
+            | Command::Bonnie(_)
+            | Command::Crosscheck(_)
+            | Command::Dbench(_)
+            | Command::Fio(_)
+            | Command::Iozone(_)
+    ) {
         rig::undo::make_state_directory(&state)?;
     } else if matches!(arguments.command, Command::Demo(_) | Command::Run(_) | Command::Clean) {
         rig::undo::check_state_directory(&state)?;
@@ -60,7 +73,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Demo(demo) => demo::run(demo, &state),
         Command::Run(run) => run::run(run, &state),
         Command::Bench(bench) => bench::run(bench, &state),
-        Command::Fio(fio) => fio::run(fio, &state),
+        Command::Fio(fio) => fio::run(&fio.arguments, &state),
+        Command::Bonnie(bonnie) => front_ends::bonnie::run(&bonnie.arguments, &state),
+        Command::Dbench(dbench) => front_ends::dbench::run(&dbench.arguments, &state),
+        Command::Iozone(iozone) => front_ends::iozone::run(&iozone.arguments, &state),
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),
         Command::Explain(explain) => explain::run(explain),

@@ -49,18 +49,54 @@ pub enum ExportError {
 /// # Errors
 /// [`ExportError`] if there are none.
 pub fn export(run: &RunRecord, format: Format) -> Result<String, ExportError> {
+    let lines = records(run, format)?.iter().map(|record| write(record) + "\n").collect();
+    Ok(lines)
+}
+
+/// All measured repetitions of suite `bonnie` in the order of measurement.
+///
+/// # Errors
+/// [`ExportError`] if there are none.
+pub fn records(run: &RunRecord, format: Format) -> Result<Vec<Record>, ExportError> {
     if !run.cells.iter().any(|cell| cell.cell.workload.suite == SUITE) {
         return Err(ExportError::OtherSuite);
     }
-    let mut text = String::new();
-    for trial in run.trials.iter().filter(|trial| trial.outcome == Outcome::Measured) {
-        let cell = run.cells.get(trial.cell).filter(|cell| cell.cell.workload.suite == SUITE);
-        if let Some(cell) = cell {
-            text.push_str(&write(&record(run, cell, trial, format)));
-            text.push('\n');
-        }
+    let measured = run.trials.iter().filter(|trial| trial.outcome == Outcome::Measured);
+    let records: Vec<Record> = measured
+        .filter_map(|trial| {
+            let cell = run.cells.get(trial.cell)?;
+            let is_ours = cell.cell.workload.suite == SUITE;
+            is_ours.then(|| record(run, cell, trial, format))
+        })
+        .collect();
+    if records.is_empty() { Err(ExportError::NothingMeasured) } else { Ok(records) }
+}
+
+/// First record with the median of each number over all records. A number that most records do not
+/// contain keeps its plus signs. `None` without records.
+pub fn median(records: &[Record]) -> Option<Record> {
+    let mut middle = records.first()?.clone();
+    for (at, phase) in middle.phases.iter_mut().enumerate() {
+        let all = |figure: fn(&PhaseFigures) -> Figure| {
+            let mut values: Vec<f64> =
+                records.iter().filter_map(|own| figure(&own.phases[at]).known()).collect();
+            values.sort_by(f64::total_cmp);
+            let known = 2 * values.len() > records.len();
+            known.then(|| f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]))
+        };
+        let figure = |value: Option<f64>, first: Figure| match (value, first) {
+            (Some(value), _) => Figure::Known(value),
+            (None, Figure::Empty) => Figure::Empty,
+            (None, Figure::Short | Figure::Known(_)) => Figure::Short,
+        };
+        phase.rate = figure(all(|own| own.rate), phase.rate);
+        phase.cpu = figure(all(|own| own.cpu), phase.cpu);
+        let mut times: Vec<Nanos> =
+            records.iter().filter_map(|own| own.phases[at].latency).collect();
+        times.sort_unstable();
+        phase.latency = times.get(times.len() / 2).copied();
     }
-    if text.is_empty() { Err(ExportError::NothingMeasured) } else { Ok(text) }
+    Some(middle)
 }
 
 fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Format) -> Record {
@@ -89,7 +125,9 @@ fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Forma
             Some(name) => name.to_owned(),
             None => name(fact("host.name").or(fact("host.product")), &cell.cell.filesystem.name),
         },
-        concurrency: count(point, "workers"),
+        concurrency: fact("bonnie.concurrency")
+            .and_then(|text| text.parse().ok())
+            .or(count(point, "workers")),
         seed: fact("bonnie.seed").map_or_else(|| run.info.seed.to_string(), str::to_owned),
         file: size("file_size").filter(|_| io),
         chunk: more("block_size", CHUNK).filter(|_| io),

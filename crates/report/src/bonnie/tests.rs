@@ -300,3 +300,69 @@ fn failed_repetitions_make_no_record() {
     }
     assert_eq!(export(&run, Format::V198), Err(ExportError::NothingMeasured));
 }
+
+/// Tables that bonnie++ 2.00a printed, with other rates of files, which it prints incorrectly.
+const TABLES: &str = "\
+Version 2.00a       ------Sequential Output------ --Sequential Input- --Random-
+                    -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--
+Name:Size etc        /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
+verylongmachi 1500M            532m  75  1.4g  47           +++++ +++  5643  12
+Latency                        8054us    4065us              4039us   22564us
+Version 2.00a       ------Sequential Create------ --------Random Create--------
+verylongmachinename -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--
+files:max:min        /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
+       16:100:100/3 18158  73 +++++ +++  2692   6 +++++ +++ +++++ +++ 14470  27
+Latency             10352us    4554us   36009us    8356us      56us    2154us
+";
+
+#[test]
+fn tables_have_the_columns_of_bonnie() {
+    let line = "1.98,2.00a,verylongmachinename,1,5,1500M,,8192,5,,,544770,75,1468010,47,,,+++++,\
+                +++,5643,12,16,100,100,3,,18158,73,+++++,+++,2692,6,+++++,+++,+++++,+++,14470,27,,\
+                8054us,4065us,,4039us,22564us,10352us,4554us,36009us,8356us,56us,2154us";
+    let mut record = one(line);
+    assert_eq!(text(&record), TABLES);
+    record.version = "fslab-0.1.0".into();
+    record.chunk = Some(Bytes::kib(64));
+    record.phases[0].rate = Figure::Known(812.4);
+    record.phases[3].rate = Figure::Known(20_480.0);
+    record.phases[5].rate = Figure::Known(98.76);
+    let text = text(&record);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "Version fslab-0.1.0 ------Sequential Output------ --Sequential Input- --Random-"
+    );
+    assert_eq!(
+        lines[3],
+        "verylongm 1500M:64k  812k      532m  75  1.4g  47 20.0m     +++++ +++  98.8  12"
+    );
+    record.file = None;
+    assert!(super::text(&record).starts_with("Version fslab-0.1.0 ------Sequential Create"));
+}
+
+#[test]
+fn a_header_names_each_field_once() {
+    let header = header();
+    let names: std::collections::BTreeSet<&str> = header.split(',').collect();
+    let fields = write(&one(PRINTED)).split(',').count();
+    assert_eq!((names.len(), header.split(',').count()), (50, 50));
+    assert_eq!(fields, 48, "the last record is of 1.96");
+    let records = PRINTED.lines().next().unwrap();
+    assert_eq!(read(&format!("{header}\n{records}\n")).unwrap().len(), 1, "headers are skipped");
+}
+
+#[test]
+fn the_median_of_records_has_the_median_of_each_number() {
+    let records = records(&fixture::bonnie::record(), Format::V198).unwrap();
+    let ext4: Vec<Record> =
+        records.into_iter().filter(|own| own.name.starts_with("ext4-Ex")).collect();
+    let middle = median(&ext4).unwrap();
+    let mut rates: Vec<f64> = ext4.iter().filter_map(|own| own.phases[1].rate.known()).collect();
+    rates.sort_by(f64::total_cmp);
+    assert_eq!(rates.len(), 6);
+    assert_eq!(middle.phases[1].rate, Figure::Known(f64::midpoint(rates[2], rates[3])));
+    assert_eq!(middle.phases[7].rate, Figure::Short);
+    assert_eq!(median(&ext4[..1]).unwrap(), ext4[0], "one repetition is its own median");
+    assert_eq!(median(&[]), None);
+}

@@ -46,6 +46,50 @@ pub fn write(record: &Record) -> String {
     fields.join(",")
 }
 
+/// Names of the fields of a record in the layout of 1.98, without line end.
+pub fn header() -> String {
+    let mut names: Vec<String> = [
+        "format_version",
+        "bonnie_version",
+        "name",
+        "concurrency",
+        "seed",
+        "file_size",
+        "io_chunk_size",
+        "seek_count",
+        "seek_procs",
+    ]
+    .map(str::to_owned)
+    .into();
+    let (io, files) = FIELDS.split_at(IO_PHASES);
+    let pairs = |names: &mut Vec<String>, fields: &[&str]| {
+        names.extend(fields.iter().flat_map(|name| [(*name).to_owned(), format!("{name}_cpu")]));
+    };
+    pairs(&mut names, io);
+    names.extend(
+        ["num_files", "max_size", "min_size", "num_dirs", "file_chunk_size"].map(Into::into),
+    );
+    pairs(&mut names, files);
+    names.extend(FIELDS.iter().map(|name| format!("{name}_latency")));
+    names.join(",")
+}
+
+/// Names of the phases in a header, in the order of the fields.
+const FIELDS: [&str; 12] = [
+    "putc",
+    "put_block",
+    "rewrite",
+    "getc",
+    "get_block",
+    "seeks",
+    "seq_create",
+    "seq_stat",
+    "seq_del",
+    "ran_create",
+    "ran_stat",
+    "ran_del",
+];
+
 /// Appends rate and CPU %. Both are truncated to integers, except the rate of seeks, which is
 /// rounded, below 1000 per second to one decimal place.
 fn pair(fields: &mut Vec<String>, phase: &PhaseFigures, seeks: bool) {
@@ -64,7 +108,7 @@ fn pair(fields: &mut Vec<String>, phase: &PhaseFigures, seeks: bool) {
 }
 
 /// Time in microseconds below 0.1 s, in milliseconds below 100 s, otherwise in seconds; truncated.
-fn latency(time: Nanos) -> String {
+pub(super) fn latency(time: Nanos) -> String {
     let micros = time.0 / 1_000;
     match micros {
         0..=99_999 => format!("{micros}us"),
@@ -74,7 +118,7 @@ fn latency(time: Nanos) -> String {
 }
 
 /// Size in GiB if exact, otherwise in MiB, rounded up.
-fn file_size(size: Bytes) -> String {
+pub(super) fn file_size(size: Bytes) -> String {
     let whole =
         |unit: Bytes| (size.0 > 0 && size.0.is_multiple_of(unit.0)).then(|| size.0 / unit.0);
     match whole(Bytes::gib(1)) {

@@ -7,22 +7,21 @@
 //! in IOzone. Data that the layout lacks (repetitions, intervals, warnings, durable throughput) are
 //! in the other formats. A/A duplicates and failed and invalid trials are excluded.
 
+mod biff;
+mod body;
 mod head;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-};
+use std::collections::BTreeSet;
 
 use model::{
-    Metric, RunRecord, Sample, Value, WorkloadParameters,
+    RunRecord, Value, WorkloadParameters,
     phase::Role,
     record::{CellRecord, Outcome, TrialRecord},
 };
 use thiserror::Error;
 
+use self::body::Body;
 use crate::{
-    iozone_layout::{ALWAYS, COLUMNS, WORKERS},
     samples::imported,
     units::{distinct, one_line, span, utc},
 };
@@ -50,21 +49,74 @@ pub enum NotIozone {
 /// Parameters of a cell, and its measured trials.
 type Member<'a> = (&'a WorkloadParameters, Vec<&'a TrialRecord>);
 
-/// Medians in KiB/s by test, and by file size and block size in KiB.
-type Rows = BTreeMap<(u64, u64), BTreeMap<&'static str, u64>>;
+/// Unit of the results in an output of IOzone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IozoneUnit {
+    /// KiB per second.
+    #[default]
+    KiloBytes,
+    /// Operations per second (`-O`).
+    Operations,
+    /// Microseconds per operation (`-N`).
+    Micros,
+}
+
+/// Command line of IOzone that an output belongs to.
+#[derive(Clone, Debug, Default)]
+pub struct IozoneCommand {
+    /// Command line.
+    pub words: String,
+    /// Lines of the options, in the order of the command line.
+    pub options: Vec<String>,
+    /// Unit of the results.
+    pub unit: IozoneUnit,
+    /// Print a table of each test (`-R`).
+    pub tables: bool,
+    /// Print a line of each worker (`-C`).
+    pub workers: bool,
+}
 
 /// Formats a run of suite `iozone` in the text layout of IOzone.
 ///
 /// # Errors
 /// [`NotIozone`] if the run has no measured trials of that suite.
 pub fn iozone(record: &RunRecord) -> Result<String, NotIozone> {
+    output(record, None)
+}
+
+/// Formats a run of suite `iozone` as the output of a command line of IOzone.
+///
+/// # Errors
+/// As [`iozone()`].
+pub fn iozone_output(record: &RunRecord, command: &IozoneCommand) -> Result<String, NotIozone> {
+    output(record, Some(command))
+}
+
+/// Tables of a run of suite `iozone` as a workbook of Excel 2.1 (BIFF2), as `iozone -b` writes it.
+///
+/// # Errors
+/// As [`iozone()`].
+pub fn iozone_workbook(record: &RunRecord, command: &IozoneCommand) -> Result<Vec<u8>, NotIozone> {
+    let ours = ours(record)?;
+    let name = ours.first().map_or("", |(_, own)| own.cell.filesystem.name.as_str());
+    let reports = reports(record, &ours, name);
+    let Some(report) = reports.first() else { return Err(NotIozone::NothingMeasured) };
+    let tables = Body::new(&report.members, command.unit).tables();
+    let program = record.info.program.split(" (").next().unwrap_or_default();
+    Ok(biff::workbook(&command.words, &format!("iozone workload, {program}"), &tables))
+}
+
+/// Cells of the suite with their indexes.
+fn ours(record: &RunRecord) -> Result<Vec<(usize, &CellRecord)>, NotIozone> {
     let ours = record.cells.iter().enumerate();
     let ours: Vec<_> = ours
         .filter(|(_, own)| own.cell.workload.suite == SUITE && !own.cell.aa_duplicate)
         .collect();
-    if ours.is_empty() {
-        return Err(NotIozone::OtherSuite);
-    }
+    if ours.is_empty() { Err(NotIozone::OtherSuite) } else { Ok(ours) }
+}
+
+fn output(record: &RunRecord, command: Option<&IozoneCommand>) -> Result<String, NotIozone> {
+    let ours = ours(record)?;
     let mut names: Vec<&str> = Vec::new();
     let mut text = String::new();
     for (_, own) in &ours {
@@ -74,8 +126,9 @@ pub fn iozone(record: &RunRecord) -> Result<String, NotIozone> {
         }
         names.push(name);
         for Report { words, members, .. } in reports(record, &ours, name) {
-            head(&mut text, record, name, &words, &members);
-            body(&mut text, &members);
+            head(&mut text, record, name, &words, &members, command);
+            let unit = command.map_or_else(IozoneUnit::default, |command| command.unit);
+            Body::new(&members, unit).write(&mut text, command);
         }
     }
     if text.is_empty() { Err(NotIozone::NothingMeasured) } else { Ok(text) }
@@ -134,8 +187,8 @@ fn places((point, trials): &Member) -> BTreeSet<(u64, u64, &'static str)> {
     if count(point, "workers") > 0 {
         return BTreeSet::new();
     }
-    let (file, record) = sizes(point);
-    row(trials).into_keys().map(|test| (file, record, test)).collect()
+    let (file, record) = body::sizes(point);
+    body::row(trials).into_keys().map(|test| (file, record, test)).collect()
 }
 
 /// Adds the names of the tests to heads that would otherwise be equal.
@@ -156,7 +209,14 @@ fn disambiguate(reports: &mut [Report<'_>]) {
 }
 
 /// Head of a report.
-fn head(text: &mut String, record: &RunRecord, filesystem: &str, words: &str, members: &[Member]) {
+fn head(
+    text: &mut String,
+    record: &RunRecord,
+    filesystem: &str,
+    words: &str,
+    members: &[Member],
+    given: Option<&IozoneCommand>,
+) {
     let repetitions = members.iter().map(|(_, trials)| trials.len());
     let repetitions = span(repetitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
     let noun = if repetitions == "1" { "repetition" } else { "repetitions" };
@@ -192,8 +252,12 @@ fn head(text: &mut String, record: &RunRecord, filesystem: &str, words: &str, me
                 meaning,
             ],
             began: utc(record.info.started_unix),
-            options: options(members),
-            command: format!("{command} {}", one_line(&record.info.plan_name)),
+            options: given.map_or_else(|| options(members), |given| given.options.clone()),
+            command: match given {
+                Some(given) => one_line(&given.words),
+                None => format!("{command} {}", one_line(&record.info.plan_name)),
+            },
+            unit: given.map_or_else(IozoneUnit::default, |given| given.unit),
         },
     );
 }
@@ -212,6 +276,7 @@ fn options(members: &[Member]) -> Vec<String> {
         ("include_close", "Include close in write timing"),
         ("direct", "O_DIRECT feature enabled"),
         ("o_sync", "SYNC Mode. "),
+        ("o_dsync", "DSYNC Mode. "),
     ];
     let mut lines: Vec<String> =
         flags.iter().filter(|(name, _)| flag(name)).map(|(_, line)| (*line).to_owned()).collect();
@@ -232,150 +297,12 @@ fn options(members: &[Member]) -> Vec<String> {
     lines
 }
 
-fn body(text: &mut String, members: &[Member]) {
-    let mut rows = Rows::new();
-    for (point, trials) in members {
-        match count(point, "workers") {
-            0 => rows.entry(sizes(point)).or_default().extend(row(trials)),
-            workers => throughput(text, point, workers, trials),
-        }
-    }
-    if rows.is_empty() {
-        text.push_str("\niozone test complete.\n\n");
-        return;
-    }
-    let columns = || {
-        COLUMNS.iter().enumerate().filter(|(at, column)| {
-            *at < ALWAYS || rows.values().any(|row| row.contains_key(column.test))
-        })
-    };
-    for line in 0..2 {
-        let first = if line == 0 { ["", ""] } else { ["kB", "reclen"] };
-        let _ = write!(text, "{:>16}{:>8}", first[0], first[1]);
-        for (_, column) in columns() {
-            let _ = write!(text, "{:>1$}", column.head[line], column.head_width);
-        }
-        text.push('\n');
-    }
-    for ((file, record), row) in &rows {
-        let _ = write!(text, "{file:>16}{record:>8}");
-        for (_, column) in columns() {
-            let shown = row.get(column.test).map(u64::to_string).unwrap_or_default();
-            // A space separates numbers that IOzone would print without one.
-            let shown = if shown.len() >= column.width { format!(" {shown}") } else { shown };
-            let _ = write!(text, "{shown:>0$}", column.width);
-        }
-        text.push('\n');
-    }
-    text.push_str("\niozone test complete.\n");
-    tables(text, &rows);
-    text.push('\n');
-}
-
-/// File size and block size in KiB.
-fn sizes(point: &WorkloadParameters) -> (u64, u64) {
-    (kib(point, "file_size"), kib(point, "block_size"))
-}
-
-/// Median of each test that has a column, in KiB/s.
-fn row(trials: &[&TrialRecord]) -> BTreeMap<&'static str, u64> {
-    let medians = COLUMNS
-        .iter()
-        .map(|column| Some((column.test, value(trials, column.test, Metric::Throughput)?)));
-    medians.flatten().collect()
-}
-
-/// Values by file size and block size, one table per test.
-fn tables(text: &mut String, rows: &Rows) {
-    let mut records: Vec<u64> = rows.keys().map(|(_, record)| *record).collect();
-    let mut files: Vec<u64> = rows.keys().map(|(file, _)| *file).collect();
-    records.sort_unstable();
-    records.dedup();
-    files.dedup();
-    text.push_str("Excel output is below:\n");
-    for column in &COLUMNS {
-        if !rows.values().any(|row| row.contains_key(column.test)) {
-            continue;
-        }
-        let heads: String = records.iter().map(|record| format!("  \"{record}\"")).collect();
-        let _ = writeln!(text, "\n\"{} report\"\n      {heads}", column.table);
-        for file in &files {
-            let _ = write!(text, "\"{file}\"  ");
-            // As in IOzone, a missing value is a zero, and missing values at the end of a row are
-            // omitted.
-            let cell = |record: &u64| {
-                rows.get(&(*file, *record)).and_then(|row| row.get(column.test)).copied()
-            };
-            let filled = records.iter().rposition(|record| cell(record).is_some());
-            for record in records.iter().take(filled.map_or(0, |last| last + 1)) {
-                let _ = write!(text, " {} ", cell(record).unwrap_or(0));
-            }
-            text.push('\n');
-        }
-    }
-}
-
-/// Lines of the throughput mode for one cell.
-fn throughput(
-    text: &mut String,
-    point: &WorkloadParameters,
-    workers: u64,
-    trials: &[&TrialRecord],
-) {
-    let _ = writeln!(
-        text,
-        "\tThroughput test with {workers} {}\n\tEach process writes a {} kByte file in {} kByte \
-         records\n",
-        if workers == 1 { "process" } else { "processes" },
-        kib(point, "file_size"),
-        kib(point, "block_size")
-    );
-    for (test, name) in WORKERS {
-        let Some(parent) = value(trials, test, Metric::Throughput) else {
-            continue;
-        };
-        if let Some(children) = value(trials, test, Metric::ThroughputWorkerSum) {
-            let _ = writeln!(
-                text,
-                "\tChildren see throughput for {workers:>2} {name} \t= {children:>10}.00 kB/sec"
-            );
-        }
-        let _ = writeln!(
-            text,
-            "\tParent sees throughput for {workers:>2} {name} \t= {parent:>10}.00 kB/sec\n"
-        );
-    }
-}
-
 /// Parameters other than file size, block size, tests, and workers, as `name=value`.
 fn parameters(point: &WorkloadParameters) -> Vec<String> {
     let own =
         |name: &&String| !matches!(name.as_str(), "file_size" | "block_size" | "tests" | "workers");
     let names = point.parameters.keys().filter(own);
     names.map(|name| format!("{name}={}", point.parameters[name])).collect()
-}
-
-/// Median of the repetitions in KiB/s, truncated to an integer as in IOzone. `None` without values.
-fn value(trials: &[&TrialRecord], test: &str, metric: Metric) -> Option<u64> {
-    let own = |sample: &&Sample| {
-        sample.phase == test && sample.metric == metric && sample.worker.is_none()
-    };
-    let values = trials.iter().filter_map(|trial| trial.samples.iter().find(own));
-    let mut values: Vec<f64> = values.map(|sample| sample.value).collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let median = match values.len() {
-        0 => return None,
-        n if n % 2 == 1 => values[middle],
-        _ => f64::midpoint(values[middle - 1], values[middle]),
-    };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rate is not negative, and IOzone truncates"
-    )]
-    let whole = (median / 1024.0) as u64;
-    Some(whole)
 }
 
 fn kib(point: &WorkloadParameters, name: &str) -> u64 {

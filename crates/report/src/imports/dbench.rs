@@ -16,6 +16,9 @@ const SUITE: &str = "dbench";
 /// Phase of the whole replay.
 const REPLAY: &str = "replay";
 
+/// Start of an output of fslab, before the version.
+const OF_FSLAB: &str = "dbench workload, measured by fslab ";
+
 /// Bytes per MB of dbench.
 const MB: f64 = 1e6;
 
@@ -36,7 +39,9 @@ pub(super) const TEXT: Importer = Importer {
     longest: 16 << 20,
     is_one_configuration: true,
     recognize: |text| {
-        text.lines().any(|line| line.starts_with("dbench version") || summary(line).is_some())
+        let is_start =
+            |line: &str| line.starts_with("dbench version") || line.starts_with(OF_FSLAB);
+        text.lines().any(|line| is_start(line) || summary(line).is_some())
     },
     read,
 };
@@ -94,7 +99,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
     let mut measurements = Vec::new();
     let mut output = Output::default();
     for (line, content) in (1..).zip(text.lines()) {
-        if content.starts_with("dbench version") {
+        if content.starts_with("dbench version") || content.starts_with(OF_FSLAB) {
             measurements.extend(std::mem::take(&mut output).measurement());
         }
         output.read(line, content.trim_end())?;
@@ -113,6 +118,8 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
 #[derive(Default)]
 struct Output {
     version: Option<String>,
+    /// True if fslab measured.
+    is_of_fslab: bool,
     parameters: BTreeMap<String, Value>,
     /// Rate in the last full second of the machine-readable format.
     last_rate: Option<f64>,
@@ -134,7 +141,10 @@ impl Output {
                 found: text.chars().take(40).flat_map(char::escape_debug).collect(),
             })
         };
-        if let Some(version) = content.strip_prefix("dbench version ") {
+        if let Some(rest) = content.strip_prefix(OF_FSLAB) {
+            self.version = rest.split([',', ' ']).next().map(str::to_owned);
+            self.is_of_fslab = true;
+        } else if let Some(version) = content.strip_prefix("dbench version ") {
             self.version = version.split_whitespace().next().map(str::to_owned);
         } else if let Some(rest) = content.strip_prefix("Running for ") {
             self.start(rest);
@@ -193,7 +203,10 @@ impl Output {
         facts.set("dbench.version", version.as_str());
         let mut measurement = Measurement {
             name: None,
-            program: format!("dbench {version}"),
+            program: match self.is_of_fslab {
+                true => format!("fslab {version}, dbench format"),
+                false => format!("dbench {version}"),
+            },
             suite: SUITE,
             label: known.collect::<Vec<_>>().join(" "),
             parameters: self.parameters,

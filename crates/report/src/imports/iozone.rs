@@ -211,7 +211,7 @@ fn throughput(head: &Head, lines: &[(usize, &str)]) -> Result<Vec<Measurement>, 
             .ok_or_else(|| wrong("a number of processes", what))?;
         let count: u64 = workers.parse().map_err(|_| wrong("a number of processes", workers))?;
         let name = name.trim();
-        let place = WORKERS.iter().position(|(_, known)| *known == name);
+        let place = WORKERS.iter().position(|(_, known, _)| *known == name);
         let place = place.ok_or_else(|| wrong("workers such as `readers`", name))?;
         let (number, unit) = value.split_once(char::is_whitespace).unwrap_or((value, ""));
         let number = number.parse::<f64>().ok().filter(|own| own.is_finite() && *own >= 0.0);

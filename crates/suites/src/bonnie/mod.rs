@@ -73,7 +73,8 @@ const PARAMETERS: &[ParameterSpec] = &[
     workers_parameter("Number of workers, each with its own files; bonnie++ has one, regardless of `-c`."),
     worker_type_parameter("thread", "Kind of worker."),
     parameter("cache", Kind::Word(&["unchanged", "cold"]), "unchanged", "Cache state before each measured phase."),
-    parameter("direct", Kind::Flag, "false", "Open with O_DIRECT in all block phases; bonnie++ `-D` applies to writing phases only."),
+    parameter("direct", Kind::Flag, "false", "Open with O_DIRECT in all block phases."),
+    parameter("direct_create", Kind::Flag, "false", "Open with O_DIRECT in put-block only, as bonnie++ with `-D` and without the tests by character."),
     parameter("content", Kind::Word(&["bonnie", "random"]), "bonnie", "Written data: zeros with one incremented byte per block, as bonnie++ writes, or random blocks."),
     parameter("incompressible_fraction", Kind::Fraction, "1.0", "Fraction of random bytes (rest zero) of random content."),
 ];
@@ -99,6 +100,7 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
         }
     };
     unless(of_file, &["file_size", "block_size", "direct"]);
+    unless(of_file && !point.flag("direct"), &["direct_create"]);
     unless(any(&point, &["putc", "getc"]), &["char_io_size"]);
     unless(has(&point, "tests", "seeks"), &["seeks", "seekers"]);
     unless(
@@ -148,7 +150,8 @@ fn check_file(point: &WorkloadParameters) -> Result<(), ValueError> {
             "set `char_io_size` to at least `block_size`, or remove putc and getc from `tests`",
         ));
     }
-    if point.flag("direct") && block.0 % 512 != 0 {
+    let direct = point.flag("direct") || point.flag("direct_create");
+    if direct && block.0 % 512 != 0 {
         return Err(ValueError::new(format!("blocks of {block} cannot be written with O_DIRECT"))
             .hint(
                 "set `block_size` to a multiple of 512 bytes, or 4096 on disks with such sectors",

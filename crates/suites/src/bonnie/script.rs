@@ -107,7 +107,8 @@ impl Script<'_> {
             workers: self.workers(),
             ..Stream::new(self.files(), file, block)
         };
-        stream.open.direct = self.point.flag("direct");
+        stream.open.direct =
+            self.point.flag("direct") || test == "put-block" && self.point.flag("direct_create");
         stream.open.exclusive = true;
         if matches!(test, "putc" | "put-block") {
             stream.direction = Direction::Write;

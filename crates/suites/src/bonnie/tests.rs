@@ -1,4 +1,5 @@
 use expect_test::{Expect, expect};
+use model::phase::Work;
 
 use super::*;
 
@@ -38,6 +39,21 @@ fn defaults_are_the_twelve_phases_of_bonnie() {
             ran-delete Measure Unchanged bonnie 16384 Scrambled [Unlink] Random rmdir sync timed-flush
         "#]],
     );
+}
+
+#[test]
+fn direct_create_applies_to_the_block_write_only() {
+    let blocks = [("tests", "put-block,rewrite,get-block,seeks"), ("direct_create", "true")];
+    let point = refined(&blocks).unwrap();
+    let direct: Vec<String> = script::phases(&point, 7)
+        .into_iter()
+        .filter(|phase| matches!(&phase.work, Work::Stream(stream) if stream.open.direct))
+        .map(|phase| phase.name)
+        .collect();
+    assert_eq!(direct, ["put-block"]);
+    let both = refined(&[&blocks[..], &[("direct", "true")]].concat()).unwrap();
+    assert!(!both.flag("direct_create"), "`direct` includes it");
+    assert!(refined(&[("direct_create", "true"), ("block_size", "256")]).is_err());
 }
 
 #[test]

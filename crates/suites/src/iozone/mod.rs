@@ -55,6 +55,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("mixed_readers", Kind::Count { min: 0, max: 1024 }, "0", "Number of reading workers in the mixed test; 0: every other worker."),
     parameter("direct", Kind::Flag, "false", "Open with O_DIRECT."),
     parameter("o_sync", Kind::Flag, "false", "Open with O_SYNC."),
+    parameter("o_dsync", Kind::Flag, "false", "Open with O_DSYNC (`-+D`)."),
     parameter("include_fsync", Kind::Flag, "false", "Include fsync in the measured time (`-e`)."),
     parameter("include_close", Kind::Flag, "false", "Include close in the measured time (`-c`)."),
     parameter("cache", Kind::Word(&["cold", "unchanged"]), "cold", "Cache state before each measured phase."),
@@ -65,7 +66,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("sweep_file_size_max", SIZE, "512MiB", "Maximum file size of the sweep."),
     parameter("sweep_block_size_min", SIZE, "4KiB", "Minimum block size of the sweep."),
     parameter("sweep_block_size_max", SIZE, "16MiB", "Maximum block size of the sweep."),
-    parameter("compat", Kind::Word(&["none", "iozone"]), "none", "iozone: data, cache state, timing, and calls of IOzone; overrides `cache` and `incompressible_fraction`."),
+    parameter("compat", Kind::Word(&["none", "iozone", "iozone-cold"]), "none", "iozone: data, cache state, timing, and calls of IOzone; overrides `cache` and `incompressible_fraction`. iozone-cold: the same with cold caches before each test (`-U`)."),
 ];
 
 const SPEC: SuiteSpec = SuiteSpec {
@@ -81,7 +82,7 @@ const SPEC: SuiteSpec = SuiteSpec {
 const SIZE: Kind = Kind::Size { min: Bytes(512), scales: true };
 
 fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
-    let compat = point.word("compat") == "iozone";
+    let compat = point.word("compat") != "none";
     let has = |test: &str| point.words("tests").iter().any(|given| given == test);
     if has("mixed") && point.count("workers") < 2 {
         return Err(ValueError::new("the mixed test requires readers and writers")
@@ -98,7 +99,9 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
         .hint("remove `fwrite` and `fread` from `tests`, or use a separate workload for them"));
     }
     if compat {
-        point.parameters.insert("cache".into(), Value::Word("unchanged".into()));
+        let cold = point.word("compat") == "iozone-cold";
+        let cache = if cold { "cold" } else { "unchanged" };
+        point.parameters.insert("cache".into(), Value::Word(cache.into()));
         point.parameters.insert("incompressible_fraction".into(), Value::Fraction(0.0));
         if point.flag("verify") {
             return Err(ValueError::new(
@@ -159,7 +162,7 @@ struct Base<'a> {
 
 impl<'a> Base<'a> {
     fn new(point: &'a WorkloadParameters, seed: u64) -> Self {
-        let compat = point.word("compat") == "iozone";
+        let compat = point.word("compat") != "none";
         let workers = u32::try_from(point.count("workers")).unwrap_or(u32::MAX);
         let kind = match point.word("worker_type") {
             "thread" => WorkerKind::Thread,
@@ -191,6 +194,12 @@ impl<'a> Base<'a> {
 
     fn has(&self, test: &str) -> bool {
         self.point.words("tests").iter().any(|given| given == test)
+    }
+
+    /// Opens a file with the synchronous flags of the cell.
+    fn synchronous(&self, stream: &mut Stream) {
+        stream.open.sync = self.flag("o_sync");
+        stream.open.dsync = self.flag("o_dsync");
     }
 
     fn flag(&self, name: &str) -> bool {

@@ -47,7 +47,7 @@ pub(super) fn phases(base: &Base<'_>) -> Vec<Phase> {
                 stream.io_engine = IoEngineKind::Offset;
                 stream.direction = Direction::Write;
                 stream.open.creation = FileCreation::Any;
-                stream.open.sync = base.flag("o_sync");
+                base.synchronous(stream);
             }),
             "pread" => pair(base, &mut phases, ["pread", "repread"], |stream, _| {
                 stream.io_engine = IoEngineKind::Offset;
@@ -75,7 +75,7 @@ fn pair(
 fn write(base: &Base<'_>, stream: &mut Stream, pass: usize) {
     stream.direction = Direction::Write;
     stream.open.creation = if pass == 0 { FileCreation::Fresh } else { FileCreation::Existing };
-    stream.open.sync = base.flag("o_sync");
+    base.synchronous(stream);
     stream.open.fsync = true;
 }
 
@@ -88,14 +88,14 @@ fn overwrite(base: &Base<'_>, stream: &mut Stream, access: AccessPattern) {
     stream.direction = Direction::Write;
     stream.access_pattern = access;
     stream.open.creation = FileCreation::Any;
-    stream.open.sync = base.flag("o_sync");
+    base.synchronous(stream);
 }
 
 /// Adds a read pass and a write pass over the same order of blocks.
 fn random(base: &Base<'_>, phases: &mut Vec<Phase>) {
     phases.push(base.measure("random-read", base.cache(), |stream| {
         stream.access_pattern = AccessPattern::IozonePermutation;
-        stream.open.sync = base.flag("o_sync");
+        base.synchronous(stream);
     }));
     phases.push(base.measure("random-write", base.cache(), |stream| {
         overwrite(base, stream, AccessPattern::IozonePermutation);

@@ -91,6 +91,19 @@ fn compat_reproduces_iozone() {
 }
 
 #[test]
+fn iozone_cold_empties_the_caches_before_each_test() {
+    check(
+        &[("compat", "iozone-cold"), ("cache", "unchanged"), ("tests", "write,read")],
+        expect![[r#"
+            write               Measure Cold Write Sequential Position Off fresh fsync | flush tick
+            rewrite             Measure Unchanged Write Sequential Position Off fsync | flush tick
+            read                Measure Cold Read Sequential Position Off fsync prime tick
+            reread              Measure Unchanged Read Sequential Position Off fsync prime tick
+        "#]],
+    );
+}
+
+#[test]
 fn flags_apply_to_the_same_tests_as_in_iozone() {
     check(
         &[

@@ -101,6 +101,8 @@ fn shape(base: &Base<'_>, test: &Test, stream: &mut Stream) {
     if test.direction == Direction::Write {
         stream.open.creation = FileCreation::Any;
     }
-    stream.open.sync = base.flag("o_sync") && test.interface != Some(IoEngineKind::Stdio);
+    if test.interface != Some(IoEngineKind::Stdio) {
+        base.synchronous(stream);
+    }
     stream.open.read_first_block = base.compat && matches!(test.name, "read" | "reread");
 }

@@ -15,7 +15,7 @@ pub(in super::super) enum Kept {
 }
 
 impl Kept {
-    pub(super) fn new(
+    pub(in super::super) fn new(
         asked: Option<&Path>,
         state: &Path,
         directory: &Path,

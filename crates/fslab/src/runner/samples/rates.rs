@@ -151,6 +151,14 @@ fn each(
     named.add(Metric::StartSkew, nanos(result.start_skew()));
     named.add(Metric::EndSkew, nanos(result.end_skew()));
     let phase = named.phase.name.clone();
+    if moves && result.workers.len() > 1 {
+        named.samples.extend(result.workers.iter().map(|worker| Sample {
+            phase: phase.clone(),
+            metric: Metric::WorkerBytes,
+            worker: Some(worker.worker),
+            value: float(worker.bytes().0),
+        }));
+    }
     named.samples.extend(result.workers.iter().map(|worker| Sample {
         phase: phase.clone(),
         metric,

@@ -7,6 +7,7 @@
 //! line or from the heads. Cache sizes and stride are constants of the workload, not measurements
 //! of the machine.
 
+use super::IozoneUnit;
 use crate::units::one_line;
 
 /// Number of lines that describe the run.
@@ -26,6 +27,8 @@ pub(super) struct Head<'a> {
     pub(super) options: Vec<String>,
     /// Command line.
     pub(super) command: String,
+    /// Unit of the results; the line of another unit is one of the options.
+    pub(super) unit: IozoneUnit,
 }
 
 /// Writes a head without the heads of the columns.
@@ -57,7 +60,9 @@ pub(super) fn write(text: &mut String, head: &Head<'_>) {
     line("");
     head.options.iter().for_each(|option| line(&format!("\t{option}")));
     line(&format!("\tCommand line used: {}", head.command));
-    line("\tOutput is in kBytes/sec");
+    if head.unit == IozoneUnit::KiloBytes {
+        line("\tOutput is in kBytes/sec");
+    }
     line("\tTime Resolution = 0.000001 seconds.");
     line("\tProcessor cache size set to 1024 kBytes.");
     line("\tProcessor cache line size set to 32 bytes.");

@@ -1,5 +1,7 @@
 //! Tests of the text layout of IOzone.
 
+use std::collections::BTreeMap;
+
 use model::{Bytes, FillLevel};
 
 use super::*;
@@ -261,4 +263,92 @@ fn other_suites_are_rejected() {
     let mut record = fixture::record();
     record.trials.clear();
     assert_eq!(iozone(&record), Err(NotIozone::NothingMeasured));
+}
+
+fn command(unit: IozoneUnit) -> IozoneCommand {
+    IozoneCommand {
+        words: "fslab iozone -a".into(),
+        options: vec!["Auto Mode".into()],
+        unit,
+        tables: true,
+        workers: true,
+    }
+}
+
+/// First row of one report, without file size and block size.
+fn first_row(record: &RunRecord, unit: IozoneUnit) -> Vec<u64> {
+    let text = iozone_output(record, &command(unit)).unwrap();
+    let row = text.lines().find(|line| line.trim_start().starts_with("262144 ")).unwrap();
+    row.split_whitespace().skip(2).map(|word| word.parse().unwrap()).collect()
+}
+
+#[test]
+fn operations_and_microseconds_are_those_of_the_rate() {
+    let mut record = two(|_| {});
+    record.cells.truncate(1);
+    record.trials.retain(|trial| trial.cell == 0);
+    let rates = first_row(&record, IozoneUnit::KiloBytes);
+    let operations = first_row(&record, IozoneUnit::Operations);
+    let micros = first_row(&record, IozoneUnit::Micros);
+    assert_eq!(rates.len(), 13);
+    for ((rate, operations), micros) in rates.iter().zip(operations).zip(micros) {
+        // Blocks of 1 MiB; all numbers are truncated.
+        assert_eq!(operations, rate / 1024);
+        assert!(micros.abs_diff(1_024_000_000 / rate) <= 1 + micros / 1000, "{rate} {micros}");
+    }
+    let text = iozone_output(&record, &command(IozoneUnit::Operations)).unwrap();
+    assert!(!text.contains("Output is in kBytes/sec"), "{text}");
+    assert!(text.contains("\n\tAuto Mode\n\tCommand line used: fslab iozone -a\n"), "{text}");
+    let without = IozoneCommand { tables: false, ..command(IozoneUnit::KiloBytes) };
+    let text = iozone_output(&record, &without).unwrap();
+    assert!(!text.contains("report"), "{text}");
+}
+
+/// Texts and numbers of a workbook by row and column.
+fn cells(bytes: &[u8]) -> BTreeMap<(u16, u16), String> {
+    let mut cells = BTreeMap::new();
+    let number = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
+    let mut rest = bytes;
+    loop {
+        let (kind, length) = (number(rest), usize::from(number(&rest[2..])));
+        let body = &rest[4..4 + length];
+        rest = &rest[4 + length..];
+        match kind {
+            9 => assert_eq!(body, [2, 0, 0x10, 0]),
+            4 => {
+                assert_eq!(length, 264);
+                let text = &body[8..8 + usize::from(body[7])];
+                let text = String::from_utf8(text.to_vec()).unwrap();
+                cells.insert((number(body), number(&body[2..])), text);
+            }
+            3 => {
+                let value = f64::from_le_bytes(body[7..15].try_into().unwrap());
+                cells.insert((number(body), number(&body[2..])), value.to_string());
+            }
+            10 => break,
+            other => panic!("record {other}"),
+        }
+    }
+    assert!(rest.is_empty());
+    cells
+}
+
+#[test]
+fn a_workbook_has_the_tables() {
+    let mut record = two(|_| {});
+    record.cells.truncate(1);
+    record.trials.retain(|trial| trial.cell == 0);
+    let rates = first_row(&record, IozoneUnit::KiloBytes);
+    let cells = cells(&iozone_workbook(&record, &command(IozoneUnit::KiloBytes)).unwrap());
+    let at = |row, column| cells.get(&(row, column)).map(String::as_str);
+    assert_eq!(at(0, 0), Some("fslab iozone -a"));
+    assert!(at(2, 0).unwrap().starts_with("iozone workload, fslab "), "{cells:?}");
+    assert_eq!(
+        [at(3, 0), at(4, 1), at(5, 0)],
+        [Some("Writer report"), Some("1024"), Some("262144")]
+    );
+    assert_eq!(at(5, 1), Some(rates[0].to_string().as_str()));
+    assert_eq!(at(6, 0), Some("Re-writer report"));
+    assert_eq!(at(8, 1), Some(rates[1].to_string().as_str()));
+    assert_eq!(cells.keys().last(), Some(&(3 + 3 * 13 - 1, 1)));
 }

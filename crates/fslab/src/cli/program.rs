@@ -1,11 +1,11 @@
-//! Arguments of `fslab fio`.
+//! Arguments of the command line of another program.
 
 use clap::Args;
 
-/// `fslab fio`
+/// `fslab fio`, `fslab bonnie++`
 #[derive(Debug, Args)]
-pub(crate) struct Fio {
-    /// Arguments of fio: options of the program, options of jobs, and job files.
+pub(crate) struct ProgramArguments {
+    /// Arguments of the program.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     pub(crate) arguments: Vec<String>,
 }

@@ -1,0 +1,259 @@
+//! Runs of suite `dbench` in the text layout of dbench 4.0, and in the layout of the option
+//! `--machine-readable` of dbench 5.0. Each cell has an output: the repetition with the median
+//! throughput.
+//!
+//! The first line states that fslab measured. Throughput counts the requested bytes of reads and
+//! writes up to the last full second, in units of 10^6 bytes. Ticks are computed from the time
+//! series, whose intervals are interpolated at full seconds. They have no latency.
+
+use std::fmt::Write;
+
+use model::{
+    Metric, Nanos, RunRecord, Value,
+    phase::{ReplayOp, Series},
+    record::{CellRecord, HistogramKind, Outcome, TrialRecord},
+};
+use thiserror::Error;
+
+use crate::units::one_line;
+
+/// Suite whose cells are exported.
+const SUITE: &str = "dbench";
+
+/// Phase of the whole replay.
+const REPLAY: &str = "replay";
+
+/// Bytes per MB of dbench.
+const MB: f64 = 1e6;
+
+/// Reason that a run cannot be shown in the layout of dbench.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotDbench {
+    /// The run has no cells of suite `dbench`.
+    #[error(
+        "the run has no cells of suite dbench, and only these make an output in the layout of \
+         dbench; run a plan with `suite = \"dbench\"`, or print this run with --format csv"
+    )]
+    OtherSuite,
+    /// No repetition was completed.
+    #[error(
+        "no repetition of suite dbench was measured to its end; `fslab report` without --format \
+         prints the reason"
+    )]
+    NothingMeasured,
+}
+
+/// Layout of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DbenchForm {
+    /// Text of dbench 4.0.
+    Text,
+    /// Fields of `--machine-readable` of dbench 5.0.
+    Fields,
+}
+
+/// Formats a run of suite `dbench` in the layout of dbench.
+///
+/// # Errors
+/// [`NotDbench`] if the run has no measured trials of that suite.
+pub fn dbench(record: &RunRecord, form: DbenchForm) -> Result<String, NotDbench> {
+    let ours = record.cells.iter().enumerate();
+    let ours: Vec<_> = ours
+        .filter(|(_, own)| own.cell.workload.suite == SUITE && !own.cell.aa_duplicate)
+        .collect();
+    if ours.is_empty() {
+        return Err(NotDbench::OtherSuite);
+    }
+    let outputs = ours.into_iter().filter_map(|(index, cell)| {
+        let trial = middle(record, index)?;
+        Some(Output { record, cell, trial }.text(form))
+    });
+    let text = outputs.collect::<Vec<_>>().join("\n");
+    if text.is_empty() { Err(NotDbench::NothingMeasured) } else { Ok(text) }
+}
+
+/// Measured trial of a cell with the median throughput, the lower one of two.
+fn middle(record: &RunRecord, cell: usize) -> Option<&TrialRecord> {
+    let own = |trial: &&TrialRecord| trial.cell == cell && trial.outcome == Outcome::Measured;
+    let mut trials: Vec<&TrialRecord> = record.trials.iter().filter(own).collect();
+    trials.sort_by(|a, b| throughput(a).total_cmp(&throughput(b)));
+    trials.get(trials.len().saturating_sub(1) / 2).copied()
+}
+
+fn sample(trial: &TrialRecord, metric: Metric) -> Option<f64> {
+    let mut all = trial.samples.iter();
+    let own = all.find(|own| own.phase == REPLAY && own.metric == metric && own.worker.is_none());
+    own.map(|own| own.value)
+}
+
+/// Throughput up to the last full second; for other replays, over the whole time.
+fn throughput(trial: &TrialRecord) -> f64 {
+    let known = sample(trial, Metric::ThroughputDbench).filter(|rate| *rate > 0.0);
+    known.or_else(|| sample(trial, Metric::Throughput)).unwrap_or(0.0)
+}
+
+struct Output<'a> {
+    record: &'a RunRecord,
+    cell: &'a CellRecord,
+    trial: &'a TrialRecord,
+}
+
+/// Result at a full second: operations of all clients, and throughput in MB/s.
+struct Tick {
+    second: u64,
+    ops: f64,
+    rate: f64,
+}
+
+impl Output<'_> {
+    fn text(&self, form: DbenchForm) -> String {
+        let mut text = self.head();
+        match form {
+            DbenchForm::Text => self.lines(&mut text),
+            DbenchForm::Fields => self.fields(&mut text),
+        }
+        text
+    }
+
+    /// Line that names the program and the loadfile.
+    fn head(&self) -> String {
+        let program = one_line(self.record.info.program.split(" (").next().unwrap_or_default());
+        let fact = |name: &str| {
+            let known = self.trial.environment.get(name);
+            let known = known.or_else(|| self.record.environment.get(name));
+            known.map_or_else(|| "not recorded".to_owned(), one_line)
+        };
+        let (label, sum) = (fact("loadfile.label"), fact("loadfile.sha256"));
+        format!(
+            "dbench workload, measured by {program}, not by dbench; loadfile {label}, sha256 \
+             {sum}\n\n"
+        )
+    }
+
+    fn lines(&self, text: &mut String) {
+        let clients = self.count("clients");
+        for tick in self.ticks() {
+            let ops = tick.ops / float(clients.max(1));
+            let _ = writeln!(
+                text,
+                "{clients:>4}  {ops:>8.0}  {:>7.2} MB/sec  execute {:>3} sec",
+                tick.rate, tick.second
+            );
+        }
+        text.push_str("\n Operation      Count    AvgLat    MaxLat\n ");
+        text.push_str(&"-".repeat(40));
+        text.push('\n');
+        for (op, count, mean, max) in self.operations() {
+            let _ = writeln!(text, " {:<12} {count:>7} {mean:>9.3} {max:>9.3}", op.name());
+        }
+        let flag = |name: &str, words: &'static str| match self.parameter(name) {
+            Some(Value::Flag(true)) => words,
+            _ => "",
+        };
+        let _ = writeln!(
+            text,
+            "\nThroughput {} MB/sec{}{}  {clients} clients  {clients} procs  max_latency={:.3} ms",
+            digits(throughput(self.trial) / MB),
+            flag("o_sync", " (sync open)"),
+            flag("sync_directories", " (sync dirs)"),
+            self.latency()
+        );
+    }
+
+    fn fields(&self, text: &mut String) {
+        let clients = self.count("clients");
+        for tick in self.ticks() {
+            let ops = tick.ops / float(clients.max(1));
+            let _ = writeln!(text, "@R@{clients}@{ops:.0}@{:.2}@{}@0@", tick.rate, tick.second);
+        }
+        for (op, count, mean, max) in self.operations() {
+            let _ = writeln!(text, ":{}:{count}:{mean:.3}:{max:.3}:", op.name());
+        }
+        let rate = digits(throughput(self.trial) / MB);
+        let _ = writeln!(text, ";{rate};{clients};{clients};{:.3};", self.latency());
+    }
+
+    /// Results at full seconds. The last one is the result of the output.
+    fn ticks(&self) -> Vec<Tick> {
+        let series = self.trial.series.iter().find(|(phase, _)| phase == REPLAY);
+        let Some((_, series)) = series else { return Vec::new() };
+        let seconds = match self.parameter("runtime") {
+            Some(Value::Time(time)) if self.count("replay_count") == 0 => {
+                (time.0 - u64::from(time.0 > 0)) / 1_000_000_000
+            }
+            _ => 0,
+        };
+        let mut ticks: Vec<Tick> = (1..=seconds)
+            .map(|second| Tick {
+                second,
+                ops: until(series, &series.ops, second),
+                rate: until(series, &series.bytes, second) / float(second) / MB,
+            })
+            .collect();
+        if let Some(last) = ticks.last_mut() {
+            last.rate = throughput(self.trial) / MB;
+        }
+        ticks
+    }
+
+    /// Operations that occurred, with their count, and mean and maximum latency in milliseconds.
+    fn operations(&self) -> Vec<(ReplayOp, u64, f64, f64)> {
+        let row = |op: &ReplayOp| {
+            let kind = HistogramKind::Op(*op);
+            let mut all = self.trial.histograms.iter();
+            let own = &all.find(|own| own.phase == REPLAY && own.kind == kind)?.histogram;
+            let millis = |time: Option<Nanos>| time.unwrap_or_default().seconds() * 1e3;
+            Some((*op, own.count(), millis(own.mean()), millis(own.max())))
+        };
+        ReplayOp::ALL.iter().filter_map(row).filter(|row| row.1 > 0).collect()
+    }
+
+    /// Maximum latency in milliseconds.
+    fn latency(&self) -> f64 {
+        sample(self.trial, Metric::LatencyMax).map_or_else(
+            || self.operations().iter().map(|row| row.3).fold(0.0, f64::max),
+            |nanos| nanos / 1e6,
+        )
+    }
+
+    fn parameter(&self, name: &str) -> Option<&Value> {
+        self.cell.cell.workload.parameters.get(name)
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        match self.parameter(name) {
+            Some(Value::Count(count)) => *count,
+            _ => 0,
+        }
+    }
+}
+
+/// Sum of the counts up to a second after the start of a series. The interval that contains it
+/// counts in proportion.
+fn until(series: &Series, counts: &[u64], second: u64) -> f64 {
+    let interval = float(series.interval.0.max(1));
+    let filled = float(second) * 1e9 / interval;
+    let part = |(at, count): (u64, &u64)| float(*count) * (filled - float(at)).clamp(0.0, 1.0);
+    (0..).zip(counts).map(part).sum()
+}
+
+/// Number with six significant digits.
+fn digits(value: f64) -> String {
+    let places = match value {
+        _ if value >= 1e5 => 0,
+        _ if value >= 1e4 => 1,
+        _ if value >= 1e3 => 2,
+        _ if value >= 1e2 => 3,
+        _ if value >= 1e1 => 4,
+        _ => 5,
+    };
+    format!("{value:.places$}")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts and times are below 2^53")]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests;
