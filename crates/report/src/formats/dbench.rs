@@ -124,6 +124,8 @@ impl Output<'_> {
             known.map_or_else(|| "not recorded".to_owned(), one_line)
         };
         let (label, sum) = (fact("loadfile.label"), fact("loadfile.sha256"));
+        // The label ends with the origin and the start of the checksum in parentheses.
+        let label = label.split(" (").next().unwrap_or(&label);
         format!(
             "dbench workload, measured by {program}, not by dbench; loadfile {label}, sha256 \
              {sum}\n\n"
