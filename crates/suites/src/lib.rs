@@ -33,6 +33,7 @@ pub mod together;
 use model::Bytes;
 use model::{Phase, SuiteSpec, WorkloadParameters, workload::ValueError};
 
+pub use iozone::TESTS as IOZONE_TESTS;
 pub use load_generator::incomparable as fio_incomparable;
 pub use model::workload::Preset;
 pub use presets::{preset, presets};

@@ -25,8 +25,9 @@ use crate::{Suite, parameter};
 /// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
 
-/// Tests in execution order. A test with several passes has the name of the first one.
-const TESTS: &[&str] = &[
+/// Tests in execution order, which is that of their numbers in IOzone (`-i`). A test with several
+/// passes has the name of the first one.
+pub const TESTS: &[&str] = &[
     "write",
     "read",
     "random",

@@ -21,21 +21,6 @@ use crate::{
     output,
 };
 
-/// Tests by the numbers of `-i`, with their names in the suite.
-const TESTS: [&str; 11] = [
-    "write",
-    "read",
-    "random",
-    "backward-read",
-    "record-rewrite",
-    "strided-read",
-    "fwrite",
-    "fread",
-    "mixed",
-    "pwrite",
-    "pread",
-];
-
 const RECORD_REWRITE: usize = 4;
 const STDIO: [usize; 2] = [6, 7];
 const MIXED: usize = 8;
@@ -164,7 +149,7 @@ fn workers(given: &Given) -> Result<Vec<u64>, Failure> {
 fn tests(given: &Given, workers: u64) -> Result<Vec<&'static str>, Failure> {
     let mut numbers = Vec::new();
     for text in given.all("-i") {
-        let number = text.parse().ok().filter(|number| *number < TESTS.len());
+        let number = text.parse().ok().filter(|number| *number < suites::IOZONE_TESTS.len());
         numbers.push(number.ok_or_else(|| wrong(format!("-i {text}: use a number from 0 to 10")))?);
     }
     if numbers.is_empty() && given.has("-A") {
@@ -209,7 +194,7 @@ fn tests(given: &Given, workers: u64) -> Result<Vec<&'static str>, Failure> {
     }
     numbers.sort_unstable();
     numbers.dedup();
-    Ok(numbers.into_iter().map(|number| TESTS[number]).collect())
+    Ok(numbers.into_iter().map(|number| suites::IOZONE_TESTS[number]).collect())
 }
 
 /// Readers of the mixed test.
