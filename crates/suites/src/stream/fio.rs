@@ -228,7 +228,9 @@ fn engine(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream)
         IoEngineKind::Ring(ring) => self::ring(job, impossible, ring),
         IoEngineKind::Aio(Aio { depth, submit_batch }) => {
             job.set("ioengine", "libaio");
-            queue(job, depth, submit_batch);
+            let batch = queue(job, depth, submit_batch);
+            // One call of io_getevents(2) collects at most as many operations as are submitted at once.
+            job.set("iodepth_batch_complete_max", batch);
         }
         IoEngineKind::Null => job.set("ioengine", "null"),
         IoEngineKind::Mmap(_) => impossible.push("madvise: fio has no option for this advice"),
@@ -251,6 +253,8 @@ fn ring(job: &mut FioJob, impossible: &mut Vec<&'static str>, ring: Ring) {
     }
     job.set("ioengine", "io_uring");
     queue(job, depth, submit_batch);
+    // All completions in the ring are collected.
+    job.set("iodepth_batch_complete_max", depth);
     job.flag("fixedbufs", fixed_buffers);
     job.flag("registerfiles", fixed_buffers);
     job.flag("nonvectored", !fixed_buffers);
@@ -258,12 +262,13 @@ fn ring(job: &mut FioJob, impossible: &mut Vec<&'static str>, ring: Ring) {
     job.flag("hipri", iopoll);
 }
 
-fn queue(job: &mut FioJob, depth: u32, submit_batch: u32) {
-    let batch = if submit_batch == 0 { depth } else { submit_batch };
+/// Options of a queue. Returns the number of operations that are submitted at once.
+fn queue(job: &mut FioJob, depth: u32, submit_batch: u32) -> u32 {
+    let batch = if submit_batch == 0 { depth } else { submit_batch.min(depth) };
     job.set("iodepth", depth);
     job.set("iodepth_batch_submit", batch);
     job.set("iodepth_batch_complete_min", 1);
-    job.set("iodepth_batch_complete_max", depth);
+    batch
 }
 
 /// Option with the names of the files.
