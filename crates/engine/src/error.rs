@@ -351,6 +351,14 @@ pub enum EngineError {
         /// Cause.
         source: io::Error,
     },
+    /// A change of a file failed, or was not seen by another worker.
+    #[error("coherence of {}", .path.display())]
+    Coherence {
+        /// Directory of the files.
+        path: PathBuf,
+        /// Cause.
+        source: io::Error,
+    },
     /// The caller interrupted the phase.
     #[error("interrupted")]
     Interrupted,

@@ -28,6 +28,7 @@ mod barrier;
 mod buffer;
 mod calls;
 mod clock;
+mod coherence;
 mod context;
 mod counter;
 mod crash_report;
@@ -64,6 +65,7 @@ mod worker;
 mod worker_process;
 
 pub use clock::{ClockFacts, clock, now};
+pub use coherence::run_coherence;
 pub use context::Context;
 pub use crash_report::{CrashReport, LostBlock, crash_report};
 pub use crash_state::CrashState;

@@ -312,9 +312,9 @@ pub(crate) fn fits(
 /// Checks that a workload can run on several hosts.
 fn runs_on_hosts(point: &model::WorkloadParameters) -> Result<(), ValueError> {
     let suite = point.suite.as_str();
-    if !["stream", "metadata"].contains(&suite) {
+    if !["coherence", "metadata", "stream"].contains(&suite) {
         return Err(ValueError::new(format!("suite `{suite}` cannot run on several hosts"))
-            .hint("use suite stream or metadata, or set storage.directory to measure this host"));
+            .hint("use suite stream, metadata, or coherence, or set storage.directory to measure this host"));
     }
     let word = |name: &str| point.parameters.get(name).map(ToString::to_string);
     if word("stonewall").is_some_and(|stonewall| stonewall != "off") {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bonnie;
+mod coherence;
 mod command;
 mod dbench;
 mod files;
@@ -44,6 +45,7 @@ pub(crate) use suite::parameter;
 /// All suites.
 pub const ALL: &[Suite] = &[
     bonnie::SUITE,
+    coherence::SUITE,
     command::SUITE,
     dbench::SUITE,
     files::SUITE,
@@ -139,6 +141,7 @@ fn described(phase: &Phase) -> String {
         }
         Work::Sqlite(sqlite) => line += &format!(" {sqlite:?}"),
         Work::Trace(replay) => line += &format!(" {replay:?}"),
+        Work::Coherence(coherence) => line += &format!(" {coherence:?}"),
         Work::Maintenance(maintenance) => line += &format!(" {maintenance:?}"),
         Work::Remove { files, workers } => line += &format!(" remove {files:?} {workers}"),
     }

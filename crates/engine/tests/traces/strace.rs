@@ -117,8 +117,12 @@ pub(crate) fn perform(arguments: &[OsString]) {
         Work::Layout(layout) => engine::run_layout(layout, &context),
         Work::Remove { files, workers } => engine::remove(files, *workers, &context),
         Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, &context),
-        Work::Task(_) | Work::Command(_) | Work::Trace(_) | Work::Maintenance(_) => {
-            panic!("tasks, commands, recordings, and maintenance have no fixtures")
+        Work::Task(_)
+        | Work::Command(_)
+        | Work::Trace(_)
+        | Work::Maintenance(_)
+        | Work::Coherence(_) => {
+            panic!("tasks, commands, recordings, maintenance, and coherence have no fixtures")
         }
     };
     result.unwrap();

@@ -442,6 +442,7 @@ fn moved(point: &WorkloadParameters) -> Bytes {
         | Work::Sqlite(_)
         | Work::Trace(_)
         | Work::Maintenance(_)
+        | Work::Coherence(_)
         | Work::Remove { .. } => Bytes(0),
     });
     bytes.sum()

@@ -131,6 +131,7 @@ fn workers_of(work: &mut Work) -> Option<&mut Workers> {
         Work::Stream(stream) => Some(&mut stream.workers),
         Work::Tree(tree) => Some(&mut tree.workers),
         Work::Mix(mix) => Some(&mut mix.workers),
+        Work::Coherence(coherence) => Some(&mut coherence.workers),
         Work::Layout(_)
         | Work::Replay(_)
         | Work::Task(_)
@@ -154,6 +155,7 @@ fn reads_only(work: &Work) -> bool {
         | Work::Sqlite(_)
         | Work::Trace(_)
         | Work::Maintenance(_)
+        | Work::Coherence(_)
         | Work::Remove { .. } => false,
     }
 }

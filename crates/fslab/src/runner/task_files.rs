@@ -63,23 +63,12 @@ pub(super) fn writes_target(task: &Task) -> bool {
 
 /// Reports whether a phase needs a directory on another filesystem.
 pub(crate) fn needs_external_directory(phase: &Phase) -> bool {
-    match &phase.work {
-        Work::Task(task) => {
-            let mut spots = sources(&task.operation).into_iter().chain(products(&task.operation));
-            spots.any(|path| path.root == TaskRoot::External)
-        }
-        // The home directory of the programs is in it.
-        Work::Command(_) => true,
-        Work::Stream(_)
-        | Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => false,
-    }
+    let external = |task: &Task| {
+        let mut spots = sources(&task.operation).into_iter().chain(products(&task.operation));
+        spots.any(|path| path.root == TaskRoot::External)
+    };
+    // The home directory of the programs of a command is in it.
+    matches!(phase.work, Work::Command(_)) || phase.work.task().is_some_and(external)
 }
 
 /// Subdirectory of a trial in the external directory, removed with its content when dropped.

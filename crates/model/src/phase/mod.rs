@@ -12,6 +12,7 @@
 //! timed region.
 
 mod action;
+mod coherence;
 pub mod command;
 mod handling;
 mod interface;
@@ -31,6 +32,7 @@ mod workers;
 use serde::{Deserialize, Serialize};
 
 pub use action::{Action, Maintenance};
+pub use coherence::{Change, Coherence};
 pub use command::Command;
 pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
 pub use interface::{Advice, Aio, CallFlags, CopyCall, IoEngineKind, Ring};
@@ -113,7 +115,7 @@ impl Phase {
     /// - operations per second for other streams that transfer no data or use
     ///   [`AccessPattern::Tickets`], for other trees, and for mixes;
     /// - throughput of the timed region for all other streams, and for replays;
-    /// - mean latency for maintenance actions;
+    /// - mean latency for maintenance actions, median latency for coherence;
     /// - elapsed time for tasks, layouts, replays of recordings, and removals.
     pub fn primary(&self) -> Metric {
         match &self.work {
@@ -139,6 +141,7 @@ impl Phase {
             Work::Sqlite(sqlite) if sqlite.commits() => Metric::CommitRate,
             Work::Tree(_) | Work::Mix(_) | Work::Sqlite(_) => Metric::OpsRate,
             Work::Maintenance(_) => Metric::LatencyMean,
+            Work::Coherence(_) => Metric::LatencyP50,
             Work::Command(command) => command.primary(),
             Work::Task(_) | Work::Layout(_) | Work::Trace(_) | Work::Remove { .. } => {
                 Metric::Elapsed
@@ -205,6 +208,8 @@ pub enum Work {
     Trace(TraceReplay),
     /// Maintenance actions on the mounted filesystem.
     Maintenance(Maintenance),
+    /// One worker changes files, and the others wait until they see each change.
+    Coherence(Coherence),
     /// Removes the files of a stream.
     Remove {
         /// Files to remove.
@@ -224,10 +229,64 @@ impl Work {
             Self::Mix(mix) => mix.workers.count,
             Self::Layout(_) => u32::MAX,
             Self::Replay(replay) => replay.workers.count,
+            Self::Coherence(coherence) => coherence.workers.count,
             Self::Task(_) | Self::Sqlite(_) | Self::Maintenance(_) => 1,
             // The programs determine the number of their processes.
             Self::Command(_) | Self::Trace(_) => u32::MAX,
             Self::Remove { workers, .. } => *workers,
+        }
+    }
+
+    /// Stream; `None` for other work.
+    pub fn stream(&self) -> Option<&Stream> {
+        if let Self::Stream(stream) = self { Some(stream) } else { None }
+    }
+
+    /// Task; `None` for other work.
+    pub fn task(&self) -> Option<&Task> {
+        if let Self::Task(task) = self { Some(task) } else { None }
+    }
+
+    /// File set on which the work is performed; `None` if it has no file set.
+    pub fn set(&self) -> Option<&Set> {
+        match self {
+            Self::Tree(tree) => Some(&tree.set),
+            Self::Mix(mix) => Some(&mix.set),
+            Self::Layout(layout) => Some(&layout.set),
+            Self::Stream(_)
+            | Self::Replay(_)
+            | Self::Task(_)
+            | Self::Command(_)
+            | Self::Sqlite(_)
+            | Self::Trace(_)
+            | Self::Maintenance(_)
+            | Self::Coherence(_)
+            | Self::Remove { .. } => None,
+        }
+    }
+
+    /// Ramp time and runtime, if the work is limited by time.
+    pub fn time_limit(&self) -> Option<TimeLimit> {
+        match self {
+            Self::Mix(mix) => mix.time,
+            Self::Sqlite(sqlite) => sqlite.time,
+            Self::Maintenance(maintenance) => Some(maintenance.time),
+            Self::Stream(stream) => match stream.bound {
+                Bound::Time { ramp, run } => Some(TimeLimit { ramp, run }),
+                Bound::Amount(amount) => amount.time,
+                Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
+            },
+            Self::Replay(replay) => match replay.until {
+                Until::Time { ramp, run } => Some(TimeLimit { ramp, run }),
+                Until::Replayed(_) => None,
+            },
+            Self::Tree(_)
+            | Self::Layout(_)
+            | Self::Task(_)
+            | Self::Command(_)
+            | Self::Trace(_)
+            | Self::Coherence(_)
+            | Self::Remove { .. } => None,
         }
     }
 }

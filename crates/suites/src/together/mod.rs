@@ -163,9 +163,12 @@ fn end(work: &Work) -> Option<End> {
         Work::Sqlite(sqlite) => (sqlite.updates > 0).then_some(End::Time),
         Work::Maintenance(_) => Some(End::Time),
         Work::Command(_) => Some(End::Itself),
-        Work::Tree(_) | Work::Layout(_) | Work::Task(_) | Work::Trace(_) | Work::Remove { .. } => {
-            None
-        }
+        Work::Tree(_)
+        | Work::Layout(_)
+        | Work::Task(_)
+        | Work::Trace(_)
+        | Work::Coherence(_)
+        | Work::Remove { .. } => None,
     }
 }
 
@@ -185,6 +188,7 @@ fn set_limit(work: &mut Work, limit: TimeLimit) {
         Work::Sqlite(sqlite) => sqlite.time = Some(limit),
         Work::Maintenance(maintenance) => maintenance.time = limit,
         Work::Command(_)
+        | Work::Coherence(_)
         | Work::Tree(_)
         | Work::Layout(_)
         | Work::Task(_)

@@ -65,6 +65,11 @@ fn single(phase: &Phase) -> String {
         Work::Maintenance(maintenance) => {
             vec![format!("maintenance {}", maintenance.action.name())]
         }
+        Work::Coherence(coherence) => vec![
+            counted(coherence.changes, "change"),
+            phase.name.clone(),
+            counted(coherence.workers.count.into(), "worker"),
+        ],
         Work::Layout(_) | Work::Task(_) | Work::Remove { .. } => vec![phase.name.clone()],
     };
     parts.join(", ")
@@ -77,19 +82,7 @@ fn several(suite: &str, phases: &[Phase]) -> String {
     names.truncate(6);
     let others = if others > 0 { format!(" and {others} more") } else { String::new() };
     let common = |part: &dyn Fn(&Stream) -> String| {
-        let mut parts = phases.iter().map(|phase| match &phase.work {
-            Work::Stream(stream) => Some(part(stream)),
-            Work::Tree(_)
-            | Work::Mix(_)
-            | Work::Layout(_)
-            | Work::Replay(_)
-            | Work::Task(_)
-            | Work::Command(_)
-            | Work::Sqlite(_)
-            | Work::Trace(_)
-            | Work::Maintenance(_)
-            | Work::Remove { .. } => None,
-        });
+        let mut parts = phases.iter().map(|phase| phase.work.stream().map(part));
         let first = parts.next().flatten()?;
         parts.all(|part| part.as_ref() == Some(&first)).then_some(first)
     };

@@ -63,19 +63,7 @@ pub(super) fn closed_loops(chosen: &ResolvedPlan) -> Vec<Warning> {
 
 /// Reports whether the memory size affects a result of this phase.
 fn depends_on_memory(phase: &Phase) -> bool {
-    let around = match &phase.work {
-        Work::Stream(stream) => stream.open.direct || !stream.moves(),
-        Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => false,
-    };
+    let around = phase.work.stream().is_some_and(|stream| stream.open.direct || !stream.moves());
     phase.role == Role::Measure && phase.cache != Cache::Warm && !around
 }
 

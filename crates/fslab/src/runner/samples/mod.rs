@@ -16,10 +16,7 @@ mod warnings;
 
 use model::{
     Clock, Metric, Nanos, Phase, PhaseResult, Profile, Ratio, Sample, SystemActivity,
-    phase::{
-        Bound, Direction, Mix, Moved, Pace, Replay, Reported, Sqlite, Stream, Until, Work,
-        WorkerResult,
-    },
+    phase::{Direction, Moved, Pace, Reported, Work, WorkerResult},
 };
 
 use self::thresholds::IDLE;
@@ -167,25 +164,7 @@ fn beyond_counting(phase: &Phase, result: &PhaseResult) -> f64 {
 
 /// Time before counting starts.
 fn ramp(phase: &Phase) -> Nanos {
-    match &phase.work {
-        Work::Stream(Stream { bound: Bound::Time { ramp, .. }, .. })
-        | Work::Replay(Replay { until: Until::Time { ramp, .. }, .. }) => *ramp,
-        Work::Stream(Stream { bound: Bound::Amount(amount), .. }) => {
-            amount.time.map(|limit| limit.ramp).unwrap_or_default()
-        }
-        Work::Mix(Mix { time, .. }) | Work::Sqlite(Sqlite { time, .. }) => {
-            time.map(|limit| limit.ramp).unwrap_or_default()
-        }
-        Work::Maintenance(maintenance) => maintenance.time.ramp,
-        Work::Stream(_)
-        | Work::Tree(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Trace(_)
-        | Work::Remove { .. } => Nanos(0),
-    }
+    phase.work.time_limit().map(|limit| limit.ramp).unwrap_or_default()
 }
 
 /// Reports whether the workers of a phase both read and wrote, according to `amount`.
@@ -198,36 +177,15 @@ fn mixed(result: &PhaseResult, amount: impl Fn(&Moved) -> u64) -> bool {
 /// Elapsed time for CPU utilizations. For a task, it excludes the final sync, as does the CPU time
 /// of a task.
 fn elapsed(phase: &Phase, result: &PhaseResult) -> Nanos {
-    match &phase.work {
-        Work::Task(_) => window(result.workers.iter(), |worker| worker.loop_time),
-        Work::Stream(_)
-        | Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => result.wall_time,
+    match phase.work.task() {
+        Some(_) => window(result.workers.iter(), |worker| worker.loop_time),
+        None => result.wall_time,
     }
 }
 
 /// Direction of a stream; `None` for other work.
 fn direction(phase: &Phase) -> Option<Direction> {
-    match &phase.work {
-        Work::Stream(stream) => Some(stream.direction),
-        Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => None,
-    }
+    phase.work.stream().map(|stream| stream.direction)
 }
 
 struct PhaseSamples<'a> {

@@ -92,19 +92,8 @@ pub(super) fn written_ratio(
 /// Bytes read from the filesystem under test, including those of the ramp time and of updates;
 /// `None` if there are none.
 pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
-    let there = match &phase.work {
-        Work::Stream(stream) => stream.moves(),
-        Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => true,
-        Work::Task(task) => task_files::reads_target(task),
-    };
+    let there = phase.work.stream().is_none_or(Stream::moves)
+        && phase.work.task().is_none_or(task_files::reads_target);
     let moved = |worker: &WorkerResult| match direction(phase) {
         // An update reads a block and writes it back, and its bytes are counted once.
         Some(Direction::Update(_)) => worker.bytes().0,
@@ -124,19 +113,8 @@ pub(super) fn read_from_target(phase: &Phase, result: &PhaseResult) -> Option<f6
 /// Bytes written to the filesystem under test, including the ramp time and the time after a
 /// stonewall. `None` if no bytes were written.
 pub(super) fn written_to_target(phase: &Phase, result: &PhaseResult) -> Option<f64> {
-    let there = match &phase.work {
-        Work::Stream(stream) => stream.moves(),
-        Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => true,
-        Work::Task(task) => task_files::writes_target(task),
-    };
+    let there = phase.work.stream().is_none_or(Stream::moves)
+        && phase.work.task().is_none_or(task_files::writes_target);
     let all =
         |part: fn(&WorkerResult) -> Bytes| float(result.workers.iter().map(part).sum::<Bytes>().0);
     let written = all(|worker| worker.written.bytes) * with_ramp(phase, result)
@@ -155,19 +133,7 @@ fn with_ramp(phase: &Phase, result: &PhaseResult) -> f64 {
 
 /// Reports whether the page cache can serve reads of this phase.
 pub(super) fn uses_page_cache(phase: &Phase) -> bool {
-    match &phase.work {
-        Work::Stream(stream) => !stream.open.direct && stream.moves(),
-        Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => true,
-    }
+    phase.work.stream().is_none_or(|stream| !stream.open.direct && stream.moves())
 }
 
 /// Reports whether a stream syncs its data: at its end, within the loop, or with each write. Data
@@ -199,6 +165,7 @@ pub(super) fn ends_on_devices(phase: &Phase, result: &PhaseResult) -> bool {
         | Work::Layout(_)
         | Work::Trace(_)
         | Work::Maintenance(_)
+        | Work::Coherence(_)
         | Work::Remove { .. } => false,
     }
 }

@@ -10,10 +10,7 @@ use std::{
 use engine::{Context, CrashState, EngineError};
 use model::{
     Clock, Nanos, Phase, PhaseResult, Warning,
-    phase::{
-        Bound, Cache, Command, Role, Series, Set, Stream, TimeLimit, Tree, TreeStep, UNLIMITED,
-        Until, Work,
-    },
+    phase::{Cache, Command, Role, Series, Set, Stream, Tree, TreeStep, UNLIMITED, Work},
     record::Action,
 };
 use rig::MountedFilesystem;
@@ -233,6 +230,7 @@ pub(super) fn run_work(
         Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, context),
         Work::Trace(replay) => engine::run_trace(replay, context),
         Work::Maintenance(maintenance) => engine::run_maintenance(maintenance, context),
+        Work::Coherence(coherence) => engine::run_coherence(coherence, context),
         Work::Command(_) => unreachable!("commands are run by a session"),
         Work::Remove { files, workers } => engine::remove(files, *workers, context),
     };
@@ -296,7 +294,7 @@ impl Lacking {
     /// Records that a phase did not run, so that later phases will not find the file set that they
     /// need.
     fn note(&mut self, phase: &Phase, warning: &Warning) {
-        if let Some(set) = set_of(phase) {
+        if let Some(set) = phase.work.set() {
             self.0.insert(key(phase, set), warning.clone());
         }
     }
@@ -304,7 +302,7 @@ impl Lacking {
     /// Reason to skip a phase; `None` if its file set is in the expected state, or if the phase
     /// creates the set.
     fn keeps(&mut self, phase: &Phase) -> Option<Warning> {
-        let key = key(phase, set_of(phase)?);
+        let key = key(phase, phase.work.set()?);
         if makes(phase) {
             self.0.remove(&key);
         }
@@ -317,48 +315,21 @@ fn key(phase: &Phase, set: &Set) -> (Option<String>, String) {
     (phase.directory.clone(), set.name.clone())
 }
 
-fn set_of(phase: &Phase) -> Option<&Set> {
-    match &phase.work {
-        Work::Tree(tree) => Some(&tree.set),
-        Work::Mix(mix) => Some(&mix.set),
-        Work::Layout(layout) => Some(&layout.set),
-        Work::Stream(_)
-        | Work::Replay(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => None,
-    }
-}
-
 /// Reports whether a phase creates the files of its set.
 fn makes(phase: &Phase) -> bool {
     let first = |tree: &Tree| tree.steps.iter().copied().find(|step| *step != TreeStep::MakeParent);
-    match &phase.work {
-        Work::Layout(_) => true,
-        Work::Tree(tree) => matches!(
-            first(tree),
-            Some(
-                TreeStep::Create
-                    | TreeStep::LinkFirst
-                    | TreeStep::SymlinkFirst
-                    | TreeStep::Symlink
-                    | TreeStep::Mknod
-                    | TreeStep::Mkdir
-            )
-        ),
-        Work::Mix(_)
-        | Work::Stream(_)
-        | Work::Replay(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => false,
-    }
+    let Work::Tree(tree) = &phase.work else { return matches!(phase.work, Work::Layout(_)) };
+    matches!(
+        first(tree),
+        Some(
+            TreeStep::Create
+                | TreeStep::LinkFirst
+                | TreeStep::SymlinkFirst
+                | TreeStep::Symlink
+                | TreeStep::Mknod
+                | TreeStep::Mkdir
+        )
+    )
 }
 
 /// Reports whether the files of a phase can be verified after a crash.
@@ -402,27 +373,7 @@ pub(crate) fn time_of(phase: &Phase) -> Option<Nanos> {
 }
 
 pub(super) fn limit_of(phase: &Phase) -> Option<Nanos> {
-    let of = |limit: &TimeLimit| limit.ramp + limit.run;
-    match &phase.work {
-        Work::Mix(mix) => mix.time.as_ref().map(of),
-        Work::Sqlite(sqlite) => sqlite.time.as_ref().map(of),
-        Work::Maintenance(maintenance) => Some(of(&maintenance.time)),
-        Work::Stream(stream) => match stream.bound {
-            Bound::Time { ramp, run } => Some(ramp + run),
-            Bound::Amount(amount) => amount.time.map(|limit| limit.ramp + limit.run),
-            Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
-        },
-        Work::Replay(replay) => match replay.until {
-            Until::Time { ramp, run } => Some(ramp + run),
-            Until::Replayed(_) => None,
-        },
-        Work::Tree(_)
-        | Work::Layout(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Trace(_)
-        | Work::Remove { .. } => None,
-    }
+    phase.work.time_limit().map(|limit| limit.ramp + limit.run)
 }
 
 #[cfg(test)]

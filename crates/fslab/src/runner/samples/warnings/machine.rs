@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{
     Bytes, Metric, Nanos, Phase, PhaseResult, Ratio, Sample, SystemActivity, Warning,
     activity::{CpuActivity, KernelThread, Origin, OtherProcess},
-    phase::{Cache, Work},
+    phase::{Cache, Stream},
 };
 
 use crate::runner::samples::{
@@ -43,19 +43,7 @@ pub(super) fn of(
 /// Warning about workers or kernel threads that used all CPU time that they can use. Warm phases
 /// are excluded, because they measure the CPU cost by design.
 fn cpu_bound(phase: &Phase, result: &PhaseResult, activity: &SystemActivity) -> Option<Warning> {
-    let moves = match &phase.work {
-        Work::Stream(stream) => stream.moves(),
-        Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => true,
-    };
+    let moves = phase.work.stream().is_none_or(Stream::moves);
     if phase.cache == Cache::Warm || !moves {
         return None;
     }

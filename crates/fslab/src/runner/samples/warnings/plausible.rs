@@ -108,23 +108,10 @@ pub(in crate::runner) fn across(
         let uncached = value(&own, Metric::CacheHitRatio)? < UNCACHED;
         value(&own, Metric::Throughput).filter(|_| uncached)
     };
-    let reads = |phase: &Phase, order: fn(&AccessPattern) -> bool| match &phase.work {
-        Work::Stream(stream)
-            if stream.direction == Direction::Read && order(&stream.access_pattern) =>
-        {
-            Some(alike(stream))
-        }
-        Work::Stream(_)
-        | Work::Tree(_)
-        | Work::Mix(_)
-        | Work::Replay(_)
-        | Work::Layout(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => None,
+    let reads = |phase: &Phase, order: fn(&AccessPattern) -> bool| {
+        let own =
+            |stream: &&Stream| stream.direction == Direction::Read && order(&stream.access_pattern);
+        phase.work.stream().filter(own).map(alike)
     };
     let mut warnings = Vec::new();
     for random in phases {

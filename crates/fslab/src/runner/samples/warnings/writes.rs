@@ -44,6 +44,7 @@ pub(super) fn of(
         | Work::Sqlite(_)
         | Work::Trace(_)
         | Work::Maintenance(_)
+        | Work::Coherence(_)
         | Work::Remove { .. } => {}
     }
     let Some(written) = written_to_target(phase, result) else { return };
@@ -85,7 +86,7 @@ fn in_memory(phase: &Phase, result: &PhaseResult) -> bool {
         // Data written after the last recorded sync may still be in memory.
         Work::Trace(_) => true,
         Work::Sqlite(sqlite) => !sqlite.commits(),
-        Work::Layout(_) | Work::Maintenance(_) | Work::Remove { .. } => false,
+        Work::Layout(_) | Work::Maintenance(_) | Work::Coherence(_) | Work::Remove { .. } => false,
     }
 }
 
@@ -112,6 +113,7 @@ fn overwrites(phase: &Phase) -> bool {
         | Work::Layout(_)
         | Work::Task(_)
         | Work::Command(_)
+        | Work::Coherence(_)
         | Work::Remove { .. } => return false,
     };
     let Stream { open, access_pattern, .. } = stream;
