@@ -34,7 +34,7 @@ fn plan(directory: &Path, more: &str) -> String {
 }
 
 /// Rows of a query on a run file.
-fn rows(run: &Path, query: &str) -> Vec<Vec<String>> {
+pub(crate) fn rows(run: &Path, query: &str) -> Vec<Vec<String>> {
     let connection = rusqlite::Connection::open(run).unwrap();
     let mut statement = connection.prepare(query).unwrap();
     let columns = statement.column_count();
@@ -137,13 +137,13 @@ fn missing_parts_are_errors_with_hints() {
 }
 
 /// Hosts that are namespaces.
-struct Hosts {
+pub(crate) struct Hosts {
     directory: PathBuf,
     script: PathBuf,
 }
 
 impl Hosts {
-    fn up(bench: &Bench, count: u32) -> Self {
+    pub(crate) fn up(bench: &Bench, count: u32) -> Self {
         let hosts = Self { directory: bench.path("hosts"), script: root().join("scripts/hosts") };
         let process = std::process::id().to_string();
         let up = hosts.command(&["up", &count.to_string(), &process]).output().unwrap();
@@ -157,22 +157,29 @@ impl Hosts {
         hosts
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// Command of `scripts/hosts`.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.script);
         command.args(arguments).env("FSLAB_HOSTS", &self.directory);
         command
     }
 
-    fn shell(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Remote shell of the hosts.
+    pub(crate) fn shell(&self) -> PathBuf {
         self.directory.join("shell")
     }
 
-    fn launcher(&self) -> String {
+    /// Option for the launcher of Open MPI.
+    pub(crate) fn launcher(&self) -> String {
         format!("--launcher=mpirun.openmpi --mca plm_rsh_agent {}", self.shell().display())
     }
 
     /// Command line of the program on the first host.
-    fn on_first(&self, bench: &Bench, arguments: &[&str]) -> Command {
+    pub(crate) fn on_first(&self, bench: &Bench, arguments: &[&str]) -> Command {
         let words = [env!("CARGO_BIN_EXE_fslab"), "--state-directory"].map(str::to_owned);
         let state = bench.state().display().to_string();
         let all =
@@ -190,7 +197,7 @@ impl Drop for Hosts {
 }
 
 /// True if hosts can be created here.
-fn has_hosts(test: &str) -> bool {
+pub(crate) fn has_hosts(test: &str) -> bool {
     if !needs_root(test) {
         return false;
     }
@@ -204,7 +211,7 @@ fn has_hosts(test: &str) -> bool {
 }
 
 /// Mounts a directory on a host with bindfs, as a client of a shared filesystem.
-fn mount(hosts: &Hosts, host: &str, from: &Path, to: &Path, options: &str) {
+pub(crate) fn mount(hosts: &Hosts, host: &str, from: &Path, to: &Path, options: &str) {
     let line = format!("bindfs {options} '{}' '{}'", from.display(), to.display());
     let mounted = hosts.command(&["on", host, &line]).output().unwrap();
     assert!(mounted.status.success(), "{}", String::from_utf8_lossy(&mounted.stderr));

@@ -12,7 +12,7 @@ mod library;
 use std::{
     ffi::OsString,
     io::Write,
-    os::unix::net::UnixStream,
+    os::unix::{net::UnixStream, process::CommandExt},
     path::PathBuf,
     process::{Child, Command, ExitCode, Stdio},
     sync::{Arc, Mutex, PoisonError},
@@ -82,13 +82,16 @@ struct Agent(Arc<Mutex<Child>>);
 
 impl Agent {
     /// Starts the agent. This must happen before MPI is initialized, because MPI libraries do not
-    /// support programs that are started later.
+    /// support programs that are started later. The agent has its own process group: a launcher
+    /// that ends the ranks kills their groups after a second, but the agent needs time to undo its
+    /// changes.
     fn start(command: &[OsString]) -> Result<(Self, Endpoint), String> {
         let (program, arguments) = command.split_first().ok_or("no agent")?;
         let child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .process_group(0)
             .spawn();
         let mut child = child.map_err(|error| {
             format!(

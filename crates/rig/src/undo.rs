@@ -294,6 +294,14 @@ impl Journal {
 /// the journals cannot be listed. Changes that cannot be undone and journals that cannot be read
 /// are not errors; the report lists them.
 pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
+    clean_runs(host, state, "")
+}
+
+/// Undoes the changes of dead runs whose IDs start with `prefix`, as [`clean`].
+///
+/// # Errors
+/// As [`clean`].
+pub fn clean_runs(host: &dyn Host, state: &Path, prefix: &str) -> Result<CleanReport, RigError> {
     check_state_directory(state)?;
     let mut report = CleanReport::default();
     let directory = state.join(JOURNALS);
@@ -310,6 +318,9 @@ pub fn clean(host: &dyn Host, state: &Path) -> Result<CleanReport, RigError> {
     paths.sort();
     for path in paths {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !name.starts_with(prefix) {
+            continue;
+        }
         let (file, text) = match take(&path) {
             Ok(FoundJournal::Dead(file, text)) => (file, text),
             Ok(FoundJournal::Live) => {

@@ -105,7 +105,6 @@ fn serve(
         true => begun.environment.clone(),
         false => begin.environment.clone(),
     };
-    channel.answer(&Answer::RunStarted(Box::new(Ok(begun))))?;
     let progress = Progress::default();
     let observer = RunObserver { notify: &|_| {}, progress: &progress, interrupt };
     let conditions = Conditions {
@@ -128,18 +127,10 @@ fn serve(
     let catalog = catalog.with_levels(&chosen.plan.filesystems, true);
     let trials = LocalTrials::new(rig, &record, &catalog, conditions, observer);
     let mut trials = trials.on_hosts(channel);
-    while let Some(request) = channel.next()? {
-        match request {
-            Request::Trial { cell, index, repetition, hosts, .. } => {
-                if channel.index.load(Relaxed) < hosts {
-                    let trial = channel.trial(&mut trials, &cell, index, repetition);
-                    channel.answer(&Answer::TrialEnded(Box::new(trial)))?;
-                }
-            }
-            other => channel.about_mount(other)?,
-        }
-    }
-    trials.close()
+    let started = channel.answer(&Answer::RunStarted(Box::new(Ok(begun))));
+    let served = started.and_then(|()| channel.serve_trials(&mut trials));
+    // The changes are undone even if the connection has ended.
+    trials.close().and(served)
 }
 
 /// Claims the storage of the run on this host.
@@ -157,8 +148,15 @@ fn prepare(
         info.scale,
         env.catalog,
     )?;
-    // Directories of hosts and of sessions have distinct names in the shared filesystem.
-    let id = format!("{}-h{}-{:x}", info.id, channel.index.load(Relaxed), fastrand::u32(..));
+    // Directories of hosts and of sessions have distinct names in the shared filesystem. An agent
+    // that was killed left its own, and this session replaces it.
+    let host = format!("{}-h{}-", info.id, channel.index.load(Relaxed));
+    let left = rig::undo::clean_runs(env.host.as_ref(), env.state, &host);
+    let left = left.context("undoing the changes of a killed agent")?;
+    for failed in left.failed {
+        tracing::warn!(what = failed.what, why = failed.why, "not undone");
+    }
+    let id = format!("{host}{:x}", fastrand::u32(..));
     let rig = env.rig(&chosen, &id, Path::new("/proc/fslab"))?;
     let mut environment = env.facts(&rig, &chosen);
     environment.set("cluster.host", rustix::system::uname().nodename().to_string_lossy());
@@ -283,6 +281,22 @@ impl Channel {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Runs trials until the input ends.
+    fn serve_trials(&self, trials: &mut LocalTrials<'_>) -> anyhow::Result<()> {
+        while let Some(request) = self.next()? {
+            match request {
+                Request::Trial { cell, index, repetition, hosts, .. } => {
+                    if self.index.load(Relaxed) < hosts {
+                        let trial = self.trial(trials, &cell, index, repetition);
+                        self.answer(&Answer::TrialEnded(Box::new(trial)))?;
+                    }
+                }
+                other => self.about_mount(other)?,
+            }
+        }
+        Ok(())
     }
 
     fn trial(
