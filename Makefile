@@ -16,7 +16,7 @@ test:                    ## run all tests; as root, including those that require
 	scripts/test
 
 campaign:                ## test kills, power loss, dangerous storage, hostile input (hours); SECTION=NAME runs one section
-	scripts/prepare --guest --targets --kernel 6.12,6.1 --kernel uml
+	scripts/prepare --guest --targets --mounts --mpi --gluster --kernel 6.12,6.1 --kernel uml
 	scripts/campaign $(SECTION)
 
 mutants:                 ## mutation tests of the guard, the undo journal, the store, and the supervisor; hours

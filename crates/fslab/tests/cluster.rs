@@ -178,6 +178,12 @@ impl Hosts {
         format!("--launcher=mpirun.openmpi --mca plm_rsh_agent {}", self.shell().display())
     }
 
+    /// Option for the launcher of MPICH.
+    pub(crate) fn mpich_launcher(&self) -> String {
+        let shell = self.shell().display().to_string();
+        format!("--launcher=mpiexec.hydra -launcher ssh -launcher-exec {shell}")
+    }
+
     /// Command line of the program on the first host.
     pub(crate) fn on_first(&self, bench: &Bench, arguments: &[&str]) -> Command {
         let words = [env!("CARGO_BIN_EXE_fslab"), "--state-directory"].map(str::to_owned);

@@ -87,12 +87,9 @@ impl Library {
     }
 
     fn launcher(self, hosts: &Hosts) -> String {
-        let shell = hosts.shell().display().to_string();
         match self {
             Self::OpenMpi => hosts.launcher(),
-            Self::Mpich => {
-                format!("--launcher=mpiexec.hydra -launcher ssh -launcher-exec {shell} -iface eth0")
-            }
+            Self::Mpich => hosts.mpich_launcher(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! `FSLAB_CAMPAIGN`, runs all tries, and writes the tables to `docs/method/campaign.md`.
 
 mod fuzz;
+mod glusterfs;
 mod hosts;
 mod inputs;
 mod kills;
