@@ -31,6 +31,8 @@ pub struct SystemActivity {
     pub gauges: GaugeSeries,
     /// Number of CPU throttling events (temperature or power limit).
     pub throttled: Option<u64>,
+    /// Traffic of the clients of network filesystems, and of RDMA ports, if there are any.
+    pub clients: Vec<ClientActivity>,
     /// Kernel messages about the filesystem or its devices, and messages that report an error.
     pub log: Vec<LogLine>,
     /// Monitoring overhead.
@@ -45,6 +47,41 @@ impl SystemActivity {
     pub fn has_host_counters(&self) -> bool {
         let step = self.cpu.as_ref().map(|cpu| cpu.host.resolution.0);
         step.is_some_and(|step| self.window.0 >= step.saturating_mul(10))
+    }
+}
+
+/// Traffic of the client of a network filesystem on this host (all its mounts), or of all RDMA
+/// ports.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientActivity {
+    /// `NFS`, `Lustre`, or `RDMA`.
+    pub name: String,
+    /// Bytes read from servers, or received.
+    pub read: Bytes,
+    /// Bytes written to servers, or sent.
+    pub written: Bytes,
+    /// Requests, if they are counted.
+    pub requests: Option<u64>,
+    /// Requests that were sent again, if they are counted.
+    pub retransmissions: Option<u64>,
+}
+
+impl ClientActivity {
+    /// No traffic.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// Adds the traffic of another host to that of the same name.
+    pub fn add(all: &mut Vec<Self>, other: &Self) {
+        let Some(own) = all.iter_mut().find(|own| own.name == other.name) else {
+            return all.push(other.clone());
+        };
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+        own.read = own.read + other.read;
+        own.written = own.written + other.written;
+        own.requests = sum(own.requests, other.requests);
+        own.retransmissions = sum(own.retransmissions, other.retransmissions);
     }
 }
 

@@ -3,6 +3,8 @@
 //! It does not rank or compare, but lists each phase in detail: rates, latency percentiles, CPU
 //! cost, and system activity.
 
+mod clients;
+
 use analysis::Summary;
 use model::{
     Metric, RunRecord, Warning,
@@ -352,6 +354,7 @@ impl<'a> BenchReport<'a> {
         let known = !pressure.is_empty();
         let text = format!("tasks stalled for {} of the time", pressure.join(", "));
         self.row("PSI", known.then_some(text));
+        self.row("network", clients::text(self.sample_index.activity(cell, &phase.name)));
     }
 
     /// `5.1 % of one CPU: journal 3.1 %, writeback 2.0 %`, medians over the repetitions.

@@ -10,6 +10,7 @@
 //! Values that the kernel does not provide are not an error; they are listed as unavailable, with a
 //! hint. The values are not interpreted here.
 
+mod clients;
 mod devices;
 mod gauges;
 mod log;
@@ -28,11 +29,12 @@ use std::{
 
 use model::{
     Bytes, Nanos, SystemActivity,
-    activity::{CpuActivity, Faults, LogLine, Overhead, Pressure, Unavailable},
+    activity::{ClientActivity, CpuActivity, Faults, LogLine, Overhead, Pressure, Unavailable},
 };
 
 pub(crate) use self::devices::Stack;
 use self::{
+    clients::Clients,
     devices::Counters,
     gauges::Series,
     processors::{Frequency, Throttles, Ticks},
@@ -53,6 +55,7 @@ pub struct ActivityMonitor {
     stack: Stack,
     log_tail: KernelLogTail,
     throttles: Throttles,
+    clients: Clients,
     /// Resident memory of this process at the start.
     memory: Option<Bytes>,
     before: CounterSnapshot,
@@ -92,13 +95,15 @@ impl MonitorCache {
     }
 }
 
-/// Monitored devices, and the files with CPU frequencies and with counts of CPU throttling.
+/// Monitored devices, and the files with CPU frequencies, with counts of CPU throttling, and with
+/// the traffic of network filesystems.
 #[derive(Clone, Debug)]
 struct MonitorTargets {
     devices: Vec<String>,
     stack: Stack,
     frequency: Frequency,
     throttles: Throttles,
+    clients: Clients,
     unavailable: Vec<Unavailable>,
 }
 
@@ -108,7 +113,8 @@ impl MonitorTargets {
         let mut unavailable = stack.unavailable.clone();
         let frequency = Frequency::find(host, &mut unavailable);
         let throttles = Throttles::find(host, &mut unavailable);
-        Self { devices: devices.to_vec(), stack, frequency, throttles, unavailable }
+        let clients = Clients::find(host);
+        Self { devices: devices.to_vec(), stack, frequency, throttles, clients, unavailable }
     }
 }
 
@@ -212,13 +218,20 @@ struct CounterSnapshot {
     devices: Counters,
     pressure: Result<Pressure, Unavailable>,
     throttled: Option<u64>,
+    clients: Vec<ClientActivity>,
 }
 
 impl CounterSnapshot {
     /// Reads all counters. `tasks` is a function that reads the CPU times of tasks. It is called
     /// right after the other CPU times are read, because these times are compared. The order of the
     /// readings is always the same.
-    fn take(host: &dyn Host, stack: &Stack, throttles: &Throttles, tasks: impl FnOnce()) -> Self {
+    fn take(
+        host: &dyn Host,
+        stack: &Stack,
+        throttles: &Throttles,
+        clients: &Clients,
+        tasks: impl FnOnce(),
+    ) -> Self {
         let at = host.now();
         let ticks = Ticks::read(host);
         let usage = host.usage();
@@ -230,6 +243,7 @@ impl CounterSnapshot {
             devices: Counters::read(host, stack),
             pressure: pressure::read(host),
             throttled: throttles.count(host),
+            clients: clients.read(host),
         }
     }
 }
@@ -244,7 +258,7 @@ impl ActivityMonitor {
     pub(crate) fn start(host: Arc<dyn Host>, devices: &[String], cache: &MonitorCache) -> Self {
         let _monitoring = MonitorThread::new();
         let host_ref = &*host;
-        let MonitorTargets { stack, frequency, throttles, mut unavailable, .. } =
+        let MonitorTargets { stack, frequency, throttles, clients, mut unavailable, .. } =
             cache.targets(host_ref, devices);
         let log_tail = KernelLogTail::open(host_ref);
         let memory = resident(host_ref);
@@ -253,7 +267,8 @@ impl ActivityMonitor {
             Some(tasks) => tasks.next_window(host_ref, stack.clone()),
             None => Tasks::find(host_ref, stack.clone()),
         };
-        let before = CounterSnapshot::take(host_ref, &stack, &throttles, || tasks.begin(host_ref));
+        let before =
+            CounterSnapshot::take(host_ref, &stack, &throttles, &clients, || tasks.begin(host_ref));
         let mut series = Series::new(before.at, frequency);
         series.sample(host_ref, false);
         let state = Arc::new(Mutex::new(SamplerState { tasks, series }));
@@ -264,6 +279,7 @@ impl ActivityMonitor {
             stack,
             log_tail,
             throttles,
+            clients,
             memory,
             before,
             state,
@@ -281,9 +297,10 @@ impl ActivityMonitor {
         let host = &*host;
         let state = Arc::clone(&self.state);
         let mut state = lock(&state);
-        let after = CounterSnapshot::take(host, &self.stack, &self.throttles, || {
-            state.tasks.sample(host, true)
-        });
+        let after =
+            CounterSnapshot::take(host, &self.stack, &self.throttles, &self.clients, || {
+                state.tasks.sample(host, true)
+            });
         state.series.sample(host, true);
 
         let mut unavailable = std::mem::take(&mut self.unavailable);
@@ -309,6 +326,7 @@ impl ActivityMonitor {
             pressure: self.pressure(&after, &mut unavailable),
             gauges: state.series.gauges(&mut unavailable),
             throttled: after.throttled.zip(self.before.throttled).map(|(b, a)| b.saturating_sub(a)),
+            clients: clients::since(&after.clients, &self.before.clients),
             log: Vec::new(),
             overhead,
             unavailable,
@@ -407,6 +425,8 @@ pub(crate) fn fuzz(host: &dyn Host, text: &str) {
     tasks.begin(host);
     tasks.sample(host, true);
     let _others = tasks.others(host);
+    let clients = Clients::find(host).read(host);
+    let _moved = clients::since(&clients, &clients);
     let records: Vec<String> = text.lines().map(str::to_owned).collect();
     let _lines = log::select(&records, &stack, &devices::all(host));
 }

@@ -7,7 +7,7 @@
 use model::{
     Clock, Environment, Histogram, HostResult, Nanos, Phase, PhaseResult, Ratio, RunRecord, Sample,
     SystemActivity, Warning,
-    activity::{CpuActivity, Faults, HostCpu},
+    activity::{ClientActivity, CpuActivity, Faults, HostCpu},
     cluster::Network,
     phase::{Latencies, Series, WorkerResult},
     record::PhaseHistogram,
@@ -224,14 +224,17 @@ fn host_result(
     }
 }
 
-/// CPU time and page faults of all hosts. Devices and pressure are those of single hosts, and stay
+/// CPU time, page faults, and network traffic of all hosts. Devices and pressure are those of single hosts, and stay
 /// with their results.
 fn sum<'a>(all: impl Iterator<Item = &'a SystemActivity> + Clone) -> SystemActivity {
     let window = all.clone().map(|it| it.window).max().unwrap_or_default();
     let cpu: Option<Vec<&CpuActivity>> = all.clone().map(|it| it.cpu.as_ref()).collect();
     let faults: Option<Vec<Faults>> = all.clone().map(|it| it.faults).collect();
+    let mut clients = Vec::new();
+    all.clone().flat_map(|it| &it.clients).for_each(|it| ClientActivity::add(&mut clients, it));
     SystemActivity {
         window,
+        clients,
         cpu: cpu.map(|cpu| sum_cpu(&cpu)),
         faults: faults.map(|faults| Faults {
             minor: faults.iter().map(|it| it.minor).sum(),
