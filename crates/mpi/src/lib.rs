@@ -29,7 +29,7 @@ pub use wire::{read_frame, write_frame};
 
 /// Time without a completed round after which a host counts as lost. A round takes at most about a
 /// second.
-pub const LOST_AFTER: std::time::Duration = std::time::Duration::from_secs(10);
+pub const LOST_AFTER: std::time::Duration = std::time::Duration::from_secs(8);
 
 /// Exit status of a relay that lost its fabric.
 pub const EXIT_LOST: u8 = 3;

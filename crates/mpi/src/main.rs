@@ -21,7 +21,7 @@ use std::{
 };
 
 use library::Mpi;
-use mpi::{EXIT_LOST, Endpoint, Fabric, Pulse, relay};
+use mpi::{EXIT_LOST, Endpoint, Fabric, FabricError, Pulse, RelayError, relay};
 
 /// Time that an agent has to undo its changes after the end of a session.
 const GRACE: Duration = Duration::from_secs(20);
@@ -149,6 +149,7 @@ fn session(arguments: Arguments, agent: Option<Endpoint>) -> Result<(), String> 
             thread::sleep(Duration::from_millis(500));
             if watched.is_late() {
                 warn("no message from the other hosts; the session ends");
+                end_daemon();
                 // The thread that calls MPI may be blocked. The kernel closes the pipe of the
                 // agent, which then ends by itself.
                 std::process::abort();
@@ -161,7 +162,26 @@ fn session(arguments: Arguments, agent: Option<Endpoint>) -> Result<(), String> 
             world.leave();
             Ok(())
         }
-        Err(error) => Err(error.to_string()),
+        Err(error) => {
+            if matches!(error, RelayError::Fabric(FabricError::Lost(_))) {
+                end_daemon();
+            }
+            Err(error.to_string())
+        }
+    }
+}
+
+/// Names of the daemons that MPI launchers start on each host: Open MPI 4, Open MPI 5, and MPICH
+/// (proc_pid_comm(5) has 15 characters).
+const DAEMONS: [&str; 4] = ["orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_pr"];
+
+/// Ends the daemon of the launcher if it started this process. Without a connection to the
+/// launcher, the daemon of Open MPI does not end after its processes.
+fn end_daemon() {
+    let Some(parent) = rustix::process::getppid() else { return };
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", parent.as_raw_nonzero()));
+    if name.is_ok_and(|name| DAEMONS.contains(&name.trim_end())) {
+        let _ended = rustix::process::kill_process(parent, rustix::process::Signal::TERM);
     }
 }
 

@@ -232,7 +232,7 @@ fn plan(shared: &Path, trials: usize, more: &str) -> String {
     let more = if more.is_empty() { String::new() } else { format!(", {more}") };
     format!(
         "title = \"hosts\"\nprofile = \"quick\"\nrepetitions = {trials}\n\
-         invalid_trials = \"rerun\"\n[storage]\ncluster = \"{}\"\n[axes]\nworkload = [{{ suite = \
+         invalid_trials = \"keep\"\n[storage]\ncluster = \"{}\"\n[axes]\nworkload = [{{ suite = \
          \"stream\", direction = \"write\", workers = 2, file_size = \"2MiB\", block_size = \
          \"64KiB\"{more} }}]\n",
         shared.display()

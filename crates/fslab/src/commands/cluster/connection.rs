@@ -39,8 +39,10 @@ use crate::commands::version;
 const CONNECT: Duration = Duration::from_secs(120);
 /// Longest wait for the end of the launcher after the end of a session.
 const GRACE: Duration = Duration::from_secs(25);
-/// Longest wait for the end of the launcher after a signal.
-const AFTER_SIGNAL: Duration = Duration::from_secs(3);
+/// Longest wait for the launcher to report the lost host and to end.
+const REPORT: Duration = Duration::from_secs(2);
+/// Longest wait for the end of the launcher after a signal, or after its connection has ended.
+const AFTER_SIGNAL: Duration = Duration::from_secs(1);
 /// Number of lines of the launcher's output that are kept for messages.
 const LINES: usize = 40;
 
@@ -327,7 +329,7 @@ impl Session {
             return Lost { host: None, why: why.into() };
         };
         // The launcher reports the lost host before it ends.
-        let ends = Instant::now() + AFTER_SIGNAL;
+        let ends = Instant::now() + REPORT;
         while Instant::now() < ends && launched.child.try_wait().is_ok_and(|it| it.is_none()) {
             thread::sleep(Duration::from_millis(20));
         }
