@@ -52,6 +52,7 @@ pub(crate) const BUILTIN_PLANS: &[BuiltinPlan] = &[
         text: include_str!("../../../plans/filesystem-cost.toml"),
     },
     BuiltinPlan { name: "interference", text: include_str!("../../../plans/interference.toml") },
+    BuiltinPlan { name: "io500-like", text: include_str!("../../../plans/io500-like.toml") },
     BuiltinPlan { name: "iozone-2009", text: include_str!("../../../plans/iozone-2009.toml") },
     BuiltinPlan {
         name: "kernel-history",

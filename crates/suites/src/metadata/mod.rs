@@ -40,6 +40,7 @@ const WORDS: &[&str] = &[
     "stat-missing",
     "readdir-small",
     "readdir-large",
+    "find",
     "rename",
     "rename-across",
     "link",

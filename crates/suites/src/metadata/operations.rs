@@ -51,6 +51,10 @@ pub(super) enum Entries {
     Population,
 }
 
+/// Operation that lists the directories and performs stat(2) on each name, as find(1) with a
+/// condition on times or sizes does.
+pub(super) const FIND: &str = "find";
+
 /// Entries of a small directory.
 pub(super) const SMALL: u64 = 100;
 
@@ -109,6 +113,7 @@ pub(super) const OPERATIONS: &[Operation] = {
         Operation { ring: true, ..read_only("stat-missing", FOUND, &[StatMissing]) },
         Operation { entries: Entries::Small, ..read_only("readdir-small", FOUND, &[List]) },
         Operation { entries: Entries::Large, ..read_only("readdir-large", FOUND, &[List]) },
+        read_only(FIND, FOUND, &[Stat]),
         Operation { after: &[RenameBack, Unlink], ..once("rename", MOVED, &[Rename]) },
         // No step moves the entries back, so they cannot be removed.
         Operation { after: &[], ..once("rename-across", MOVED, &[RenameAcross]) },

@@ -11,7 +11,7 @@ use model::{
 
 use super::{
     chosen,
-    operations::{Entries, Operation, SMALL},
+    operations::{Entries, FIND, Operation, SMALL},
     weights::weights,
 };
 use crate::shared::{count, space, workers};
@@ -147,6 +147,7 @@ impl Script<'_> {
         let written = |step: &&TreeStep| **step != TreeStep::Write || !set.sizes.are_empty();
         let steps = self.operation.steps.iter().filter(written).copied().collect();
         let order = match point.word("order") {
+            _ if self.operation.word == FIND => TreeOrder::Listed,
             "random" if set.files > 1 => TreeOrder::Random,
             _ => TreeOrder::Creation,
         };
