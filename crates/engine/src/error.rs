@@ -263,6 +263,23 @@ pub enum EngineError {
         /// Hint.
         hint: &'static str,
     },
+    /// The rate of a worker is below its minimum.
+    #[error(
+        "{}: a worker had {found} {} per second, less than its minimum of {least}; use a lower \
+         minimum rate, or remove it",
+        .path.display(),
+        if *.bytes { "bytes" } else { "operations" }
+    )]
+    Slow {
+        /// File of the worker.
+        path: PathBuf,
+        /// Rate since the previous check, per second.
+        found: u64,
+        /// Minimum rate, per second.
+        least: u64,
+        /// True for bytes, false for operations.
+        bytes: bool,
+    },
     /// The memory that a worker needs before it starts is not available.
     #[error("cannot allocate {bytes} for the {what}; use a smaller block_size or fewer workers")]
     Memory {

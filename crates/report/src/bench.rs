@@ -220,6 +220,8 @@ impl<'a> BenchReport<'a> {
             (HistogramKind::Read, "· reads"),
             (HistogramKind::Write, "· writes"),
             (HistogramKind::ServiceTime, "service time"),
+            (HistogramKind::ServiceTimeOfReads, "· reads"),
+            (HistogramKind::ServiceTimeOfWrites, "· writes"),
             (HistogramKind::Submission, "submission"),
             (HistogramKind::Completion, "completion"),
             (HistogramKind::Sync, "sync calls"),
@@ -234,6 +236,8 @@ impl<'a> BenchReport<'a> {
                 HistogramKind::Read | HistogramKind::Write => both && !of_replay,
                 HistogramKind::All => either || filled(HistogramKind::All),
                 HistogramKind::ServiceTime
+                | HistogramKind::ServiceTimeOfReads
+                | HistogramKind::ServiceTimeOfWrites
                 | HistogramKind::Submission
                 | HistogramKind::Completion
                 | HistogramKind::Sync
