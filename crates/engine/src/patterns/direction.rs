@@ -3,7 +3,7 @@
 use model::phase::{AccessPattern, Direction, Pace, Stream};
 
 use super::draw::Chance;
-use crate::io::Kind;
+use crate::{io::Kind, pace::ByDirection};
 
 /// Source of the direction of operations.
 #[derive(Clone, Copy, Debug)]
@@ -34,4 +34,17 @@ impl DirectionSource {
             }
         }
     }
+
+    /// The same source, with the direction of the next operation of `len` bytes if it is scheduled.
+    pub(super) fn fixed(self, schedules: &mut Option<Box<ByDirection>>, len: u64) -> Self {
+        match self {
+            Self::Scheduled => Self::Always(scheduled(schedules, len)),
+            Self::Always(_) | Self::Mixed(_) | Self::Ticket => self,
+        }
+    }
+}
+
+/// Direction of an operation of `len` bytes: the one that is due first.
+pub(super) fn scheduled(schedules: &mut Option<Box<ByDirection>>, len: u64) -> Kind {
+    schedules.as_mut().map_or(Kind::Read, |schedules| schedules.take(len))
 }

@@ -67,7 +67,7 @@ use model::{
 use crate::{error::Fault, file_offset::FileChange, io::Kind, pace::ByDirection};
 
 pub(crate) use bijection::Bijection;
-use direction::DirectionSource;
+use direction::{DirectionSource, scheduled};
 use draw::generator;
 use iozone_permutation::{IozonePermutation, permutation};
 use lengths::Lengths;
@@ -432,15 +432,8 @@ impl<'a> Order<'a> {
             }
             PassOrder::Several(several) => {
                 let units = (self.restart.prepared, self.block_size);
-                let direction = match self.direction {
-                    DirectionSource::Scheduled => {
-                        let len = count * self.block_size;
-                        DirectionSource::Always(scheduled(&mut self.schedules, len))
-                    }
-                    DirectionSource::Always(_)
-                    | DirectionSource::Mixed(_)
-                    | DirectionSource::Ticket => self.direction,
-                };
+                let len = count * self.block_size;
+                let direction = self.direction.fixed(&mut self.schedules, len);
                 let next = several.next(random, direction, count, units)?;
                 return Some(PlannedOp { offset: self.base + next.offset, ..next });
             }
@@ -472,11 +465,6 @@ impl<'a> Order<'a> {
         }
         self.next_in_pass()
     }
-}
-
-/// Direction of an operation of `len` bytes: the one that is due first.
-fn scheduled(schedules: &mut Option<Box<ByDirection>>, len: u64) -> Kind {
-    schedules.as_mut().map_or(Kind::Read, |schedules| schedules.take(len))
 }
 
 /// Small number as an index, for tests.

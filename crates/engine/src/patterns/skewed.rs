@@ -29,9 +29,9 @@
 //!
 //! # Location of popular blocks
 //!
-//! Ranks of Zipf, of the self-similar law, and of the normal distribution are scattered over the part by a [`Bijection`]. Its key
-//! depends only on the seed of the stream, so workers that share a file share its popular blocks.
-//! The hotspot is at the start, and zones have their places.
+//! Ranks of Zipf, of the self-similar law, and of the normal distribution are scattered over the
+//! part by a [`Bijection`]. Its key depends only on the seed of the stream, so workers that share a
+//! file share its popular blocks. The hotspot is at the start, and zones have their places.
 
 use fastrand::Rng;
 use model::phase::{AccessPattern, Stream, Zone};
@@ -166,8 +166,8 @@ fn hot(n: u64, space: f64, visits: f64) -> Vec<(Range, f64)> {
     ]
 }
 
-/// Mean of twelve uniform numbers, close to a normal distribution with standard deviation 1/12, plus
-/// a uniform number of this width; the range of the numbers is the part.
+/// Mean of twelve uniform numbers, close to a normal distribution with standard deviation 1/12,
+/// plus a uniform number of this width; the range of the numbers is the part.
 #[expect(clippy::cast_precision_loss, reason = "weights need no more digits than an f64 has")]
 fn normal(n: u64, width: f64) -> Vec<(Range, f64)> {
     // Density of the sum: the normal distribution, averaged over the width. A narrow width is that

@@ -94,7 +94,7 @@ const SECTIONS: &[(&str, &str, Compared)] = &[
     ("identical", "rw=randread:4\nsize=64k\nrw_sequencer=identical", Count),
     ("zones", "rw=randwrite\nsize=64k\nrandom_distribution=zoned:50/25:50/75", Count),
     ("normal", "rw=randwrite\nsize=64k\nrandom_distribution=normal:20", Count),
-    ("think", "rw=write\nsize=24k\nthinktime=9000\nthinktime_spin=4000", Exact),
+    ("think", "rw=write\nsize=24k\nthinktime=9000", Exact),
     ("aio-think", "rw=write\nsize=24k\nioengine=libaio\niodepth=4\nthinktime=9000", Exact),
     ("rate", "rw=write\nsize=24k\nrate_iops=200", Exact),
     ("rate-mixed", "rw=rw\nsize=64k\nrate_iops=400,200", Mixed),

@@ -41,7 +41,8 @@ pub struct Stream {
     pub open: Open,
     /// Content of written blocks. Verification expects this content in the blocks that are read.
     pub data: DataPattern,
-    /// Bytes that are repeated in written blocks of random data, except for the headers; empty: none.
+    /// Bytes that are repeated in written blocks of random data, except for the headers; empty:
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pattern: Vec<u8>,
     /// Seed of the data and of random offsets, sizes, directions, and arrivals.
@@ -280,8 +281,8 @@ pub enum AccessPattern {
         /// Fraction of the accesses to the hotspot, 0 to 1.
         visits: f64,
     },
-    /// Independent accesses: the block is `round(n x)`, where x is the mean of twelve uniform numbers
-    /// from 0 to 1 plus a uniform number from `-deviation / 2` to `deviation / 2` (fio `normal`).
+    /// Independent accesses: the block is `round(n x)`, where x is the mean of twelve uniform
+    /// numbers from 0 to 1 plus a uniform number from `-deviation / 2` to `deviation / 2` (fio `normal`).
     /// Popular blocks are scattered over the file.
     Normal {
         /// Width of the added number, 0 to 1.

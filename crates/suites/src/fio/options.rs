@@ -184,7 +184,7 @@ pub const OPTIONS: &[FioOption] = &[
     done("dedupe_percentage", &[], values::read_percent, "0", "Percentage of identical blocks."),
     done("buffer_pattern", &[], content::read_pattern, "", "Bytes that are repeated in each block, except for the header of each 4 KiB: numbers such as 0xdeadface, and text in quotes."),
     done("verify_pattern", &[], content::read_pattern, "", "As buffer_pattern; verify checks the blocks by their headers."),
-    done("verify", &[], verify::read_verify, "none", "Checks blocks by the header of fslab, whatever the checksum: a section that writes is followed by phase NAME-verify, which reads its blocks in the order of the writes, and a section that reads checks each block. A difference ends the job."),
+    done("verify", &[], verify::read_verify, "none", "Checks blocks by the header of fslab, regardless of the checksum: a section that writes is followed by phase NAME-verify, which reads its blocks in the order of the writes, and a section that reads checks each block. A difference ends the job."),
     done("do_verify", &[], values::read_flag, "1", "0: a section that writes is not followed by phase NAME-verify."),
     done("verify_only", &[], values::read_flag, "0", "The section only reads and checks the blocks that an earlier job wrote with verify."),
     // Durability.

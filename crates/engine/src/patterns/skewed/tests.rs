@@ -206,6 +206,7 @@ fn workers_share_popular_blocks_scattered_by_the_seed() {
 }
 
 #[test]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to n")]
 fn the_normal_distribution_is_the_mean_of_twelve_uniform_numbers() {
     for width in [0.0, 0.25, 0.5] {
         let n = 997;
