@@ -185,6 +185,7 @@ impl Cache {
 }
 
 /// Work of a phase.
+#[expect(clippy::large_enum_variant, reason = "a trial has few phases, most of them streams")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
