@@ -61,7 +61,8 @@ impl Pool {
     ///
     /// [`DataPattern::Random`]: the first part of each 4 KiB is random, the rest zero. The
     /// generator (`fastrand`) is seeded with the seed of the stream, so the data is the same for
-    /// all workers and hosts. [`DataPattern::PagePattern`]: eight bytes of 0x20 at the start of
+    /// all workers and hosts. The pattern of the stream replaces it. [`DataPattern::PagePattern`]:
+    /// eight bytes of 0x20 at the start of
     /// every 4 KiB of a slot, otherwise zeros. [`DataPattern::Marks`]: zeros, into which marks are
     /// written later ([`crate::payload`]); with [`IoEngineKind::Bytewise`], byte i is `i mod 128`
     /// instead, as in bonnie++. Read slots start as zeros.
@@ -107,6 +108,12 @@ impl Pool {
             DataPattern::Random { incompressible_fraction: entropy, .. } => {
                 let share = random_share(entropy);
                 random(write, share, seed);
+                for slot in write.chunks_exact_mut(self.slot) {
+                    // Nothing is written without a pattern.
+                    for (byte, own) in slot.iter_mut().zip(stream.pattern.iter().cycle()) {
+                        *byte = *own;
+                    }
+                }
                 for slot in rest[..duplicate].chunks_exact_mut(self.slot) {
                     random(slot, share, !seed);
                 }

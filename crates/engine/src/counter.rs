@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use model::{
     Bytes, Nanos, Ops,
-    phase::{Latencies, Moved, Ticked, WorkerResult},
+    phase::{Latencies, MinimumRate, Moved, Ticked, WorkerResult},
 };
 
 use crate::{
@@ -36,6 +36,10 @@ use crate::{
     io::Kind,
     series::Recorder,
 };
+
+mod minimum;
+
+use minimum::Minimum;
 
 /// Instant that is never reached.
 pub(crate) const NEVER: Nanos = Nanos(u64::MAX);
@@ -52,6 +56,10 @@ pub(crate) struct Limits {
     pub(crate) time: Option<(Nanos, Nanos)>,
     /// True if operations that are scheduled before the end of the time are run after it.
     pub(crate) open: bool,
+    /// Minimum rates.
+    pub(crate) minimum_rate: Option<MinimumRate>,
+    /// True if service times of reads and writes are also recorded separately.
+    pub(crate) both: bool,
     /// True if the worker runs its remaining operations, uncounted, after a stop.
     pub(crate) finish: bool,
     /// True if the bytes up to the last full second before the end of the time limit are reported.
@@ -82,6 +90,7 @@ pub(crate) struct Counter<'c> {
     // End of the time limit, once an open loop has passed it; otherwise never.
     due_before: Nanos,
     tick: Tick,
+    minimum: Option<Box<Minimum>>,
     started: Nanos,
     counted_until: Nanos,
     moved: u64,
@@ -125,6 +134,7 @@ impl<'c> Counter<'c> {
             deadline: NEVER,
             due_before: NEVER,
             tick: Tick { due: NEVER, elapsed: zero, passed: None },
+            minimum: limits.minimum_rate.map(|rate| Box::new(Minimum::new(rate))),
             started: zero,
             counted_until: zero,
             moved: 0,
@@ -156,6 +166,9 @@ impl<'c> Counter<'c> {
 
     fn set_border(&mut self) {
         self.border = self.series_border.min(self.ramp_end).min(self.deadline).min(self.tick.due);
+        if let Some(minimum) = &self.minimum {
+            self.border = self.border.min(minimum.due());
+        }
     }
 
     /// Handles signals and borders after an operation that ended at this instant.
@@ -172,7 +185,7 @@ impl<'c> Counter<'c> {
             self.signaled()?;
         }
         if self.clock >= self.border {
-            self.cross();
+            self.cross()?;
         }
         Ok(())
     }
@@ -282,6 +295,38 @@ impl<'c> Counter<'c> {
         Ok(true)
     }
 
+    /// Uses the CPU until an instant. Returns `false` if the loop ends earlier.
+    pub(crate) fn spin(&mut self, until: Nanos) -> Result<bool, Fault> {
+        while self.clock < until {
+            self.clock = now();
+            self.poll()?;
+            self.ramp();
+            if self.over {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Operations that are complete.
+    #[inline(always)]
+    pub(crate) fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Records the service time of counted operations of an open loop.
+    #[inline]
+    pub(crate) fn count_service(&mut self, kind: Kind, service: u64, ops: u64) {
+        self.latencies.service.record_n(service, ops);
+        let own = match kind {
+            Kind::Read => &mut self.latencies.service_read,
+            Kind::Write => &mut self.latencies.service_write,
+        };
+        if self.limits.both {
+            own.record_n(service, ops);
+        }
+    }
+
     /// Sleeps until an instant, at most to the end of the loop, as part of an operation.
     pub(crate) fn nap(&self, until: Nanos) -> Result<(), Fault> {
         let (until, mut clock) = (until.min(self.deadline), now());
@@ -314,7 +359,7 @@ impl<'c> Counter<'c> {
     }
 
     #[cold]
-    fn cross(&mut self) {
+    fn cross(&mut self) -> Result<(), Fault> {
         while self.clock >= self.deadline {
             self.pass_deadline();
         }
@@ -328,7 +373,13 @@ impl<'c> Counter<'c> {
                 false => NEVER,
             };
         }
+        if let Some(minimum) = &mut self.minimum
+            && self.clock >= minimum.due()
+        {
+            minimum.check(self.clock, [self.read, self.written])?;
+        }
         self.set_border();
+        Ok(())
     }
 
     /// Handles the end of the time limit. An open loop continues with delayed operations that were
@@ -353,6 +404,9 @@ impl<'c> Counter<'c> {
         self.counting = true;
         self.started = self.clock;
         self.series_border = self.recorder.start(self.clock);
+        if let Some(minimum) = &mut self.minimum {
+            minimum.start(self.clock);
+        }
         self.set_border();
     }
 

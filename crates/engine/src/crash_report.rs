@@ -37,9 +37,7 @@ use std::{
 
 use model::{
     Bytes,
-    phase::{
-        AccessPattern, FileCreation, FileSharing, IoEngineKind, Stream, SyncCall, SyncInterval,
-    },
+    phase::{AccessPattern, FileCreation, FileSharing, IoEngineKind, Stream, SyncInterval},
 };
 use serde::{Deserialize, Serialize};
 
@@ -395,7 +393,7 @@ fn fault(operation: Operation, offset: Option<u64>, error: &io::Error) -> Fault 
 
 /// Rejects streams whose durable blocks are unknown or cannot be verified.
 pub(crate) fn check(stream: &Stream, paths: &[PathBuf]) -> Result<(), EngineError> {
-    let syncs = stream.sync_every.is_some_and(|every| every.call != SyncCall::Range);
+    let syncs = stream.sync_every.is_some_and(|every| every.call.is_durable());
     let writers =
         (0..stream.workers.count).filter(|worker| stream.direction.writes(*worker)).count();
     let moves = match stream.io_engine {

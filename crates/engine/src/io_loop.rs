@@ -22,7 +22,7 @@
 
 use model::{
     Histogram, Nanos,
-    phase::{Bound, Latencies, Stonewall, Stream, SyncCall},
+    phase::{Bound, Latencies, Stonewall, Stream},
 };
 
 use crate::{
@@ -74,6 +74,8 @@ pub(crate) fn limits(stream: &Stream, mode: AccessMode, open: bool) -> Limits {
         open,
         finish: stream.workers.stonewall == Stonewall::Finish && mode == AccessMode::Write,
         ticks: false,
+        minimum_rate: stream.minimum_rate,
+        both: open && mode.reads() && mode.writes(),
     }
 }
 
@@ -84,6 +86,8 @@ pub(crate) fn latencies(stream: &Stream, mode: AccessMode, open: bool, queues: b
         read: wanted(mode.reads()),
         write: wanted(mode.writes()),
         service: wanted(open),
+        service_read: wanted(open && mode.reads() && mode.writes()),
+        service_write: wanted(open && mode.reads() && mode.writes()),
         submit: wanted(queues),
         complete: wanted(queues),
         flush: wanted(stream.sync_every.is_some()),
@@ -162,12 +166,12 @@ impl<'p> IoLoop<'p> {
         let Some(planned) = order.next() else { return Ok(false) };
         self.before_next(counter, engine, order)?;
         let mut begun = counter.clock;
-        let due = self.config.pacer.due(counter.clock, planned.len);
+        let due = self.due(counter, planned);
         if due != counter.clock {
             if counter.after_time_limit(due) {
                 return Ok(false);
             }
-            if due > counter.clock && !counter.wait(due)? {
+            if due > counter.clock && !self.wait(counter, due)? {
                 return Ok(false);
             }
             begun = if self.config.pacer.open() { due } else { counter.clock };
@@ -192,6 +196,24 @@ impl<'p> IoLoop<'p> {
             self.sync_if_due(counter, engine, order)?;
         }
         Ok(true)
+    }
+
+    /// Scheduled start of an operation, or the end of a pause before it.
+    #[inline(always)]
+    fn due(&mut self, counter: &Counter<'_>, planned: PlannedOp) -> Nanos {
+        self.config.pacer.due(counter.clock, planned.len, planned.kind, counter.done())
+    }
+
+    /// Waits for the scheduled start of an operation, or pauses. Returns `false` if the loop ends
+    /// earlier.
+    #[cold]
+    fn wait(&mut self, counter: &mut Counter<'_>, due: Nanos) -> Result<bool, Fault> {
+        if let Some((pause, spin)) = self.config.pacer.pause() {
+            let begun = counter.clock;
+            self.config.pacer.begin_pause(begun);
+            return Ok(counter.spin(begun + spin)? && counter.wait(begun + pause)?);
+        }
+        counter.wait(due)
     }
 
     /// True if syncs are made before the next operation instead of after the last one.
@@ -291,8 +313,7 @@ impl<'p> IoLoop<'p> {
     fn count(&mut self, counter: &mut Counter<'_>, run: Run) {
         let Run { kind, ops, bytes, begun, issued } = run;
         if counter.count(kind, ops, bytes, begun) && self.config.pacer.open() {
-            let service = counter.clock.0 - issued.0;
-            counter.latencies.service.record_n(service, ops);
+            counter.count_service(kind, counter.clock.0 - issued.0, ops);
         }
     }
 
@@ -321,7 +342,7 @@ impl<'p> IoLoop<'p> {
         let before = counter.clock;
         engine.make_durable(call, order.sync_range(range))?;
         counter.clock = now();
-        if call != SyncCall::Range {
+        if call.is_durable() {
             counter.publish_durable();
         }
         if counter.counting {

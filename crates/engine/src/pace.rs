@@ -23,6 +23,8 @@ use model::{
     phase::{Arrivals, Pace, Rate, Stream},
 };
 
+use crate::io::Kind;
+
 const STEPS: usize = 1024;
 /// The number 1 with 32 fraction bits.
 const ONE: f64 = 4_294_967_296.0;
@@ -32,17 +34,12 @@ const ONE: f64 = 4_294_967_296.0;
 pub(crate) enum Pacer {
     /// Operations start immediately.
     Free,
-    /// The worker pauses after every `ops` operations. All other operations start immediately.
-    Think {
-        /// Operations between pauses.
-        ops: u64,
-        /// Operations until the next pause.
-        left: u64,
-        /// Length of a pause.
-        pause: Nanos,
-    },
+    /// The worker pauses between operations. All other operations start immediately.
+    Think(Think),
     /// Operations start at scheduled times.
     Schedule(Box<Schedule>),
+    /// Operations start at the scheduled times of their direction.
+    ByDirection(Box<ByDirection>),
     /// Operations start at the timestamps of a loadfile.
     Timestamps {
         /// Start of the current repetition.
@@ -50,6 +47,22 @@ pub(crate) enum Pacer {
         /// Last timestamp.
         last: Nanos,
     },
+}
+
+/// Pauses between operations.
+#[derive(Debug)]
+pub(crate) struct Think {
+    // Number of operations between two pauses, and the number at which the next one begins.
+    ops: u64,
+    next: u64,
+    issued: u64,
+    // Operations are counted when they complete.
+    completed: bool,
+    // Time between two pauses, 0 if unlimited, and the instant of the next one.
+    every: Nanos,
+    at: Nanos,
+    pause: Nanos,
+    spin: Nanos,
 }
 
 /// Scheduled start times of operations.
@@ -77,21 +90,20 @@ impl Pacer {
     pub(crate) fn new(stream: &Stream, worker: u32) -> Self {
         let (rate, open, arrivals) = match stream.pace {
             Pace::Free => return Self::Free,
-            Pace::Think { ops, pause } => return Self::Think { ops, left: ops, pause },
+            Pace::Think { ops, pause, spin, completed, every } => {
+                let (next, at) = (ops, Nanos(0));
+                let spin = spin.min(pause);
+                let think = Think { ops, next, issued: 0, completed, every, at, pause, spin };
+                return Self::Think(think);
+            }
+            Pace::OpenByDirection { .. } => {
+                return ByDirection::new(stream, worker)
+                    .map_or(Self::Free, |own| Self::ByDirection(Box::new(own)));
+            }
             Pace::Limit(rate) => (rate, false, Arrivals::Constant),
             Pace::Open { rate, arrivals } => (rate, true, arrivals),
         };
-        let (per_second, per_byte) = match rate {
-            Rate::Ops(ops) => (ops, false),
-            Rate::Bytes(bytes) => (bytes.0, true),
-        };
-        let workers = u128::from(stream.workers.count);
-        let gap = ((1_000_000_000u128 << 32) * workers) / u128::from(per_second.max(1));
-        let poisson = (arrivals == Arrivals::Poisson).then(|| Poisson {
-            random: fastrand::Rng::with_seed(stream.seed ^ (u64::from(worker) << 32) ^ 0x9015_5011),
-            table: exponential(),
-        });
-        Self::Schedule(Box::new(Schedule { due: 0, gap, per_byte, open, poisson }))
+        Self::Schedule(Box::new(Schedule::new(stream, worker, rate, arrivals, open)))
     }
 
     /// Schedule for a worker with this number of bytes per second, which is not zero.
@@ -122,14 +134,13 @@ impl Pacer {
     /// Starts the schedule. With a constant rate of operations, the first operations of the workers
     /// are spread evenly over one interval of a worker.
     pub(crate) fn start(&mut self, now: Nanos, worker: u32, workers: u32) {
-        if let Self::Schedule(schedule) = self {
-            schedule.due = u128::from(now.0) << 32;
-            if !schedule.per_byte && schedule.poisson.is_none() {
-                schedule.due += schedule.gap * u128::from(worker) / u128::from(workers.max(1));
-            }
-        }
-        if let Self::Timestamps { base, .. } = self {
-            *base = now;
+        match self {
+            Self::Schedule(schedule) => schedule.start(now, worker, workers),
+            Self::ByDirection(schedules) => schedules.start(now, worker, workers),
+            Self::Timestamps { base, .. } => *base = now,
+            // In fio, the first pause also begins at the time of a pause and of I/O.
+            Self::Think(think) => think.at = now + think.pause + think.every,
+            Self::Free => {}
         }
     }
 
@@ -137,8 +148,8 @@ impl Pacer {
     pub(crate) fn open(&self) -> bool {
         match self {
             Self::Schedule(schedule) => schedule.open,
-            Self::Timestamps { .. } => true,
-            Self::Free | Self::Think { .. } => false,
+            Self::Timestamps { .. } | Self::ByDirection(_) => true,
+            Self::Free | Self::Think(_) => false,
         }
     }
 
@@ -148,21 +159,31 @@ impl Pacer {
         matches!(self, Self::Free)
     }
 
-    /// Scheduled start of the next operation of `len` bytes; `now` or earlier means immediately.
-    /// Call it once per operation.
+    /// Pause before the next operation, if the start of that operation is after a pause.
     #[inline]
-    pub(crate) fn due(&mut self, now: Nanos, len: usize) -> Nanos {
+    pub(crate) fn pause(&self) -> Option<(Nanos, Nanos)> {
+        match self {
+            Self::Think(think) => Some((think.pause, think.spin)),
+            Self::Free | Self::Schedule(_) | Self::ByDirection(_) | Self::Timestamps { .. } => None,
+        }
+    }
+
+    /// Records that a pause begins at this instant.
+    pub(crate) fn begin_pause(&mut self, now: Nanos) {
+        if let Self::Think(think) = self {
+            think.at = now + think.pause + think.every;
+        }
+    }
+
+    /// Scheduled start of the next operation of `len` bytes; `now` or earlier means immediately.
+    /// `done` operations are complete. Call it once per operation.
+    #[inline]
+    pub(crate) fn due(&mut self, now: Nanos, len: usize, kind: Kind, done: u64) -> Nanos {
         match self {
             Self::Free => now,
-            Self::Think { ops, left, pause } => {
-                if *left > 0 {
-                    *left -= 1;
-                    return now;
-                }
-                *left = *ops - 1;
-                now + *pause
-            }
+            Self::Think(think) => think.due(now, done),
             Self::Schedule(schedule) => schedule.due(now, len),
+            Self::ByDirection(schedules) => schedules.of(kind).due(now, len),
             Self::Timestamps { .. } => now,
         }
     }
@@ -171,12 +192,81 @@ impl Pacer {
     pub(crate) fn due_stamped(&mut self, now: Nanos, len: usize, stamp: Option<Nanos>) -> Nanos {
         match (&*self, stamp) {
             (Self::Timestamps { base, .. }, Some(stamp)) => *base + stamp,
-            _ => self.due(now, len),
+            _ => self.due(now, len, Kind::Read, 0),
         }
     }
 }
 
+impl Think {
+    fn due(&mut self, now: Nanos, done: u64) -> Nanos {
+        let count = if self.completed { done } else { self.issued };
+        self.issued += 1;
+        let over = self.every > Nanos(0) && now >= self.at;
+        if count < self.next && !over {
+            return now;
+        }
+        self.next = count.saturating_add(self.ops);
+        now + self.pause
+    }
+}
+
+/// Schedules of reads and writes.
+#[derive(Debug)]
+pub(crate) struct ByDirection([Schedule; 2]);
+
+impl ByDirection {
+    /// Schedules of a worker; `None` if the directions of the stream have a common schedule.
+    pub(crate) fn new(stream: &Stream, worker: u32) -> Option<Self> {
+        let Pace::OpenByDirection { reads, writes, arrivals } = stream.pace else { return None };
+        let other = Stream { seed: stream.seed ^ 0x5743_1DE5, ..stream.clone() };
+        Some(Self([
+            Schedule::new(stream, worker, reads, arrivals, true),
+            Schedule::new(&other, worker, writes, arrivals, true),
+        ]))
+    }
+
+    /// Starts both schedules.
+    pub(crate) fn start(&mut self, now: Nanos, worker: u32, workers: u32) {
+        self.0.iter_mut().for_each(|own| own.start(now, worker, workers));
+    }
+
+    fn of(&mut self, kind: Kind) -> &mut Schedule {
+        match kind {
+            Kind::Read => &mut self.0[0],
+            Kind::Write => &mut self.0[1],
+        }
+    }
+
+    /// Takes the operation of `len` bytes that is due first, and returns its direction.
+    pub(crate) fn take(&mut self, len: u64) -> Kind {
+        let kind = if self.0[0].due <= self.0[1].due { Kind::Read } else { Kind::Write };
+        self.of(kind).due(Nanos(0), usize::try_from(len).unwrap_or(usize::MAX));
+        kind
+    }
+}
+
 impl Schedule {
+    fn new(stream: &Stream, worker: u32, rate: Rate, arrivals: Arrivals, open: bool) -> Self {
+        let (per_second, per_byte) = match rate {
+            Rate::Ops(ops) => (ops, false),
+            Rate::Bytes(bytes) => (bytes.0, true),
+        };
+        let workers = u128::from(stream.workers.count);
+        let gap = ((1_000_000_000u128 << 32) * workers) / u128::from(per_second.max(1));
+        let poisson = (arrivals == Arrivals::Poisson).then(|| Poisson {
+            random: fastrand::Rng::with_seed(stream.seed ^ (u64::from(worker) << 32) ^ 0x9015_5011),
+            table: exponential(),
+        });
+        Self { due: 0, gap, per_byte, open, poisson }
+    }
+
+    fn start(&mut self, now: Nanos, worker: u32, workers: u32) {
+        self.due = u128::from(now.0) << 32;
+        if !self.per_byte && self.poisson.is_none() {
+            self.due += self.gap * u128::from(worker) / u128::from(workers.max(1));
+        }
+    }
+
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "nanoseconds since boot, below 2^64")]
     fn due(&mut self, now: Nanos, len: usize) -> Nanos {
@@ -234,6 +324,14 @@ mod tests {
         Pacer::new(&plan, 0)
     }
 
+    fn due(pacer: &mut Pacer, now: u64, len: usize) -> Nanos {
+        pacer.due(Nanos(now), len, Kind::Read, 0)
+    }
+
+    fn think(ops: u64, completed: bool, every: Nanos) -> Pace {
+        Pace::Think { ops, pause: Nanos(7), spin: Nanos(0), completed, every }
+    }
+
     fn open(rate: Rate, arrivals: Arrivals) -> Pace {
         Pace::Open { rate, arrivals }
     }
@@ -243,7 +341,7 @@ mod tests {
         // Three per second: a third of a nanosecond would be lost per operation.
         let mut pacer = pacer(open(Rate::Ops(3), Arrivals::Constant), 1);
         pacer.start(Nanos(1000), 0, 1);
-        let dues: Vec<u64> = (0..7).map(|_| pacer.due(Nanos(0), 1).0).collect();
+        let dues: Vec<u64> = (0..7).map(|_| due(&mut pacer, 0, 1).0).collect();
         let third = 333_333_333;
         assert_eq!(dues[..3], [1000, 1000 + third, 1000 + 2 * third]);
         assert!((1000 + 1_999_999_999..=1000 + 2_000_000_000).contains(&dues[6]));
@@ -254,28 +352,60 @@ mod tests {
     fn workers_divide_the_rate_and_start_evenly_spread() {
         let mut pacer = pacer(open(Rate::Ops(1000), Arrivals::Constant), 4);
         pacer.start(Nanos(0), 3, 4);
-        assert_eq!(pacer.due(Nanos(0), 1), Nanos(3_000_000));
-        assert_eq!(pacer.due(Nanos(0), 1), Nanos(7_000_000));
+        assert_eq!(due(&mut pacer, 0, 1), Nanos(3_000_000));
+        assert_eq!(due(&mut pacer, 0, 1), Nanos(7_000_000));
     }
 
     #[test]
     fn a_byte_rate_limit_does_not_accumulate_unused_time() {
         let mut pacer = pacer(Pace::Limit(Rate::Bytes(Bytes(1000))), 1);
         pacer.start(Nanos(0), 0, 1);
-        assert_eq!(pacer.due(Nanos(5), 500), Nanos(5));
-        assert_eq!(pacer.due(Nanos(5), 1000), Nanos(500_000_005));
+        assert_eq!(due(&mut pacer, 5, 500), Nanos(5));
+        assert_eq!(due(&mut pacer, 5, 1000), Nanos(500_000_005));
         // If the worker is late, the next operation is due now. The one after it is due one
         // interval later.
-        assert_eq!(pacer.due(Nanos(9_000_000_000), 1000), Nanos(9_000_000_000));
-        assert_eq!(pacer.due(Nanos(9_000_000_000), 1), Nanos(10_000_000_000));
+        assert_eq!(due(&mut pacer, 9_000_000_000, 1000), Nanos(9_000_000_000));
+        assert_eq!(due(&mut pacer, 9_000_000_000, 1), Nanos(10_000_000_000));
         assert!(!pacer.open());
     }
 
     #[test]
     fn pauses_follow_the_given_number_of_operations() {
-        let mut pacer = pacer(Pace::Think { ops: 2, pause: Nanos(7) }, 1);
-        let waits: Vec<u64> = (0..6).map(|_| pacer.due(Nanos(100), 1).0 - 100).collect();
+        let mut pacer = pacer(think(2, false, Nanos(0)), 1);
+        let waits: Vec<u64> = (0..6).map(|_| due(&mut pacer, 100, 1).0 - 100).collect();
         assert_eq!(waits, [0, 0, 7, 0, 7, 0]);
+        assert_eq!(pacer.pause(), Some((Nanos(7), Nanos(0))));
+    }
+
+    #[test]
+    fn pauses_follow_completed_operations_or_a_time() {
+        let mut own = pacer(think(2, true, Nanos(0)), 1);
+        let waits = [0, 1, 2, 2, 5, 5].map(|done| own.due(Nanos(100), 1, Kind::Read, done).0 - 100);
+        assert_eq!(waits, [0, 0, 7, 0, 7, 0]);
+        let mut own = pacer(think(u64::MAX, false, Nanos(50)), 1);
+        own.start(Nanos(100), 0, 1);
+        let mut waits = Vec::new();
+        for now in [100, 156, 157, 164, 213, 214] {
+            let due = own.due(Nanos(now), 1, Kind::Read, 0);
+            if due.0 > now {
+                own.begin_pause(Nanos(now));
+            }
+            waits.push(due.0 - now);
+        }
+        assert_eq!(waits, [0, 0, 7, 0, 0, 7]);
+    }
+
+    #[test]
+    fn each_direction_has_its_own_schedule() {
+        let (reads, writes) = (Rate::Ops(1000), Rate::Bytes(Bytes(4_096_000)));
+        let pace = Pace::OpenByDirection { reads, writes, arrivals: Arrivals::Constant };
+        let mut own = pacer(pace, 2);
+        own.start(Nanos(0), 1, 2);
+        let at = |own: &mut Pacer, kind| own.due(Nanos(0), 4096, kind, 0).0 / 1000;
+        // Rates are of both workers, and only those of operations are spread.
+        assert_eq!([Kind::Read, Kind::Read].map(|kind| at(&mut own, kind)), [1000, 3000]);
+        assert_eq!([Kind::Write, Kind::Write].map(|kind| at(&mut own, kind)), [0, 2000]);
+        assert!(own.open());
     }
 
     #[test]
@@ -283,10 +413,10 @@ mod tests {
         let mut pacer = pacer(open(Rate::Ops(1_000_000), Arrivals::Poisson), 1);
         pacer.start(Nanos(0), 0, 1);
         let n = 200_000u32;
-        let mut last = pacer.due(Nanos(0), 1);
+        let mut last = due(&mut pacer, 0, 1);
         let gaps: Vec<f64> = (0..n)
             .map(|_| {
-                let due = pacer.due(Nanos(0), 1);
+                let due = due(&mut pacer, 0, 1);
                 let gap = (due.0 - last.0) as f64 / 1000.0;
                 last = due;
                 gap

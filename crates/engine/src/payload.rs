@@ -7,7 +7,7 @@
 //! bytes, four little-endian words:
 //!
 //! ```text
-//!  0  key         file: the seed of the stream, mixed with the index of the file
+//!  0  key         file: the seed of the headers of the stream, mixed with the index of the file
 //!  8  offset      offset of the block in the file, with the number of the file of a worker in its
 //!                 upper bits ([`crate::file_offset`]); all ones in a duplicate
 //! 16  generation  write of the block: time of day in nanoseconds at which the worker started,
@@ -99,11 +99,16 @@ fn rest(block: &[u8]) -> u64 {
     XxHash3_64::oneshot(&block[HEADER..])
 }
 
+/// Seed of the keys.
+fn seed(stream: &Stream) -> u64 {
+    stream.header_seed.unwrap_or(stream.seed)
+}
+
 /// Key of a file.
 fn key(stream: &Stream, worker: u32) -> u64 {
     let file = if stream.files.are_separate() { u64::from(worker) + 1 } else { 1 };
     // Never zero, the content of a hole.
-    (stream.seed ^ file.wrapping_mul(0x9E37_79B9_7F4A_7C15)).max(1)
+    (seed(stream) ^ file.wrapping_mul(0x9E37_79B9_7F4A_7C15)).max(1)
 }
 
 /// True if a file begins with a block that a stream with this block size wrote.
@@ -270,7 +275,7 @@ impl Headers {
 }
 
 fn key_of_duplicates(stream: &Stream) -> u64 {
-    (!stream.seed).max(1)
+    (!seed(stream)).max(1)
 }
 
 /// Verifies data by its headers.

@@ -179,6 +179,8 @@ pub struct Start<'a> {
     pub gate: &'a StartGate,
     /// Time between the common start and the start of the phase.
     pub delay: Nanos,
+    /// Instant before which the phase does not start.
+    pub earliest: Nanos,
     /// True if the phase stops when the group ends.
     pub background: bool,
 }
@@ -195,7 +197,7 @@ impl Start<'_> {
     /// start.
     pub fn wait(&self, interrupt: &AtomicBool) -> bool {
         let Some(opened) = self.gate.arrive(interrupt) else { return false };
-        let start = opened + self.delay;
+        let start = (opened + self.delay).max(self.earliest);
         start <= now() || self.gate.sleep_until(start, interrupt)
     }
 }
@@ -243,7 +245,8 @@ mod tests {
         let (gate, interrupt) = (StartGate::held(), AtomicBool::new(false));
         let instant = now() + Nanos(3_000_000);
         thread::scope(|scope| {
-            let start = Start { gate: &gate, delay: Nanos(0), background: false };
+            let start =
+                Start { gate: &gate, delay: Nanos(0), earliest: Nanos(0), background: false };
             let phase = scope.spawn(move || start.wait(&AtomicBool::new(false)).then(now));
             assert!(gate.wait_arrived(&interrupt));
             gate.open_at(instant);
@@ -255,11 +258,21 @@ mod tests {
     }
 
     #[test]
+    fn a_phase_starts_no_earlier_than_its_instant() {
+        let (gate, interrupt) = (StartGate::new(1), AtomicBool::new(false));
+        let earliest = now() + Nanos(3_000_000);
+        let start = Start { gate: &gate, delay: Nanos(0), earliest, background: false };
+        assert!(start.wait(&interrupt) && now() >= earliest);
+        let over = Start { delay: Nanos(1), earliest: Nanos(1), ..start };
+        assert!(over.wait(&interrupt), "an instant in the past");
+    }
+
+    #[test]
     fn the_end_of_the_group_stops_background_phases_only() {
         let gate = StartGate::new(1);
         let control = |background| {
             let control = Arc::new(ControlBlock::new(1).unwrap());
-            Start { gate: &gate, delay: Nanos(0), background }.begin(&control);
+            Start { gate: &gate, delay: Nanos(0), earliest: Nanos(0), background }.begin(&control);
             control
         };
         let (background, measured) = (control(true), control(false));

@@ -212,11 +212,12 @@ impl<'a> Assignment<'a> {
             io_loop::latencies(stream, mode, open, E::QUEUES),
         );
         let mut io = IoLoop::new(stream, mode, slots, config);
-        if let Some(calls) = self.calls() {
-            engine.begin_pass(&calls, PassPoint::Opened)?;
-        }
+        // Dirty pages cannot be dropped.
         if stream.open.fsync {
             engine.make_durable(SyncCall::Fsync, (0, 0))?;
+        }
+        if let Some(calls) = self.calls() {
+            engine.begin_pass(&calls, PassPoint::Opened)?;
         }
         if stream.open.read_first_block && mode.reads() {
             let len = usize::try_from(stream.block_size.0).unwrap_or(usize::MAX);

@@ -1,5 +1,6 @@
 //! Jobs of fio: options, system calls, and amounts compared with an installed fio.
 
+mod blocks;
 mod examples;
 mod placement;
 mod readers;

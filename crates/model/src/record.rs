@@ -178,6 +178,10 @@ pub enum HistogramKind {
     Write,
     /// Open loop only: time from start of service to completion.
     ServiceTime,
+    /// Open loop of reads and writes only: service time of the reads.
+    ServiceTimeOfReads,
+    /// Open loop of reads and writes only: service time of the writes.
+    ServiceTimeOfWrites,
     /// `io_uring` only: time of the submission.
     Submission,
     /// `io_uring` only: time from submission to completion.
@@ -193,11 +197,13 @@ pub enum HistogramKind {
 impl HistogramKind {
     /// Kinds other than [`Self::Op`]: all operations, then the histograms of
     /// [`crate::phase::Latencies::each`] in their order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::All,
         Self::Read,
         Self::Write,
         Self::ServiceTime,
+        Self::ServiceTimeOfReads,
+        Self::ServiceTimeOfWrites,
         Self::Submission,
         Self::Completion,
         Self::Sync,
@@ -210,6 +216,8 @@ impl HistogramKind {
             Self::Read => "read",
             Self::Write => "write",
             Self::ServiceTime => "service",
+            Self::ServiceTimeOfReads => "service-read",
+            Self::ServiceTimeOfWrites => "service-write",
             Self::Submission => "submission",
             Self::Completion => "completion",
             Self::Sync => "sync",

@@ -222,6 +222,8 @@ impl<'a> BenchReport<'a> {
             (HistogramKind::Read, "· reads"),
             (HistogramKind::Write, "· writes"),
             (HistogramKind::ServiceTime, "service time"),
+            (HistogramKind::ServiceTimeOfReads, "· reads"),
+            (HistogramKind::ServiceTimeOfWrites, "· writes"),
             (HistogramKind::Submission, "submission"),
             (HistogramKind::Completion, "completion"),
             (HistogramKind::Sync, "sync calls"),
@@ -236,6 +238,8 @@ impl<'a> BenchReport<'a> {
                 HistogramKind::Read | HistogramKind::Write => both && !of_replay,
                 HistogramKind::All => either || filled(HistogramKind::All),
                 HistogramKind::ServiceTime
+                | HistogramKind::ServiceTimeOfReads
+                | HistogramKind::ServiceTimeOfWrites
                 | HistogramKind::Submission
                 | HistogramKind::Completion
                 | HistogramKind::Sync

@@ -59,6 +59,7 @@ impl From<Failure> for EngineError {
                      users; use a directory that only this user can write to",
                 ),
             },
+            Fault::Slow { found, least, bytes } => Self::Slow { path, found, least, bytes },
             Fault::Entries { found, expected } => Self::Entries { path, found, expected },
             Fault::Memory { what, bytes, errno } => {
                 Self::Memory { what: what.name(), bytes: Bytes(bytes), source: os(errno) }

@@ -32,6 +32,8 @@ pub(crate) enum Fault {
     Entries { found: u64, expected: u64 },
     /// The directory that was created for the phase was replaced by another one.
     Exchanged,
+    /// The rate of a worker is below its minimum, per second.
+    Slow { found: u64, least: u64, bytes: bool },
     /// Memory could not be mapped or reserved.
     Memory { what: Memory, bytes: u64, errno: i32 },
 }

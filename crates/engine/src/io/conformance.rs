@@ -12,7 +12,7 @@ use model::{
     Bytes,
     phase::{
         AccessPattern, Advice, CallFlags, DataPattern, Direction, FileCreation, FileSharing, Open,
-        Stream,
+        RangeSync, Stream,
     },
 };
 use rustix::io::pwrite;
@@ -236,7 +236,7 @@ fn synced_data_is_in_the_file<S: Subject>(subject: &S, path: &Path) {
     plan.access_pattern = AccessPattern::IozonePermutation;
     with(subject, &plan, path, AccessMode::Write, |engine, mut slots| {
         let mut writer = engine.unwrap();
-        let calls = [SyncCall::Range, SyncCall::Fsync, SyncCall::Fdatasync];
+        let calls = [SyncCall::Range(RangeSync::ALL), SyncCall::Fsync, SyncCall::Fdatasync];
         for (call, byte) in calls.into_iter().zip(1u8..) {
             let (result, _) = turn(&mut writer, &mut slots, Kind::Write, (4096, 4096), byte);
             assert_eq!(result, Ok(()));

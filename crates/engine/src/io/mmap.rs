@@ -164,7 +164,7 @@ impl<'p> IoEngine<'p> for Mmap {
     fn make_durable(&mut self, call: SyncCall, (offset, len): (u64, u64)) -> Result<(), Fault> {
         let within = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
         match call {
-            SyncCall::Range => self.sync(within(offset), within(len)),
+            SyncCall::Range(_) => self.sync(within(offset), within(len)),
             SyncCall::Fsync | SyncCall::Fdatasync => {
                 self.sync(0, self.mapping.len())?;
                 sync::make_durable(self.file.as_fd(), call, (0, 0))

@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use model::phase::{AccessPattern, Stream, SyncCall};
+use model::phase::{AccessPattern, RangeSync, Stream, SyncCall};
 use rustix::{
     fs::{SeekFrom, fdatasync, fsync, seek},
     io::{Errno, pread, pwrite, read, write},
@@ -196,7 +196,7 @@ pub(super) fn make_durable(
         let answer = match call {
             SyncCall::Fsync => fsync(file),
             SyncCall::Fdatasync => fdatasync(file),
-            SyncCall::Range => sync_file_range(file, range),
+            SyncCall::Range(flags) => sync_file_range(file, flags, range),
         };
         match answer {
             Ok(()) => return Ok(()),
@@ -206,14 +206,19 @@ pub(super) fn make_durable(
     }
 }
 
-fn sync_file_range(file: BorrowedFd<'_>, (offset, len): (u64, u64)) -> Result<(), Errno> {
+fn sync_file_range(
+    file: BorrowedFd<'_>,
+    sync: RangeSync,
+    (offset, len): (u64, u64),
+) -> Result<(), Errno> {
     let offset = libc::off64_t::try_from(offset).map_err(|_| Errno::OVERFLOW)?;
     let len = libc::off64_t::try_from(len).map_err(|_| Errno::OVERFLOW)?;
-    // Waits for writes in progress, starts writes, and waits for them: the only combination of
-    // flags of sync_file_range(2) that leaves no dirty page in the range.
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-        | libc::SYNC_FILE_RANGE_WRITE
-        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let flags = [
+        (sync.wait_before, libc::SYNC_FILE_RANGE_WAIT_BEFORE),
+        (sync.write, libc::SYNC_FILE_RANGE_WRITE),
+        (sync.wait_after, libc::SYNC_FILE_RANGE_WAIT_AFTER),
+    ];
+    let flags = flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag);
     // SAFETY: the call takes no pointers; the descriptor is open while it is borrowed.
     let answer = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, flags) };
     if answer == 0 { Ok(()) } else { Err(last_errno()) }

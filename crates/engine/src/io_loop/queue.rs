@@ -49,8 +49,10 @@ pub(crate) struct Queue<'p> {
     // Operation that the engine could not accept.
     refused: Option<Op<'p>>,
     exhausted: bool,
-    // True if `next` begins a pass whose calls wait until nothing is in flight.
+    // True if `next` begins a pass whose calls wait until nothing is in flight, or follows a pause,
+    // which begins then.
     pass_waits: bool,
+    pauses: bool,
 }
 
 impl Queue<'_> {
@@ -71,6 +73,7 @@ impl Queue<'_> {
             refused: None,
             exhausted: false,
             pass_waits: false,
+            pauses: false,
         }
     }
 
@@ -124,14 +127,16 @@ impl<'p> IoLoop<'p> {
         if counter.over {
             queue.exhausted = true;
             queue.next = None;
-            queue.pass_waits = false;
+            (queue.pass_waits, queue.pauses) = (false, false);
             if let Some(op) = queue.refused.take() {
                 self.slots.give(op.slot, op.buffer);
             }
         }
-        if queue.pass_waits && queue.in_flight == 0 {
-            self.begin_pass(counter, engine, order)?;
-            queue.pass_waits = false;
+        if queue.pass_waits
+            && queue.in_flight == 0
+            && !self.drained(counter, queue, engine, order)?
+        {
+            return Ok(true);
         }
         // With all slots in flight, nothing can be submitted. With a pause or a schedule, the start
         // of the next operation is determined nevertheless, because it may precede a free slot.
@@ -156,6 +161,25 @@ impl<'p> IoLoop<'p> {
             None if queue.exhausted => Ok(false),
             None => unreachable!("an idle queue takes the next operation"),
         }
+    }
+
+    /// Makes the calls of a new pass, and pauses. Returns `false` if the loop ends earlier.
+    #[cold]
+    fn drained<E: IoEngine<'p>>(
+        &mut self,
+        counter: &mut Counter<'_>,
+        queue: &mut Queue<'p>,
+        engine: &mut E,
+        order: &mut Order<'_>,
+    ) -> Result<bool, Fault> {
+        self.begin_pass(counter, engine, order)?;
+        queue.pass_waits = false;
+        let (true, Some((planned, due))) = (std::mem::take(&mut queue.pauses), queue.next) else {
+            return Ok(true);
+        };
+        let runs = self.wait(counter, due)?;
+        queue.next = Some((planned, counter.clock));
+        Ok(runs)
     }
 
     /// Submits due operations while slots are free. Not inlined: a full queue rarely calls it, and
@@ -218,7 +242,7 @@ impl<'p> IoLoop<'p> {
         }
         match order.next() {
             Some(planned) => {
-                let due = self.config.pacer.due(counter.clock, planned.len);
+                let due = self.due(counter, planned);
                 queue.next = Some((planned, due));
                 queue.pass_waits |= self.config.pass.is_some() && order.takes_calls();
             }
@@ -240,7 +264,7 @@ impl<'p> IoLoop<'p> {
             Some(next) => next,
             None if queue.exhausted => return None,
             None => match order.next() {
-                Some(planned) => (planned, self.config.pacer.due(counter.clock, planned.len)),
+                Some(planned) => (planned, self.due(counter, planned)),
                 None => {
                     queue.exhausted = true;
                     return None;
@@ -256,6 +280,9 @@ impl<'p> IoLoop<'p> {
             if counter.after_time_limit(due) {
                 queue.exhausted = true;
                 return None;
+            }
+            if self.config.pacer.pause().is_some() {
+                (queue.pass_waits, queue.pauses) = (true, true);
             }
             queue.next = Some((planned, due));
             return None;

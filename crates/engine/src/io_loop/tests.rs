@@ -1,6 +1,8 @@
 use std::{path::Path, time::Duration};
 
-use model::phase::{Arrivals, Direction, IoEngineKind, Pace, Rate, SyncEvery, SyncInterval};
+use model::phase::{
+    Arrivals, Direction, IoEngineKind, Pace, Rate, SyncCall, SyncEvery, SyncInterval,
+};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -444,4 +446,46 @@ fn a_ramp_time_without_completed_operations_is_not_counted() {
     assert!(result.started >= before + Nanos(300_000_000));
     let end = before + Nanos(700_000_000);
     assert!(result.counted_until() >= result.started && result.ended >= end);
+}
+
+/// Pauses begin when nothing is in flight, also if a queue has several operations.
+#[test]
+fn a_pause_follows_the_completion_of_all_operations() {
+    let mut plan = writes(10);
+    let pause = Nanos(20_000_000);
+    plan.pace =
+        Pace::Think { ops: 4, pause, spin: Nanos(5_000_000), completed: false, every: Nanos(0) };
+    let before = now();
+    let mut engine = Late::new(Null, 4);
+    let queued = run_loop(&plan, &control(), false, &mut engine, &mut pool(&plan, 4)).unwrap();
+    assert_eq!(ops(&queued), 10);
+    assert!(queued.ended >= before + Nanos(40_000_000), "pauses after 4 and 8 operations");
+    // An operation in flight during a pause would last as long.
+    let median = queued.latencies.write.quantile(0.5).unwrap();
+    assert!(median < pause, "{median}");
+    let alone = run_loop(&plan, &control(), false, &mut Null, &mut pool(&plan, 1)).unwrap();
+    assert_eq!(ops(&alone), 10);
+    assert!(alone.loop_time >= Nanos(40_000_000));
+}
+
+#[test]
+fn rates_by_direction_determine_the_number_of_reads_and_writes() {
+    let (reads, writes) = (Rate::Ops(200), Rate::Ops(500));
+    for queue in [false, true] {
+        let mut plan = stream(IoEngineKind::Null, Direction::Mixed(0.5), 400);
+        plan.access_pattern = model::phase::AccessPattern::Random;
+        plan.pace = Pace::OpenByDirection { reads, writes, arrivals: Arrivals::Constant };
+        plan.bound = Bound::Time { ramp: Nanos(0), run: Nanos(500_000_000) };
+        let result = if queue {
+            let mut memory = pool(&plan, 4);
+            run_loop(&plan, &control(), false, &mut Late::new(Null, 4), &mut memory)
+        } else {
+            run_loop(&plan, &control(), false, &mut Null, &mut pool(&plan, 1))
+        };
+        let result = result.unwrap();
+        assert_eq!((result.read.ops.0, result.written.ops.0), (100, 250), "{queue}");
+        let Latencies { service, service_read, service_write, .. } = &result.latencies;
+        let counts = [service, service_read, service_write].map(model::Histogram::count);
+        assert_eq!(counts, [350, 100, 250]);
+    }
 }

@@ -41,13 +41,16 @@
 
 pub(crate) mod alias;
 mod bijection;
+mod direction;
 pub(crate) mod draw;
 mod iozone_permutation;
 mod lengths;
 mod linear;
 mod permutation;
+mod runs;
 mod several;
 mod skewed;
+mod skip;
 mod stride;
 mod tickets;
 mod trace;
@@ -56,18 +59,24 @@ mod uniform;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use fastrand::Rng;
-use model::phase::{AccessPattern, Bound, Direction, FileSharing, PassStart, Stream};
+use model::{
+    Nanos,
+    phase::{AccessPattern, Bound, FileSharing, PassStart, Stream},
+};
 
-use crate::{error::Fault, file_offset::FileChange, io::Kind};
+use crate::{error::Fault, file_offset::FileChange, io::Kind, pace::ByDirection};
 
 pub(crate) use bijection::Bijection;
-use draw::{Chance, generator};
+use direction::{DirectionSource, scheduled};
+use draw::generator;
 use iozone_permutation::{IozonePermutation, permutation};
 use lengths::Lengths;
 use linear::{Backward, Forward, PerDirection, SameBlock};
 use permutation::Permutation;
+use runs::Runs;
 use several::Several;
 use skewed::{Skew, Skewed};
+use skip::Skip;
 use stride::Stride;
 use tickets::Tickets;
 use trace::Trace;
@@ -144,6 +153,8 @@ pub(crate) struct Order<'a> {
     random: Rng,
     lengths: Option<&'a Lengths>,
     direction: DirectionSource,
+    // Schedules of reads and writes, which determine the direction.
+    schedules: Option<Box<ByDirection>>,
     // Operations until the bound. With `taken`: operations of all workers together, a constant.
     left: u64,
     // Bytes until the bound.
@@ -198,6 +209,8 @@ enum PassOrder<'a> {
     Uniform(Uniform),
     Tickets(Tickets),
     Skewed(Skewed<'a>),
+    Skip(Skip),
+    Runs(Runs),
     Listed(std::slice::Iter<'a, PlannedOp>),
     Several(Box<Several<'a>>),
 }
@@ -220,35 +233,15 @@ impl<'a> PassOrder<'a> {
             AccessPattern::Tickets => Self::Tickets(Tickets::new(n)),
             AccessPattern::Zipf { .. }
             | AccessPattern::Pareto { .. }
-            | AccessPattern::Hotspot { .. } => {
+            | AccessPattern::Hotspot { .. }
+            | AccessPattern::Normal { .. }
+            | AccessPattern::Zones => {
                 let skew = prepared.skew.as_ref().expect("prepared from the same stream");
                 Self::Skewed(Skewed::new(skew, n))
             }
+            AccessPattern::Skip { blocks } => Self::Skip(Skip::new(n, blocks)),
+            AccessPattern::Runs { jump, unique } => Self::Runs(Runs::new(n, jump, unique, random)),
             AccessPattern::Trace => Self::Listed(prepared.trace.operations()),
-        }
-    }
-}
-
-/// Source of the direction of operations.
-#[derive(Clone, Copy, Debug)]
-enum DirectionSource {
-    Always(Kind),
-    /// Read with this probability, otherwise write.
-    Mixed(Chance),
-    /// Depends on the ticket: a write if it is a multiple of ten, otherwise a read.
-    Ticket,
-}
-
-impl DirectionSource {
-    fn of(stream: &Stream, worker: u32) -> Self {
-        match stream.direction {
-            Direction::Update(_) if stream.access_pattern == AccessPattern::Tickets => Self::Ticket,
-            Direction::Mixed(share) => Self::Mixed(Chance::new(share)),
-            Direction::Update(share) => Self::Mixed(Chance::new(1.0 - share)),
-            Direction::Read | Direction::Write | Direction::Alternate | Direction::FirstRead(_) => {
-                let reads = stream.direction.reads(worker);
-                Self::Always(if reads { Kind::Read } else { Kind::Write })
-            }
         }
     }
 }
@@ -300,11 +293,16 @@ impl<'a> Order<'a> {
             (random, positions) = (own, PassOrder::Several(several));
         }
         let (lengths, direction) = (prepared.lengths.as_ref(), DirectionSource::of(stream, worker));
+        let mut schedules = ByDirection::new(stream, worker).map(Box::new);
+        if let Some(schedules) = &mut schedules {
+            schedules.start(Nanos(0), worker, stream.workers.count);
+        }
         Ok(Self {
             positions,
             random,
             lengths,
             direction,
+            schedules,
             left,
             left_bytes,
             begun_pass: false,
@@ -397,6 +395,9 @@ impl<'a> Order<'a> {
                 let kind = match self.direction {
                     DirectionSource::Always(kind) => kind,
                     DirectionSource::Mixed(read) if read.happens(random) => Kind::Read,
+                    DirectionSource::Scheduled => {
+                        scheduled(&mut self.schedules, count * self.block_size)
+                    }
                     DirectionSource::Mixed(_) | DirectionSource::Ticket => Kind::Write,
                 };
                 let place = order.next(kind, count)?;
@@ -415,6 +416,8 @@ impl<'a> Order<'a> {
             PassOrder::Permutation(order) => order.next(count),
             PassOrder::Uniform(order) => order.next(random, count),
             PassOrder::Skewed(order) => order.next(random, count),
+            PassOrder::Skip(order) => order.next(count),
+            PassOrder::Runs(order) => order.next(random, count),
             PassOrder::Tickets(order) => {
                 let (place, ticket) = order.next(random, count)?;
                 back = ticket;
@@ -429,18 +432,21 @@ impl<'a> Order<'a> {
             }
             PassOrder::Several(several) => {
                 let units = (self.restart.prepared, self.block_size);
-                let next = several.next(random, self.direction, count, units)?;
+                let len = count * self.block_size;
+                let direction = self.direction.fixed(&mut self.schedules, len);
+                let next = several.next(random, direction, count, units)?;
                 return Some(PlannedOp { offset: self.base + next.offset, ..next });
             }
         }?;
+        #[expect(clippy::cast_possible_truncation, reason = "the length of a buffer in memory")]
+        let len = (place.count * self.block_size) as usize;
         let kind = |reads| if reads { Kind::Read } else { Kind::Write };
         let kind = match self.direction {
             DirectionSource::Always(kind) => kind,
             DirectionSource::Mixed(read) => kind(read.happens(random)),
+            DirectionSource::Scheduled => scheduled(&mut self.schedules, len as u64),
             DirectionSource::Ticket => kind(!back),
         };
-        #[expect(clippy::cast_possible_truncation, reason = "the length of a buffer in memory")]
-        let len = (place.count * self.block_size) as usize;
         Some(PlannedOp { offset: self.base + place.first * self.block_size, len, kind })
     }
 

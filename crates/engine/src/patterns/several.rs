@@ -79,11 +79,15 @@ impl<'a> Positions<'a> {
             AccessPattern::Random => Self::Uniform(Uniform::new(n)),
             AccessPattern::Zipf { .. }
             | AccessPattern::Pareto { .. }
-            | AccessPattern::Hotspot { .. } => {
+            | AccessPattern::Hotspot { .. }
+            | AccessPattern::Normal { .. }
+            | AccessPattern::Zones => {
                 let skew = prepared.skew.as_ref().expect("prepared from the same stream");
                 Self::Skewed(Skewed::new(skew, n))
             }
             AccessPattern::Backward
+            | AccessPattern::Skip { .. }
+            | AccessPattern::Runs { .. }
             | AccessPattern::SameBlock
             | AccessPattern::Stride { .. }
             | AccessPattern::IozonePermutation
@@ -206,7 +210,9 @@ impl<'a> Several<'a> {
         let kind = match direction {
             DirectionSource::Always(kind) => kind,
             DirectionSource::Mixed(read) if read.happens(random) => Kind::Read,
-            DirectionSource::Mixed(_) | DirectionSource::Ticket => Kind::Write,
+            DirectionSource::Mixed(_) | DirectionSource::Scheduled | DirectionSource::Ticket => {
+                Kind::Write
+            }
         };
         loop {
             let number = self.select(random)?;

@@ -1,4 +1,4 @@
-//! Skewed patterns: Zipf's law, the self-similar law, and a hotspot.
+//! Skewed patterns: Zipf's law, the self-similar law, a normal distribution, a hotspot, and zones.
 //!
 //! Each pattern is a table of ranges of ranks, with a weight per range. A range is drawn by weight
 //! ([`Alias`]), and a rank within the range uniformly. Rank 0 is the most popular.
@@ -15,6 +15,8 @@
 //!   accesses, the first 4 % get 64 %, and so on. Weights are exact.
 //! - Hotspot: two ranges. The hot range has `round(fraction * n)` blocks, at least 1. The cold
 //!   range has the other blocks, at least 1 unless the part is a single block.
+//! - Normal: up to 4096 ranges of equal length, with the density in the middle of each.
+//! - Zones: the ranges of the stream.
 //!
 //! # Error
 //!
@@ -27,12 +29,12 @@
 //!
 //! # Location of popular blocks
 //!
-//! Ranks of Zipf and the self-similar law are scattered over the part by a [`Bijection`]. Its key
-//! depends only on the seed of the stream, so workers that share a file share its popular blocks.
-//! The hotspot is at the start.
+//! Ranks of Zipf, of the self-similar law, and of the normal distribution are scattered over the
+//! part by a [`Bijection`]. Its key depends only on the seed of the stream, so workers that share a
+//! file share its popular blocks. The hotspot is at the start, and zones have their places.
 
 use fastrand::Rng;
-use model::phase::{AccessPattern, Stream};
+use model::phase::{AccessPattern, Stream, Zone};
 
 use super::{
     BlockSpan,
@@ -45,6 +47,8 @@ use super::{
 const EXACT: u64 = 1024;
 /// Divisor that determines the length of later ranges: start of the range / `GRAIN`.
 const GRAIN: u64 = 64;
+/// Maximum number of ranges of equal length.
+const RANGES: u64 = 4096;
 
 /// Consecutive ranks.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +72,11 @@ impl Skew {
             AccessPattern::Zipf { theta } => zipf(n, theta),
             AccessPattern::Pareto { share } => self_similar(n, share),
             AccessPattern::Hotspot { space, visits } => hot(n, space, visits),
+            AccessPattern::Normal { deviation } => normal(n, deviation),
+            AccessPattern::Zones => zoned(n, &stream.zones),
             AccessPattern::Sequential
+            | AccessPattern::Skip { .. }
+            | AccessPattern::Runs { .. }
             | AccessPattern::Backward
             | AccessPattern::SameBlock
             | AccessPattern::Stride { .. }
@@ -81,8 +89,9 @@ impl Skew {
             | AccessPattern::Tickets => return None,
         };
         let (ranges, weights): (Vec<_>, Vec<_>) = weighted.into_iter().unzip();
-        let scattered = !matches!(stream.access_pattern, AccessPattern::Hotspot { .. });
-        let scatter = scattered.then(|| Bijection::new(n, &mut common(stream.seed)));
+        let local =
+            matches!(stream.access_pattern, AccessPattern::Hotspot { .. } | AccessPattern::Zones);
+        let scatter = (!local).then(|| Bijection::new(n, &mut common(stream.seed)));
         Some(Self { alias: Alias::new(&weights), ranges: ranges.into(), scatter })
     }
 
@@ -155,6 +164,54 @@ fn hot(n: u64, space: f64, visits: f64) -> Vec<(Range, f64)> {
         (Range { start: 0, width: hot }, visits),
         (Range { start: hot, width: n - hot }, 1.0 - visits),
     ]
+}
+
+/// Mean of twelve uniform numbers, close to a normal distribution with standard deviation 1/12,
+/// plus a uniform number of this width; the range of the numbers is the part.
+#[expect(clippy::cast_precision_loss, reason = "weights need no more digits than an f64 has")]
+fn normal(n: u64, width: f64) -> Vec<(Range, f64)> {
+    // Density of the sum: the normal distribution, averaged over the width. A narrow width is that
+    // of the normal distribution itself.
+    let (sigma, half) = (1.0 / 12.0, (width / 2.0).max(1e-6));
+    let density = |x: f64| {
+        let at = |x: f64| error_function(x / (sigma * std::f64::consts::SQRT_2));
+        (at(x - 0.5 + half) - at(x - 0.5 - half)) / (4.0 * half)
+    };
+    let parts = n.min(RANGES);
+    (0..parts)
+        .map(|part| {
+            let border = |part: u64| {
+                let border = u128::from(n) * u128::from(part) / u128::from(parts);
+                u64::try_from(border).unwrap_or(n)
+            };
+            let (start, end) = (border(part), border(part + 1));
+            let middle = (start as f64 + end as f64) / 2.0 / n as f64;
+            (Range { start, width: end - start }, density(middle) * (end - start) as f64)
+        })
+        .collect()
+}
+
+/// Error function, with an error below 1.5e-7 (Abramowitz and Stegun, Handbook of Mathematical
+/// Functions, 7.1.26).
+fn error_function(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
+    let factors = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
+    let sum = factors.iter().fold(0.0, |sum, factor| (sum + factor) * t);
+    (1.0 - sum * (-x * x).exp()).copysign(x)
+}
+
+/// Zones in the order of the file, cut at the end of the part.
+fn zoned(n: u64, zones: &[Zone]) -> Vec<(Range, f64)> {
+    let mut start = 0;
+    let mut weighted = Vec::new();
+    for zone in zones {
+        let width = zone.blocks.min(n - start);
+        if width > 0 && zone.weight > 0 {
+            weighted.push((Range { start, width }, f64::from(zone.weight)));
+        }
+        start += width;
+    }
+    if weighted.is_empty() { vec![(Range { start: 0, width: n }, 1.0)] } else { weighted }
 }
 
 /// One pass of draws.

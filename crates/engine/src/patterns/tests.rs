@@ -1,6 +1,6 @@
 use model::{
     Bytes, Nanos,
-    phase::{Length, Workers},
+    phase::{Direction, Length, Workers},
 };
 use proptest::prelude::*;
 

@@ -1,8 +1,8 @@
 //! Rejects invalid streams before anything is changed.
 
 use model::phase::{
-    AccessPattern, Bound, DataPattern, Direction, FileCreation, FileSharing, IoEngineKind, Pace,
-    PassStart, Rate, Stonewall, Stream, WorkerKind,
+    AccessPattern, Bound, DataPattern, Direction, FileCreation, FileSharing, IoEngineKind, Jump,
+    Pace, PassStart, Rate, Stonewall, Stream, WorkerKind,
 };
 
 use crate::{
@@ -208,6 +208,21 @@ fn access(stream: &Stream) -> Option<Problem> {
                 "use data above 0 and below 1, accesses from 0 to 1",
             ))
         }
+        AccessPattern::Normal { deviation } if !share(deviation) => {
+            Some(("the deviation of a normal distribution is out of range", "use 0 to 1"))
+        }
+        AccessPattern::Zones if stream.zones.iter().all(|zone| zone.weight == 0) => {
+            Some(("no zone of the file is accessed", "give a zone a weight"))
+        }
+        AccessPattern::Skip { blocks: 0 } => {
+            Some(("the distance between operations is 0", "use a sequential access_pattern"))
+        }
+        AccessPattern::Runs { jump: Jump::Every(0) | Jump::EveryRepeated(0), .. } => {
+            Some(("the number of operations per run is 0", "use at least 1"))
+        }
+        AccessPattern::Runs { jump: Jump::Chance(chance), .. } if !share(chance) => {
+            Some(("the fraction of random operations is out of range", "use 0 to 1"))
+        }
         AccessPattern::Trace if stream.trace_file.is_empty() => {
             Some(("trace_file is not set", "set it to the path of a trace"))
         }
@@ -232,6 +247,10 @@ fn access(stream: &Stream) -> Option<Problem> {
         | AccessPattern::Pareto { .. }
         | AccessPattern::Append
         | AccessPattern::Hotspot { .. }
+        | AccessPattern::Normal { .. }
+        | AccessPattern::Zones
+        | AccessPattern::Skip { .. }
+        | AccessPattern::Runs { .. }
         | AccessPattern::Trace
         | AccessPattern::Tickets => None,
     }
@@ -351,8 +370,12 @@ fn several(stream: &Stream) -> Option<Problem> {
         | AccessPattern::Random
         | AccessPattern::Zipf { .. }
         | AccessPattern::Pareto { .. }
-        | AccessPattern::Hotspot { .. } => None,
+        | AccessPattern::Hotspot { .. }
+        | AccessPattern::Normal { .. }
+        | AccessPattern::Zones => None,
         AccessPattern::Backward
+        | AccessPattern::Skip { .. }
+        | AccessPattern::Runs { .. }
         | AccessPattern::SameBlock
         | AccessPattern::Stride { .. }
         | AccessPattern::IozonePermutation
@@ -393,7 +416,14 @@ fn time(stream: &Stream) -> Option<Problem> {
         Pace::Limit(rate) | Pace::Open { rate, .. } if empty(rate) => {
             return Some(("rate is below 1 per second", "use at least 1"));
         }
-        Pace::Free | Pace::Think { .. } | Pace::Limit(_) | Pace::Open { .. } => {}
+        Pace::OpenByDirection { reads, writes, .. } if empty(reads) || empty(writes) => {
+            return Some(("rate is below 1 per second", "use at least 1 for each direction"));
+        }
+        Pace::Free
+        | Pace::Think { .. }
+        | Pace::Limit(_)
+        | Pace::Open { .. }
+        | Pace::OpenByDirection { .. } => {}
     }
     match stream.bound {
         Bound::Time { run: model::Nanos(0), .. } => Some(("runtime is 0", "use a longer runtime")),

@@ -113,7 +113,7 @@ mod tests {
         };
         assert_eq!(ceilings.of(&phase(other)), first);
         assert_eq!(ceilings.0.len(), 1);
-        let paced = Stream { pace: Pace::Think { ops: 1, pause: model::Nanos(1) }, ..stream };
+        let paced = Stream { pace: Pace::Limit(model::phase::Rate::Ops(1)), ..stream };
         assert_eq!(ceilings.of(&phase(paced)), None);
         assert_eq!(ceilings.0.len(), 1);
     }

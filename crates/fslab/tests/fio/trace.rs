@@ -6,7 +6,7 @@ use super::FIO;
 use crate::support::Bench;
 
 /// Sections: name, options, and the comparison of their calls.
-const SECTIONS: [(&str, &str, Compared); 72] = [
+const SECTIONS: &[(&str, &str, Compared)] = &[
     ("write", "rw=write\nsize=16k", Exact),
     ("read", "rw=read\nsize=16k", Exact),
     ("read-rest", "rw=read\nsize=10k", Job),
@@ -79,9 +79,32 @@ const SECTIONS: [(&str, &str, Compared); 72] = [
     ("time", "rw=read\nsize=8k\ntime_based\nruntime=1\nthinktime=80000", Start),
     ("two-time", "rw=read\nsize=16k\nnrfiles=2\ntime_based\nruntime=1\nthinktime=80000", Start),
     ("directories", "rw=write\nsize=8k\nnumjobs=3\ndirectory=d1:d2", Exact),
+    ("range-write", "rw=write\nsize=24k\nsync_file_range=write:4", Exact),
+    ("range-before", "rw=write\nsize=24k\nsync_file_range=wait_before,write:2", Exact),
+    ("range-after", "rw=write\nsize=24k\nsync_file_range=wait_after:3", Exact),
+    ("holes", "rw=read:8k\nsize=32k", Exact),
+    ("holes-write", "rw=write:8k\nsize=32k", Exact),
+    ("holes-end", "rw=write:4k\nsize=36k", Exact),
+    ("back", "rw=read:-8k\nsize=32k", Exact),
+    ("back-far", "rw=write:-12k\nsize=32k", Exact),
+    ("back-none", "rw=write:-4k\nsize=16k", Exact),
+    ("percent-none", "rw=randwrite\nsize=32k\npercentage_random=0", Exact),
+    ("percent", "rw=randwrite\nsize=32k\npercentage_random=50", Count),
+    ("runs", "rw=randwrite:4\nsize=64k", Count),
+    ("identical", "rw=randread:4\nsize=64k\nrw_sequencer=identical", Count),
+    ("zones", "rw=randwrite\nsize=64k\nrandom_distribution=zoned:50/25:50/75", Count),
+    ("normal", "rw=randwrite\nsize=64k\nrandom_distribution=normal:20", Count),
+    ("think", "rw=write\nsize=24k\nthinktime=9000", Exact),
+    ("aio-think", "rw=write\nsize=24k\nioengine=libaio\niodepth=4\nthinktime=9000", Exact),
+    ("rate", "rw=write\nsize=24k\nrate_iops=200", Exact),
+    ("rate-mixed", "rw=rw\nsize=64k\nrate_iops=400,200", Mixed),
+    ("verify", "rw=write\nsize=24k\nverify=crc32c", Verified),
+    ("verify-random", "rw=randwrite\nsize=32k\nverify=md5", Verified),
+    ("verify-part", "rw=write\nsize=32k\nio_size=16k\nverify=md5", Verified),
+    ("verify-not", "rw=write\nsize=16k\nverify=crc32c\ndo_verify=0", Exact),
 ];
 
-use Compared::{Exact, Job, Mixed, Multiset, PerFile, Start};
+use Compared::{Count, Exact, Job, Mixed, Multiset, PerFile, Start, Verified};
 
 /// Comparison of the calls of a section.
 #[derive(Clone, Copy, PartialEq)]
@@ -99,6 +122,11 @@ enum Compared {
     Multiset,
     /// The same number of transfers; reads in order, and writes in order.
     Mixed,
+    /// The same number of transfers.
+    Count,
+    /// As `Multiset`, without syncs: fslab drops clean pages before it verifies. Reads are in the order
+    /// of the writes.
+    Verified,
 }
 
 const CALLS: &str = "open,openat,close,unlink,unlinkat,fallocate,ftruncate,fadvise64,pread64,pwrite64,\
@@ -115,7 +143,7 @@ pub(super) fn compare() {
     let ours = traced(&bench, "ours", &[env!("CARGO_BIN_EXE_fslab"), "fio", "job.fio"], &job);
     let mut different = Vec::new();
     let mut count = 0;
-    for (name, options, compared) in SECTIONS {
+    for (name, options, compared) in SECTIONS.iter().copied() {
         let number = |option: &str| {
             let value = options.lines().find_map(|line| line.strip_prefix(option));
             value.map_or(1, |number| number.parse::<usize>().unwrap())
@@ -333,16 +361,21 @@ fn normalized(calls: Vec<Call>, compared: Compared) -> Vec<String> {
     rest.retain(|call| !call.starts_with("seek"));
     match compared {
         Exact | Job | PerFile => {}
-        Start => rest.truncate(8),
-        Multiset => {
-            let mut transfers: Vec<String> =
-                rest.iter().filter(|own| is_transfer(own)).cloned().collect();
-            transfers.sort_unstable();
-            let mut sorted = transfers.into_iter();
-            for call in rest.iter_mut().filter(|own| is_transfer(own)) {
-                *call = sorted.next().unwrap();
-            }
+        Count => {
+            let count = rest.iter().filter(|own| is_transfer(own)).count();
+            rest.retain(|own| !is_transfer(own));
+            rest.push(format!("{count} transfers"));
         }
+        Start => rest.truncate(8),
+        Verified => {
+            rest.retain(|own| !own.starts_with("fsync"));
+            let places = |kind: &str| -> Vec<String> {
+                rest.iter().filter_map(|own| own.strip_prefix(kind)).map(str::to_owned).collect()
+            };
+            assert_eq!(places("read "), places("write "), "reads are in the order of the writes");
+            sort_transfers(&mut rest);
+        }
+        Multiset => sort_transfers(&mut rest),
         Mixed => {
             let count = rest.iter().filter(|own| is_transfer(own)).count();
             for kind in ["read ", "write "] {
@@ -360,4 +393,12 @@ fn normalized(calls: Vec<Call>, compared: Compared) -> Vec<String> {
     }
     head.extend(rest);
     head
+}
+
+/// Sorts the transfers among the places of transfers.
+fn sort_transfers(calls: &mut [String]) {
+    let mut sorted: Vec<String> = calls.iter().filter(|own| is_transfer(own)).cloned().collect();
+    sorted.sort_unstable();
+    let places = calls.iter_mut().filter(|own| is_transfer(own));
+    places.zip(sorted).for_each(|(place, call)| *place = call);
 }

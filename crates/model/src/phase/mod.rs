@@ -18,12 +18,14 @@ mod handling;
 mod interface;
 mod limit;
 mod operation_log;
+mod pace;
 mod recording;
 mod replay;
 mod result;
 mod sharing;
 mod sqlite;
 mod stream;
+mod sync;
 mod task;
 mod together;
 mod tree;
@@ -38,15 +40,16 @@ pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
 pub use interface::{Advice, Aio, CallFlags, CopyCall, IoEngineKind, Ring};
 pub use limit::WorkLimit;
 pub use operation_log::OperationLog;
+pub use pace::{Arrivals, MinimumRate, Pace, Rate};
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
 pub use sharing::{FileOrder, FileSharing, SeveralFiles};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
 pub use stream::{
-    AccessPattern, Arrivals, Bound, DataPattern, Direction, EndSync, FileCreation, Length, Open,
-    Pace, Rate, Stream, SyncCall, SyncEvery, SyncInterval,
+    AccessPattern, Bound, DataPattern, Direction, FileCreation, Jump, Length, Open, Stream, Zone,
 };
+pub use sync::{EndSync, RangeSync, SyncCall, SyncEvery, SyncInterval};
 pub use task::{Compression, Method, Task, TaskOperation, TaskPath, TaskRoot};
 pub use together::{GROUP, GroupEnd, Part, TimeLimit, Together, UNLIMITED};
 pub use tree::{
@@ -185,6 +188,7 @@ impl Cache {
 }
 
 /// Work of a phase.
+#[expect(clippy::large_enum_variant, reason = "a trial has few phases, most of them streams")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {

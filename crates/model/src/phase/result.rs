@@ -122,6 +122,10 @@ pub struct Latencies {
     /// Service time of all reads and writes, open loop only: from start of service to completion,
     /// as a closed loop would measure.
     pub service: Histogram,
+    /// Service time of reads, only of open loops of workers that read and write.
+    pub service_read: Histogram,
+    /// Service time of writes of the same loops.
+    pub service_write: Histogram,
     /// Submission latency, io_uring only: until the kernel accepted the operation.
     pub submit: Histogram,
     /// Completion latency, io_uring only: from submission to completion.
@@ -140,11 +144,13 @@ impl Latencies {
     /// Names and histograms, in the order of the fields. Only `read` and `write` are latencies of
     /// operations. The other histograms contain other times of the same operations, or the sync
     /// calls between them.
-    pub fn each(&self) -> [(&'static str, &Histogram); 6] {
+    pub fn each(&self) -> [(&'static str, &Histogram); 8] {
         [
             ("read", &self.read),
             ("write", &self.write),
             ("service", &self.service),
+            ("service-read", &self.service_read),
+            ("service-write", &self.service_write),
             ("submission", &self.submit),
             ("completion", &self.complete),
             ("sync", &self.flush),
@@ -152,11 +158,13 @@ impl Latencies {
     }
 
     /// Mutable version of [`Self::each`].
-    pub fn each_mut(&mut self) -> [(&'static str, &mut Histogram); 6] {
+    pub fn each_mut(&mut self) -> [(&'static str, &mut Histogram); 8] {
         [
             ("read", &mut self.read),
             ("write", &mut self.write),
             ("service", &mut self.service),
+            ("service-read", &mut self.service_read),
+            ("service-write", &mut self.service_write),
             ("submission", &mut self.submit),
             ("completion", &mut self.complete),
             ("sync", &mut self.flush),

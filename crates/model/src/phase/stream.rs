@@ -7,7 +7,9 @@ use super::{
     interface::{IoEngineKind, Ring},
     limit::WorkLimit,
     operation_log::OperationLog,
+    pace::{MinimumRate, Pace},
     sharing::FileSharing,
+    sync::{EndSync, SyncEvery, SyncInterval},
     workers::Workers,
 };
 use crate::units::{Bytes, Nanos};
@@ -27,6 +29,9 @@ pub struct Stream {
     pub direction: Direction,
     /// Order of offsets.
     pub access_pattern: AccessPattern,
+    /// Zones of [`AccessPattern::Zones`] in the order of the file, otherwise empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<Zone>,
     /// Path of the trace for [`AccessPattern::Trace`], otherwise empty. The trace is text with one
     /// operation per line, `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes.
     pub trace_file: String,
@@ -36,8 +41,15 @@ pub struct Stream {
     pub open: Open,
     /// Content of written blocks. Verification expects this content in the blocks that are read.
     pub data: DataPattern,
+    /// Bytes that are repeated in written blocks of random data, except for the headers; empty:
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pattern: Vec<u8>,
     /// Seed of the data and of random offsets, sizes, directions, and arrivals.
     pub seed: u64,
+    /// Seed of the keys in block headers; `None`: `seed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header_seed: Option<u64>,
     /// Checks the header of every block read. A difference fails the phase. The check is part of
     /// the loop time.
     pub verify: bool,
@@ -47,6 +59,9 @@ pub struct Stream {
     pub end_sync: EndSync,
     /// Pacing of operations.
     pub pace: Pace,
+    /// Minimum rates of each worker; a slower one fails the phase. `None`: any rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_rate: Option<MinimumRate>,
     /// End of the loop.
     pub bound: Bound,
     /// Workers.
@@ -69,15 +84,19 @@ impl Stream {
             block_sizes: Vec::new(),
             direction: Direction::Read,
             access_pattern: AccessPattern::Sequential,
+            zones: Vec::new(),
             trace_file: String::new(),
             io_engine: IoEngineKind::Offset,
             open: Open::default(),
             data: DataPattern::default(),
+            pattern: Vec::new(),
             seed: 0,
+            header_seed: None,
             verify: false,
             sync_every: None,
             end_sync: EndSync::None,
             pace: Pace::Free,
+            minimum_rate: None,
             bound: Bound::Once,
             workers: Workers::ONE,
             file_handling: None,
@@ -92,9 +111,9 @@ impl Stream {
 
     /// True if all workers write and each write is synced before the next one of its worker.
     pub fn commits(&self) -> bool {
-        let synced = self.sync_every.is_some_and(|every| {
-            every.after == SyncInterval::Ops(1) && every.call != SyncCall::Range
-        });
+        let synced = self
+            .sync_every
+            .is_some_and(|every| every.after == SyncInterval::Ops(1) && every.call.is_durable());
         let flags = match self.io_engine {
             IoEngineKind::Vector(flags) => flags.dsync,
             IoEngineKind::Ring(ring) => ring.linked_fdatasync,
@@ -124,7 +143,11 @@ impl Stream {
             | AccessPattern::Tickets
             | AccessPattern::Zipf { .. }
             | AccessPattern::Pareto { .. }
-            | AccessPattern::Hotspot { .. } => true,
+            | AccessPattern::Hotspot { .. }
+            | AccessPattern::Normal { .. }
+            | AccessPattern::Zones
+            | AccessPattern::Skip { .. }
+            | AccessPattern::Runs { .. } => true,
             AccessPattern::Sequential
             | AccessPattern::SequentialPerDirection
             | AccessPattern::Backward
@@ -258,6 +281,31 @@ pub enum AccessPattern {
         /// Fraction of the accesses to the hotspot, 0 to 1.
         visits: f64,
     },
+    /// Independent accesses: the block is `round(n x)`, where x is the mean of twelve uniform
+    /// numbers from 0 to 1 plus a uniform number from `-deviation / 2` to `deviation / 2` (fio `normal`).
+    /// Popular blocks are scattered over the file.
+    Normal {
+        /// Width of the added number, 0 to 1.
+        deviation: f64,
+    },
+    /// Independent accesses to the zones of [`Stream::zones`], uniform within a zone.
+    Zones,
+    /// Each operation starts `blocks` blocks after the end of the previous one, or before it if
+    /// negative. The first is at block 0. After the end of the file, the next is at block 0, and
+    /// before its start, at the end plus `blocks`. An operation at the end of the file ends the
+    /// pass (fio `rw=read:8k`).
+    Skip {
+        /// Distance in blocks, not 0.
+        blocks: i64,
+    },
+    /// Sequential operations, interrupted by jumps to random blocks (fio
+    /// `rw=randread:8`, `percentage_random`).
+    Runs {
+        /// Selection of the operations that jump.
+        jump: Jump,
+        /// Jumps within a pass are to different blocks.
+        unique: bool,
+    },
     /// Appends to the file, which is opened with `O_APPEND`.
     Append,
     /// Operations of [`Stream::trace_file`], with their order, directions, and lengths.
@@ -267,6 +315,27 @@ pub enum AccessPattern {
     /// a multiple of ten, regardless of the probability. If n is even, r mod n is even for every
     /// multiple of ten, so only even-numbered blocks are written.
     Tickets,
+}
+
+/// Selection of the operations of [`AccessPattern::Runs`] that jump to a random block.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Jump {
+    /// The first of every n operations; the others follow the previous one.
+    Every(u64),
+    /// The first of every n operations; the others repeat the previous one.
+    EveryRepeated(u64),
+    /// Each operation with this probability, 0 to 1; the others follow the previous one.
+    Chance(f64),
+}
+
+/// Zone of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Zone {
+    /// Relative number of accesses to this zone.
+    pub weight: u32,
+    /// Size in blocks.
+    pub blocks: u64,
 }
 
 /// Open options.
@@ -333,101 +402,6 @@ impl Default for DataPattern {
     fn default() -> Self {
         Self::Random { incompressible_fraction: 1.0, duplicate_fraction: 0.0 }
     }
-}
-
-/// Sync call of each worker after a given amount of its writes. It is part of the loop and also
-/// timed separately.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SyncEvery {
-    /// Interval between calls.
-    pub after: SyncInterval,
-    /// Sync call.
-    pub call: SyncCall,
-    /// The call is made before the next operation, so not after the last one (fio `fsync`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub before_next: bool,
-}
-
-/// Interval between sync calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SyncInterval {
-    /// Operations.
-    Ops(u64),
-    /// Bytes.
-    Bytes(Bytes),
-}
-
-/// Sync call in the loop. The worker first waits for operations in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SyncCall {
-    /// fsync(2).
-    Fsync,
-    /// fdatasync(2).
-    Fdatasync,
-    /// sync_file_range(2) of the data written since the last call, waiting before and after. Does
-    /// not write metadata and does not flush the device cache.
-    Range,
-}
-
-/// Sync after the loop, before close.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EndSync {
-    /// No sync: written data may be dirty at the end of the phase.
-    None,
-    /// fsync(2) (after fflush(3) with stdio).
-    Fsync,
-    /// fdatasync(2) (after fflush(3) with stdio).
-    Fdatasync,
-}
-
-/// Pacing of operations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pace {
-    /// Closed loop: an operation starts when the previous one completes or, with io_uring, when an
-    /// operation in flight completes.
-    #[default]
-    Free,
-    /// Closed loop with pauses.
-    Think {
-        /// Operations between two pauses, at least 1.
-        ops: u64,
-        /// Length of a pause.
-        pause: Nanos,
-    },
-    /// Closed loop with a maximum rate: a late operation delays all operations after it.
-    Limit(Rate),
-    /// Open loop: operations start on schedule, even if earlier operations are late. Latency is
-    /// measured from the scheduled start.
-    Open {
-        /// Arrival rate.
-        rate: Rate,
-        /// Arrival process.
-        arrivals: Arrivals,
-    },
-}
-
-/// Total rate of all workers, which share it equally.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rate {
-    /// Operations per second, at least 1.
-    Ops(u64),
-    /// Bytes per second, at least 1.
-    Bytes(Bytes),
-}
-
-/// Arrival process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// Equal intervals.
-    Constant,
-    /// Exponentially distributed intervals (Poisson process), as from many independent users.
-    Poisson,
 }
 
 /// End of the loop.

@@ -46,8 +46,11 @@ fn a_flushed_write_is_judged_by_what_became_durable_unless_it_overwrites() {
         ..write.clone()
     };
     assert_eq!(primary_of(Work::Stream(commit.clone())), Metric::CommitRate);
-    let range =
-        SyncEvery { after: SyncInterval::Ops(1), call: SyncCall::Range, before_next: false };
+    let range = SyncEvery {
+        after: SyncInterval::Ops(1),
+        call: SyncCall::Range(RangeSync::ALL),
+        before_next: false,
+    };
     let range = Stream { sync_every: Some(range), ..commit.clone() };
     assert_eq!(primary_of(Work::Stream(range)), Metric::DurableThroughput);
     let rare = SyncEvery { after: SyncInterval::Ops(2), call: SyncCall::Fsync, before_next: false };

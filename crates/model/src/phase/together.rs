@@ -25,6 +25,10 @@ pub struct Together {
     pub group: u32,
     /// Time between the common start and the start of this phase.
     pub start_delay: Nanos,
+    /// The delay counts from the start of the first measured phase of the trial instead. A delay
+    /// that is over at the common start is none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_trial: bool,
     /// Phase whose end starts this phase, as its place in the group; `None`: the common start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u32>,

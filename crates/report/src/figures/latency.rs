@@ -127,6 +127,8 @@ impl Sheet<'_> {
             HistogramKind::Write => "a write",
             HistogramKind::All
             | HistogramKind::ServiceTime
+            | HistogramKind::ServiceTimeOfReads
+            | HistogramKind::ServiceTimeOfWrites
             | HistogramKind::Submission
             | HistogramKind::Completion
             | HistogramKind::Sync

@@ -58,10 +58,12 @@ pub enum NotFio {
 }
 
 /// Differences from fio that no key shows.
-const DIFFERENCES: [&str; 4] = [
+const DIFFERENCES: [&str; 5] = [
     "each job is one repetition on a new filesystem: the one with the median of the main result",
     "writes are incompressible and, with end_fsync, rates include the final sync as in fio",
-    "latency with a rate is measured from the scheduled start of the operation",
+    "latency with a rate is the service time, as in fio; other reports measure from the scheduled \
+     start",
+    "with verify, blocks are checked by the header of fslab, in a separate job NAME-verify",
     "percentiles are at most 0.4 % off; CPU is that of the workers, without kernel threads",
 ];
 

@@ -1,13 +1,19 @@
 //! Contradictions between the options of a section.
 
+use model::phase::RangeSync;
+
 use super::{job::Section, parse::Mistake};
 
 impl Section {
     /// Contradictions between options.
-    pub(super) fn check(&self, first_group: bool) -> Vec<Mistake> {
+    pub(super) fn check(&self) -> Vec<Mistake> {
         let mut found = self.check_sizes();
-        found.extend(self.check_times(first_group));
+        found.extend(self.check_times());
         found.extend(self.check_files());
+        found.extend(self.check_pace().map(|(name, message)| self.mistake(name, message)));
+        found.extend(self.check_content().map(|(name, message)| self.mistake(name, message)));
+        found.extend(self.check_verify().map(|(name, message)| self.mistake(name, message)));
+        found.extend(self.check_order().map(|(name, message)| self.mistake(name, message)));
         found
     }
 
@@ -17,7 +23,7 @@ impl Section {
         let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
         let engine = self.text("ioengine");
         let (block, sizes) = self.block_sizes();
-        for name in ["bs", "bsrange", "bssplit", "rate", "rate_iops"] {
+        for name in ["bs", "bsrange", "bssplit"] {
             if self.by_direction(name).is_none() {
                 problem(
                     name,
@@ -68,7 +74,7 @@ impl Section {
     }
 
     /// Contradictions between limits, passes, rates, and syncs.
-    fn check_times(&self, first_group: bool) -> Vec<Mistake> {
+    fn check_times(&self) -> Vec<Mistake> {
         let mut found = Vec::new();
         let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
         let engine = self.text("ioengine");
@@ -85,19 +91,13 @@ impl Section {
         if self.number("loops") > 1 && self.number("io_size") > self.all_regions() {
             problem("loops", "loops requires an io_size of at most size; use a larger io_size");
         }
-        let rated = self.rate().is_some();
-        if rated && self.is_mixed() {
-            problem("rate", "rates of mixed sections are not supported; use two sections");
-        }
-        let pauses = self.text("thinktime") != "0";
-        if rated && pauses {
-            problem("thinktime", "rate and thinktime exclude each other");
-        }
-        if pauses && self.has_queue() && self.number("iodepth") > 1 {
-            problem("thinktime", "thinktime requires iodepth=1");
-        }
-        if self.text("startdelay") != "0" && !first_group {
-            problem("startdelay", "startdelay after a stonewall is not supported; remove it");
+        let flags = self.range_sync().map(|(flags, _)| flags);
+        if engine == "mmap" && flags.is_some_and(|flags| flags != RangeSync::ALL) {
+            problem(
+                "sync_file_range",
+                "mappings are synced by msync, which starts and waits for the writes; use \
+                 wait_before,write,wait_after",
+            );
         }
         let syncs = ["fsync", "fdatasync", "sync_file_range"];
         if syncs.iter().filter(|name| !matches!(self.text(name), "0" | "")).count() > 1 {

@@ -31,6 +31,18 @@ impl Names {
         self.names.iter().all(|name| name.contains("{worker}"))
     }
 
+    /// True if one of the files is one of another section.
+    pub(super) fn share(&self, other: &Self) -> bool {
+        self.directories == other.directories
+            && self.names.iter().any(|name| other.names.contains(name))
+    }
+
+    /// Names without directories.
+    pub(super) fn last_components(&self) -> String {
+        let last = |name: &String| name.rsplit('/').next().unwrap_or_default().to_owned();
+        self.names.iter().map(last).collect::<Vec<_>>().join(":")
+    }
+
     /// Number of files of this many workers.
     fn count(&self, workers: u32) -> u64 {
         let owners = if self.are_separate() { workers } else { 1 };

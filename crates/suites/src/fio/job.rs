@@ -88,16 +88,19 @@ impl Section {
 
     pub(super) fn reads(&self) -> bool {
         let percent = self.read_percent();
-        matches!(self.text("rw"), "read" | "randread") || (self.is_mixed() && percent > 0)
+        matches!(self.kind(), "read" | "randread")
+            || (self.is_mixed() && percent > 0)
+            || self.only_verifies()
     }
 
     pub(super) fn writes(&self) -> bool {
-        matches!(self.text("rw"), "write" | "randwrite")
-            || (self.is_mixed() && self.read_percent() < 100)
+        !self.only_verifies()
+            && (matches!(self.kind(), "write" | "randwrite")
+                || (self.is_mixed() && self.read_percent() < 100))
     }
 
     pub(super) fn is_mixed(&self) -> bool {
-        matches!(self.text("rw"), "rw" | "randrw")
+        matches!(self.kind(), "rw" | "randrw")
     }
 
     pub(super) fn is_random(&self) -> bool {
@@ -248,16 +251,6 @@ impl Section {
         }
     }
 
-    /// Rate of each worker in bytes or operations per second.
-    pub(super) fn rate(&self) -> Option<(u64, bool)> {
-        let value = |name| {
-            let rate = self.by_direction(name).and_then(|rate| rate.parse().ok());
-            rate.filter(|rate: &u64| *rate > 0)
-        };
-        let bytes = value("rate").map(|rate| (rate, true));
-        bytes.or_else(|| value("rate_iops").map(|rate| (rate, false)))
-    }
-
     /// True if the file is opened again for another pass.
     pub(super) fn reopens(&self) -> bool {
         if self.flag("time_based") {
@@ -282,17 +275,15 @@ impl Job {
     ) -> Self {
         // Contradictions of values that are missing because of a mistake would confuse.
         let complete = mistakes.is_empty();
-        let mut first_group = true;
         let mut known = BTreeSet::new();
         for (place, section) in sections.iter_mut().enumerate() {
             if place == 0 {
                 section.settings.remove("stonewall");
             }
-            first_group &= !section.flag("stonewall");
             if let Err(mistake) = section.place(changes) {
                 mistakes.push(mistake);
             } else if complete {
-                mistakes.extend(section.check(first_group));
+                mistakes.extend(section.check());
             }
             section.settings.remove("kb_base");
             let wanted = section.text("wait_for").to_owned();
@@ -302,7 +293,11 @@ impl Job {
             }
             known.insert(section.name.clone());
         }
-        Self { sections, unused: Vec::new() }
+        let job = Self { sections, unused: Vec::new() };
+        if mistakes.is_empty() {
+            mistakes.extend(job.check_headers());
+        }
+        job
     }
 
     /// Canonical text: sections with sorted options, sizes in bytes, and without defaults.

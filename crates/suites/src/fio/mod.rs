@@ -6,17 +6,22 @@
 //! all options. The parser, the reference page, and the completeness test use it.
 
 mod check;
+mod content;
 mod files;
 mod job;
 mod lists;
 mod names;
 mod options;
+mod order;
+mod pace;
 mod parse;
 mod phases;
 mod reference;
+mod syncs;
 #[cfg(test)]
 mod tests;
 mod values;
+mod verify;
 
 use model::{
     Bytes, Phase, SuiteSpec, Value, WorkloadParameters,
@@ -149,6 +154,10 @@ fn check_fio(job: &Job) -> Result<(), ValueError> {
     if job.sections.iter().any(|section| section.sharing().several().is_some()) {
         let message = "fio as the load generator has one file per worker";
         return Err(ValueError::new(message).hint("use one file, or the load generator fslab"));
+    }
+    if job.sections.iter().any(Section::verifies) {
+        let message = "fio as the load generator does not know the headers of verified blocks";
+        return Err(ValueError::new(message).hint("leave out `verify` with `drop`"));
     }
     let phases = phases::phases(job, 0);
     match phases.iter().find_map(load_generator::incomparable) {

@@ -1,8 +1,9 @@
 //! Table of the options of fio: parser, reference page, and completeness test use it.
 
 use super::{
-    lists,
+    content, lists, order, pace, syncs,
     values::{self, Read},
+    verify,
 };
 
 /// Handling of an option.
@@ -99,8 +100,8 @@ const ALWAYS: &str = "every operation is timed and counted";
 const BLOCKS: &str = "each block has its own content";
 const OUTPUT: &str = "the run file keeps histograms, so an output can have any percentile";
 const HISTOGRAMS: &str = "logs of histograms are not written";
-const VERIFY: &str = "written blocks are not verified";
-const VERIFY_HINT: &str = "remove it, or use suite `stream` with `verify = true`";
+const VERIFY: &str = "blocks are verified by their headers, without a record of the writes";
+const VERIFY_HINT: &str = "remove it";
 const ZONES: &str = "files have no zones";
 const TRIM: &str = "files are not trimmed";
 const REMOVE: &str = "remove it";
@@ -128,7 +129,7 @@ pub const OPTIONS: &[FioOption] = &[
     title("description"),
     title("group_reporting"),
     // Kind of I/O.
-    done("rw", &["readwrite"], values::read_direction, "read", "Direction and order: read, write, randread, randwrite, rw, randrw. Sequential mixes have a position for reads and another for writes."),
+    done("rw", &["readwrite"], order::read_direction, "read", "Direction and order: read, write, randread, randwrite, rw, randrw. Sequential mixes have a position for reads and another for writes. `read:8k` skips 8 KiB after each operation, `read:-8k` goes back. `randread:8` makes every eighth operation at a random place, and the others after the previous one."),
     done("ioengine", &[], values::read_engine, "psync", "I/O engine, by its own system calls: sync, psync, pvsync, pvsync2, libaio, io_uring, mmap, null."),
     done("bs", &["blocksize"], values::read_block_sizes, "4096", "Bytes per operation. Sizes for reads and writes must be equal if a section does both."),
     done("bsrange", &["blocksize_range"], values::read_block_range, "", "Uniformly distributed multiples of the smallest size."),
@@ -171,7 +172,9 @@ pub const OPTIONS: &[FioOption] = &[
     done("unlink", &[], values::read_flag, "0", "Removes the files after the job. Plans remove them in any case."),
     // Order.
     done("norandommap", &[], values::read_flag, "0", "Random blocks may repeat. Otherwise each pass has every block once."),
-    done("random_distribution", &[], values::read_distribution, "random", "random, zipf:THETA, pareto:H; the last two imply norandommap."),
+    done("random_distribution", &[], order::read_distribution, "random", "random; zipf:THETA, pareto:H, normal:PERCENT; zoned:ACCESSES/SPACE:… in percent of the accesses and of the file; zoned_abs with sizes instead. All but random imply norandommap."),
+    done("rw_sequencer", &[], order::read_sequencer, "sequential", "Operations of runs such as `randread:8`: sequential, or identical, which repeats the place."),
+    done("percentage_random", &[], order::read_percentages, "100", "Percentage of random sections at a random place; other operations follow the previous one. A random place may have been reached by a run before."),
     done("randseed", &[], values::read_count, "", "Seed, in addition to the seed of the run."),
     done("rwmixread", &[], values::read_percent, "50", "Percentage of reads if mixed, drawn for each operation."),
     done("rwmixwrite", &[], values::read_percent, "50", "Percentage of writes if mixed."),
@@ -179,20 +182,31 @@ pub const OPTIONS: &[FioOption] = &[
     done("zero_buffers", &[], values::read_flag, "0", "Zeros, except for the header of each 4 KiB."),
     done("buffer_compress_percentage", &[], values::read_percent, "0", "Percentage of each 4 KiB that is zero."),
     done("dedupe_percentage", &[], values::read_percent, "0", "Percentage of identical blocks."),
-    done("verify", &[], values::read_verify, "none", "Only none and 0."),
+    done("buffer_pattern", &[], content::read_pattern, "", "Bytes that are repeated in each block, except for the header of each 4 KiB: numbers such as 0xdeadface, and text in quotes."),
+    done("verify_pattern", &[], content::read_pattern, "", "As buffer_pattern; verify checks the blocks by their headers."),
+    done("verify", &[], verify::read_verify, "none", "Checks blocks by the header of fslab, regardless of the checksum: a section that writes is followed by phase NAME-verify, which reads its blocks in the order of the writes, and a section that reads checks each block. A difference ends the job."),
+    done("do_verify", &[], values::read_flag, "1", "0: a section that writes is not followed by phase NAME-verify."),
+    done("verify_only", &[], values::read_flag, "0", "The section only reads and checks the blocks that an earlier job wrote with verify."),
     // Durability.
     done("fsync", &[], values::read_count, "0", "fsync before the next operation after this many writes, so not after the last one."),
     done("fdatasync", &[], values::read_count, "0", "As fsync, with fdatasync."),
-    done("sync_file_range", &[], values::read_range_sync, "", "As fsync, with sync_file_range; only wait_before,write,wait_after:N."),
+    done("sync_file_range", &[], syncs::read_range_sync, "", "As fsync, with sync_file_range of the data written since the last one: wait_before, write, wait_after, or several of them, and the number of writes (write,wait_after:16)."),
     done("end_fsync", &[], values::read_flag, "0", "fsync after the last write. Rates include it."),
     done("fsync_on_close", &[], values::read_flag, "0", "As end_fsync."),
     done("sync", &[], values::read_sync, "none", "O_SYNC or O_DSYNC."),
     // Pace.
-    done("rate", &[], values::read_byte_rate, "0", "Bytes per second of each worker. Delayed operations catch up. For sections that only read or only write."),
-    done("rate_iops", &[], values::read_operation_rate, "0", "Operations per second of each worker, as rate."),
-    done("rate_process", &[], values::read_arrivals, "linear", "Equal (linear) or exponentially distributed (poisson) intervals."),
-    done("thinktime", &[], values::read_microseconds, "0", "Pause after thinktime_blocks operations, with one operation in flight."),
+    done("rate", &[], pace::read_byte_rate, "0", "Bytes per second of each worker, in each direction. Delayed operations catch up. In mixed sections, the rates of reads and writes determine their number."),
+    done("rate_iops", &[], pace::read_operation_rate, "0", "Operations per second of each worker, as rate."),
+    done("rate_process", &[], pace::read_arrivals, "linear", "Equal (linear) or exponentially distributed (poisson) intervals."),
+    done("rate_min", &["ratemin"], pace::read_byte_rate, "0", "Minimum rate of each worker in bytes per second, in each direction, after two seconds. A slower one ends the job with an error."),
+    done("rate_iops_min", &[], pace::read_operation_rate, "0", "As rate_min, in operations per second."),
+    done("rate_cycle", &[], lists::read_milliseconds, "1000", "Time in milliseconds between two checks of rate_min, each of the rate since the previous one."),
+    done("thinktime", &[], values::read_microseconds, "0", "Pause after thinktime_blocks operations, which begins when no operation is in flight."),
     done("thinktime_blocks", &[], values::read_positive, "1", "Operations between pauses."),
+    done("thinktime_blocks_type", &[], pace::read_counted, "complete", "Operations between pauses are counted when they complete, or when they are issued."),
+    done("thinktime_spin", &[], values::read_microseconds, "0", "Part of a pause during which the worker uses the CPU."),
+    done("thinktime_iotime", &[], values::read_seconds, "0", "Time of I/O between pauses, instead of thinktime_blocks or in addition to it."),
+    done("io_submit_mode", &[], pace::read_submission, "inline", "offload: with rate or rate_iops, for one operation in flight or an engine with a queue. Latencies are always measured from the scheduled start, also with inline."),
     done("prio", &[], values::read_level, "", "I/O priority 0 to 7 (ioprio_set)."),
     done("prioclass", &[], values::read_class, "", "I/O class: 1 real time, 2 best effort, 3 idle."),
     done("cpus_allowed", &[], lists::read_cpus, "", "CPUs of the workers, such as 0-3,8 (sched_setaffinity)."),
@@ -209,7 +223,7 @@ pub const OPTIONS: &[FioOption] = &[
     // Sections.
     done("stonewall", &["wait_for_previous"], values::read_flag, "0", "Starts after all sections before it."),
     done("wait_for", &[], values::read_text, "", "Starts after all workers of this section, which is above it."),
-    done("startdelay", &["start_delay"], values::read_seconds, "0", "Time between the start of the job and of the section; for sections before the first stonewall."),
+    done("startdelay", &["start_delay"], values::read_seconds, "0", "Earliest start of the section, as the time since the start of the job. After a stonewall, the section starts when the sections before it have ended, and not before this time."),
     done("exitall", &[], values::read_flag, "0", "All sections that run at the same time stop when one of them ends."),
     done("kb_base", &[], values::read_base, "1024", "1024: `k` is 1024 and `kib` is 1000. 1000: the reverse."),
 
@@ -257,18 +271,14 @@ pub const OPTIONS: &[FioOption] = &[
     none("log_entries", &[], "the memory of the logs is reserved before the section"),
     none("log_compression", &[], "the entries of the logs are not compressed"),
     none("log_compression_cpus", &[], "the entries of the logs are not compressed"),
-    none("do_verify", &[], "nothing is verified"),
-    none("verify_interval", &["header_interval"], "nothing is verified"),
-    none("verify_offset", &["header_offset"], "nothing is verified"),
-    none("verify_fatal", &[], "nothing is verified"),
-    none("verify_dump", &[], "nothing is verified"),
-    none("verify_async", &[], "nothing is verified"),
-    none("verify_async_cpus", &[], "nothing is verified"),
-    none("verify_backlog", &[], "nothing is verified"),
-    none("verify_backlog_batch", &[], "nothing is verified"),
-    none("verify_state_save", &[], "nothing is verified"),
-    none("verify_pattern", &[], "nothing is verified"),
-    none("rate_cycle", &[], "no minimum rate is checked"),
+    none("verify_interval", &["header_interval"], "each 4 KiB has a header"),
+    none("verify_offset", &["header_offset"], "the header is at the start of each 4 KiB"),
+    none("verify_fatal", &[], "the first difference ends the job"),
+    none("verify_dump", &[], "errors have the offset and the cause"),
+    none("verify_async", &[], "each worker checks its blocks"),
+    none("verify_async_cpus", &[], "each worker checks its blocks"),
+    none("verify_state_save", &[], "headers contain the state"),
+    none("experimental_verify", &[], "the order of the writes is repeated"),
     none("allow_mounted_write", &[], "no device is opened"),
     none("userspace_reap", &[], "completions are collected by io_getevents"),
     none("force_async", &[], "the kernel decides"),
@@ -288,20 +298,17 @@ pub const OPTIONS: &[FioOption] = &[
     no("bs_is_seq_rand", &[], "reads and writes have the same order", REMOVE, &["0"]),
     no("ignore_error", &[], "an error ends the job", REMOVE, &[]),
     no("continue_on_error", &[], "an error ends the job", REMOVE, &["none"]),
-    no("rw_sequencer", &[], "random places are drawn for each operation", REMOVE, &["sequential"]),
     no("iodepth_batch_complete_min", &["iodepth_batch_complete"], "completions are collected as soon as there is one", REMOVE, &["0", "1"]),
     no("iodepth_batch_complete_max", &[], "completions are collected as soon as there is one", REMOVE, &["0", "1"]),
     no("iodepth_low", &[], "the queue is refilled after each completion", REMOVE, &[]),
     no("serialize_overlap", &[], "overlapping operations are not delayed", REMOVE, &["0"]),
-    no("io_submit_mode", &[], "the worker submits its operations", "use rate or rate_iops, which never wait for delayed operations", &["inline"]),
     no("fill_device", &["fill_fs"], "the amount of work is fixed", "set `fill_percent` in a plan", &["0"]),
     no("file_append", &[], "files are not appended to", "use suite `stream` with access_pattern `append`", &["0"]),
     no("offset_align", &[], "offsets are multiples of the block size", REMOVE, &["0"]),
-    no("percentage_random", &[], "orders are random or sequential", "use two sections", &["100"]),
+    no("verify_backlog", &[], "blocks are verified after the section", "remove it", &["0"]),
+    no("verify_backlog_batch", &[], "blocks are verified after the section", "remove it", &["0"]),
     no("write_barrier", &[], "there is no such call", "use fsync", &["0"]),
     no("atomic", &[], "atomic writes are not supported", REMOVE, &["0"]),
-    no("verify_only", &[], VERIFY, VERIFY_HINT, &["0"]),
-    no("experimental_verify", &[], VERIFY, VERIFY_HINT, &["0"]),
     no("verify_state_load", &[], VERIFY, VERIFY_HINT, &["0"]),
     no("verify_write_sequence", &[], VERIFY, VERIFY_HINT, &["0"]),
     no("verify_header_seed", &[], VERIFY, VERIFY_HINT, &["0"]),
@@ -356,11 +363,6 @@ pub const OPTIONS: &[FioOption] = &[
     no("pi_act", &[], "protection information is an option of devices", REMOVE, &[]),
     no("pi_chk", &[], "protection information is an option of devices", REMOVE, &[]),
     no("sprandom", &[], "devices are not preconditioned", REMOVE, &["0"]),
-    no("thinktime_spin", &[], "pauses do not use the CPU", "use thinktime", &["0"]),
-    no("thinktime_blocks_type", &[], "blocks are counted when they complete", REMOVE, &["complete"]),
-    no("thinktime_iotime", &[], "pauses are counted in operations", "use thinktime_blocks", &["0"]),
-    no("rate_min", &["ratemin"], "a slow section is not an error", "read the rate of the result", &["0"]),
-    no("rate_iops_min", &[], "a slow section is not an error", "read the rate of the result", &["0"]),
     no("rate_ignore_thinktime", &[], "rates and pauses exclude each other", REMOVE, &["0"]),
     no("max_latency", &[], "a slow operation is not an error", "read the latencies of the result", &["0"]),
     no("latency_target", &[], LATENCY, LATENCY_HINT, &["0"]),
@@ -378,7 +380,6 @@ pub const OPTIONS: &[FioOption] = &[
     no("unlink_each_loop", &[], "files are removed after the job", "use unlink", &["0"]),
     no("exit_what", &[], "exitall stops the sections that run at the same time", REMOVE, &["group"]),
     no("write_hist_log", &[], HISTOGRAMS, "remove it; the run file has a histogram per section", &[]),
-    no("buffer_pattern", &[], "blocks have random content", "use buffer_compress_percentage or zero_buffers", &[]),
     no("profile", &[], "profiles are built into fio", "write their options into a job", &[]),
     no("cgroup", &[], CGROUP, MEMORY, &[]),
     no("cgroup_weight", &[], CGROUP, MEMORY, &[]),

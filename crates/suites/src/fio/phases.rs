@@ -5,11 +5,10 @@ use std::collections::{HashMap, HashSet};
 use model::{
     Bytes, Nanos, Phase,
     phase::{
-        AccessPattern, Advice, Aio, Allocation, Arrivals, Bound, Cache, CallFlags, DataPattern,
-        Direction, EndSync, FileAdvice, FileCreation, FileHandling, FileOrder, FileSharing,
-        GroupEnd, IoEngineKind, IoPriority, Length, Open, Pace, Part, PassStart, Rate, Region,
-        Ring, Role, SeveralFiles, Stonewall, Stream, SyncCall, SyncEvery, SyncInterval, TimeLimit,
-        Timed, Together, Work, WorkLimit, WorkerKind, Workers,
+        AccessPattern, Advice, Aio, Allocation, Bound, Cache, CallFlags, Direction, EndSync,
+        FileAdvice, FileCreation, FileHandling, FileOrder, FileSharing, GroupEnd, IoEngineKind,
+        IoPriority, Length, Open, Part, PassStart, Region, Ring, Role, SeveralFiles, Stonewall,
+        Stream, TimeLimit, Timed, Together, Work, WorkLimit, WorkerKind, Workers,
     },
     sample::lifecycle,
 };
@@ -50,8 +49,9 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
         for (at, after) in group.iter().copied().zip(after) {
             let section = &job.sections[at];
             let start_delay = section.time("startdelay");
-            let together =
-                Together { group: number, start_delay, after, part: Part::Measured, end };
+            let of_trial = number > 0 && start_delay > Nanos(0);
+            let part = Part::Measured;
+            let together = Together { group: number, start_delay, of_trial, after, part, end };
             let grouped = several || start_delay > Nanos(0);
             phases.push(Phase {
                 together: grouped.then_some(together),
@@ -61,6 +61,14 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
                     Work::Stream(measured(section, seed, first_worker[at])),
                 )
             });
+        }
+        for at in group {
+            let Some(reads) = job.sections[at].verification(seed) else { continue };
+            let mut name = format!("{}-verify", names[at]);
+            while names.contains(&name) {
+                name.push_str("-job");
+            }
+            phases.push(phase(&name, Role::Measure, Work::Stream(reads)));
         }
     }
     for (section, name) in job.sections.iter().zip(&names) {
@@ -76,6 +84,9 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
 /// Work of a section, whose workers have numbers from `first` among those of the job.
 fn measured(section: &Section, seed: u64, first: u32) -> Stream {
     let mut stream = stream(section, seed);
+    if section.only_verifies() {
+        stream = section.as_reads(&stream);
+    }
     let logs = section.logs(first.saturating_add(1)).filter(|_| section.touches());
     stream.operation_log = logs.map(Box::new);
     stream.workers.pin = section.pin(first);
@@ -151,19 +162,9 @@ fn phase_names(job: &Job) -> Vec<String> {
     names
 }
 
-fn data(section: &Section) -> DataPattern {
-    let percent = |name: &str| share(section.number(name));
-    let compressible =
-        if section.flag("zero_buffers") { 1.0 } else { percent("buffer_compress_percentage") };
-    DataPattern::Random {
-        incompressible_fraction: 1.0 - compressible,
-        duplicate_fraction: percent("dedupe_percentage"),
-    }
-}
-
 /// Fraction of a percentage.
 #[expect(clippy::cast_precision_loss, reason = "at most 100")]
-fn share(percent: u64) -> f64 {
+pub(super) fn share(percent: u64) -> f64 {
     percent.min(100) as f64 / 100.0
 }
 
@@ -173,7 +174,7 @@ fn seed_of(section: &Section, seed: u64) -> u64 {
 
 /// Phase that creates the files of a section that reads, or overwrites, unless they are complete.
 fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
-    if !section.reads() && !section.flag("overwrite") {
+    if section.only_verifies() || (!section.reads() && !section.flag("overwrite")) {
         return None;
     }
     let (block, sizes) = section.block_sizes();
@@ -183,8 +184,10 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
     let stream = Stream {
         direction: Direction::Write,
         open: Open { creation: FileCreation::Complete, ..Open::default() },
-        data: data(section),
+        data: section.data(),
+        pattern: section.content(),
         seed: seed_of(section, seed),
+        header_seed: section.header_seed(),
         end_sync: EndSync::Fsync,
         workers: Workers::threads(workers),
         file_handling: Some(FileHandling {
@@ -245,7 +248,7 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
     let writes = section.writes() && section.touches();
     let mut stream = Stream::new(section.sharing(), Bytes(section.file_size()), Bytes(block));
     stream.block_sizes = lengths.collect();
-    stream.direction = match section.text("rw") {
+    stream.direction = match section.kind() {
         "read" | "randread" => Direction::Read,
         "write" | "randwrite" => Direction::Write,
         _ => match section.read_percent() {
@@ -254,7 +257,10 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
             percent => Direction::Mixed(share(percent)),
         },
     };
-    stream.access_pattern = pattern(section);
+    stream.access_pattern = section.pattern();
+    if stream.access_pattern == AccessPattern::Zones {
+        stream.zones = section.zones();
+    }
     stream.io_engine = engine(section);
     stream.open = Open {
         creation: match section.reads() || section.flag("overwrite") {
@@ -266,14 +272,18 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
         dsync: section.text("sync") == "dsync",
         ..Open::default()
     };
-    stream.data = data(section);
+    stream.data = section.data();
+    stream.pattern = section.content();
+    stream.minimum_rate = section.minimum_rate();
     stream.seed = seed_of(section, seed);
-    stream.sync_every = sync_every(section).filter(|_| writes);
+    stream.header_seed = section.header_seed();
+    stream.verify = section.verifies() && stream.direction == Direction::Read;
+    stream.sync_every = section.sync_every().filter(|_| writes);
     stream.end_sync = match section.flag("end_fsync") || section.flag("fsync_on_close") {
         true if writes => EndSync::Fsync,
         _ => EndSync::None,
     };
-    stream.pace = pace(section);
+    stream.pace = section.pace();
     stream.bound = bound(section);
     stream.workers = Workers {
         kind: if section.flag("thread") { WorkerKind::Thread } else { WorkerKind::Process },
@@ -312,23 +322,6 @@ fn handling(section: &Section) -> FileHandling {
     }
 }
 
-fn pattern(section: &Section) -> AccessPattern {
-    if !section.is_random() {
-        let both = section.is_mixed() && (1..100).contains(&section.read_percent());
-        return match both {
-            true => AccessPattern::SequentialPerDirection,
-            false => AccessPattern::Sequential,
-        };
-    }
-    let value = |text: &str| text.parse().unwrap_or(0.0);
-    match section.text("random_distribution").split_once(':') {
-        Some(("zipf", theta)) => AccessPattern::Zipf { theta: value(theta) },
-        Some(("pareto", share)) => AccessPattern::Pareto { share: value(share) },
-        _ if section.flag("norandommap") => AccessPattern::Random,
-        _ => AccessPattern::Permutation,
-    }
-}
-
 fn engine(section: &Section) -> IoEngineKind {
     let depth = u32::try_from(section.number("iodepth")).unwrap_or(1);
     let batch = u32::try_from(section.number("iodepth_batch")).unwrap_or(1).min(depth);
@@ -353,31 +346,6 @@ fn engine(section: &Section) -> IoEngineKind {
         "null" => IoEngineKind::Null,
         _ => IoEngineKind::Offset,
     }
-}
-
-fn sync_every(section: &Section) -> Option<SyncEvery> {
-    let every = |ops, call| {
-        (ops > 0).then_some(SyncEvery { after: SyncInterval::Ops(ops), call, before_next: true })
-    };
-    let range = section.text("sync_file_range").rsplit(':').next().and_then(|n| n.parse().ok());
-    every(section.number("fsync"), SyncCall::Fsync)
-        .or_else(|| every(section.number("fdatasync"), SyncCall::Fdatasync))
-        .or_else(|| every(range.unwrap_or(0), SyncCall::Range))
-}
-
-fn pace(section: &Section) -> Pace {
-    let pause = section.time("thinktime");
-    if pause > Nanos(0) {
-        return Pace::Think { ops: section.number("thinktime_blocks").max(1), pause };
-    }
-    let Some((rate, bytes)) = section.rate() else { return Pace::Free };
-    let total = rate.saturating_mul(u64::from(section.workers()));
-    let rate = if bytes { Rate::Bytes(Bytes(total)) } else { Rate::Ops(total) };
-    let arrivals = match section.text("rate_process") {
-        "poisson" => Arrivals::Poisson,
-        _ => Arrivals::Constant,
-    };
-    Pace::Open { rate, arrivals }
 }
 
 fn bound(section: &Section) -> Bound {

@@ -99,7 +99,7 @@ pub(super) fn read_offset(text: &str, base: Base) -> Result<String, String> {
 
 /// Up to three values, for reads, writes, and trims: an empty place keeps `default`, and missing
 /// ones repeat the last. One value if the first two are equal, because nothing is trimmed.
-fn directions(
+pub(super) fn directions(
     text: &str,
     default: &str,
     read: impl Fn(&str) -> Result<String, String>,
@@ -282,32 +282,6 @@ pub(super) fn word(text: &str, known: &[(&str, &str)]) -> Result<String, String>
     })
 }
 
-pub(super) fn read_direction(text: &str, _: Base) -> Result<String, String> {
-    if text.contains("trim") {
-        return Err("files cannot be trimmed; remove the section, or use `section` to select \
-                    others"
-            .into());
-    }
-    if let Some((own, _)) = text.split_once(':') {
-        return Err(format!(
-            "holes and runs (`{}:…`) are not supported; use `{}`, or suite `stream` with \
-             access_pattern `strided` or `backward`",
-            own.trim(),
-            own.trim()
-        ));
-    }
-    let known = [
-        ("read", "read"),
-        ("write", "write"),
-        ("randread", "randread"),
-        ("randwrite", "randwrite"),
-        ("rw", "rw"),
-        ("readwrite", "rw"),
-        ("randrw", "randrw"),
-    ];
-    word(text, &known)
-}
-
 /// I/O engines: name in fio, canonical name, and system calls.
 pub(super) const ENGINES: [(&str, &str, &str); 10] = [
     ("sync", "sync", "read, write, lseek"),
@@ -417,68 +391,6 @@ pub(super) fn read_sync(text: &str, _: Base) -> Result<String, String> {
     let known =
         [("0", "none"), ("none", "none"), ("1", "sync"), ("sync", "sync"), ("dsync", "dsync")];
     word(text, &known)
-}
-
-/// Interval of sync_file_range(2). Only the combination of flags that leaves no dirty page is
-/// supported.
-pub(super) fn read_range_sync(text: &str, _: Base) -> Result<String, String> {
-    let Some((modes, count)) = text.rsplit_once(':') else {
-        return Err(format!("`{text}` is not MODE:NUMBER"));
-    };
-    let mut modes: Vec<&str> = modes.split(',').map(str::trim).collect();
-    modes.sort_unstable();
-    if modes != ["wait_after", "wait_before", "write"] {
-        return Err("only wait_before,write,wait_after is supported, which leaves no dirty page; \
-                    use it, or fdatasync"
-            .into());
-    }
-    Ok(format!("wait_before,write,wait_after:{}", number(count, 1, MOST)?))
-}
-
-pub(super) fn read_distribution(text: &str, _: Base) -> Result<String, String> {
-    let text = text.trim();
-    let bad = || format!("`{text}` is not random, zipf:THETA, or pareto:H");
-    let (name, value) =
-        text.split_once(':').map_or((text, None), |(own, value)| (own, Some(value)));
-    let value = value.map(|value| value.trim().parse::<f64>().map_err(|_| bad())).transpose()?;
-    match (name, value) {
-        ("random", None) => Ok("random".into()),
-        ("zipf", theta) => match theta.unwrap_or(1.1) {
-            theta if (0.0..=10.0).contains(&theta) => Ok(format!("zipf:{theta}")),
-            _ => Err("theta of zipf is not from 0 to 10".into()),
-        },
-        ("pareto", share) => match share.unwrap_or(0.2) {
-            share if share > 0.0 && share < 0.5 => Ok(format!("pareto:{share}")),
-            _ => Err("h of pareto is not between 0 and 0.5".into()),
-        },
-        ("normal" | "zoned" | "zoned_abs", _) => Err(format!(
-            "distribution `{name}` is not supported; use zipf or pareto, or suite \
-                         `stream` with access_pattern `hotspot`"
-        )),
-        _ => Err(bad()),
-    }
-}
-
-pub(super) fn read_arrivals(text: &str, _: Base) -> Result<String, String> {
-    word(text, &[("linear", "linear"), ("poisson", "poisson")])
-}
-
-/// Rate in bytes or operations per second for reads and writes; 0 is unlimited.
-pub(super) fn read_byte_rate(text: &str, base: Base) -> Result<String, String> {
-    directions(text, "0", |part| size(part, base).map(|size| size.to_string()))
-}
-
-pub(super) fn read_operation_rate(text: &str, _: Base) -> Result<String, String> {
-    directions(text, "0", |part| number(part, 0, MOST))
-}
-
-pub(super) fn read_verify(text: &str, _: Base) -> Result<String, String> {
-    match text.trim() {
-        "0" | "none" => Ok("none".into()),
-        _ => Err("verification of written blocks is not supported; remove it, or use suite \
-                  `stream` with `verify = true`, which reads the blocks in a separate phase"
-            .into()),
-    }
 }
 
 pub(super) fn read_base(text: &str, _: Base) -> Result<String, String> {

@@ -167,6 +167,12 @@ fn direction(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stre
         | AccessPattern::Append
         | AccessPattern::Trace
         | AccessPattern::Tickets => impossible.push("access_pattern: fio has no such order"),
+        AccessPattern::Normal { .. }
+        | AccessPattern::Zones
+        | AccessPattern::Skip { .. }
+        | AccessPattern::Runs { .. } => {
+            impossible.push("access_pattern: only jobs of fio have this order");
+        }
     }
 }
 
@@ -312,8 +318,8 @@ fn syncs(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
             (None, _) => impossible.push("fsync_every: fio counts operations"),
             (Some(operations), SyncCall::Fsync) => job.set("fsync", operations),
             (Some(operations), SyncCall::Fdatasync) => job.set("fdatasync", operations),
-            (Some(operations), SyncCall::Range) => {
-                job.set("sync_file_range", format!("wait_before,write,wait_after:{operations}"));
+            (Some(operations), SyncCall::Range(flags)) => {
+                job.set("sync_file_range", format!("{}:{operations}", flags.names()));
             }
         }
         if !every.before_next {
@@ -345,7 +351,10 @@ fn pace(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) {
     };
     match stream.pace {
         Pace::Free => {}
-        Pace::Think { ops, pause } => {
+        Pace::OpenByDirection { .. } => {
+            impossible.push("rates by direction: only jobs of fio have them");
+        }
+        Pace::Think { ops, pause, .. } => {
             job.set("thinktime", time(pause));
             job.set("thinktime_blocks", ops);
         }

@@ -17,7 +17,8 @@ use model::{
     phase::{
         AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, CopyCall, DataPattern,
         Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Open, Pace, Pin,
-        Ring, Role, Stonewall, Stream, SyncCall, SyncEvery, Timed, Work, WorkerKind, Workers,
+        RangeSync, Ring, Role, Stonewall, Stream, SyncCall, SyncEvery, Timed, Work, WorkerKind,
+        Workers,
     },
 };
 
@@ -224,7 +225,7 @@ fn stream(point: &WorkloadParameters, seed: u64) -> Stream {
     stream.sync_every = text::interval(point.text("fsync_every")).map(|after| {
         let call = match point.word("fsync_call") {
             "fsync" => SyncCall::Fsync,
-            "sync_file_range" => SyncCall::Range,
+            "sync_file_range" => SyncCall::Range(RangeSync::ALL),
             _ => SyncCall::Fdatasync,
         };
         SyncEvery { after, call, before_next: false }
@@ -350,7 +351,13 @@ fn pace(point: &WorkloadParameters) -> Pace {
     let pause = point.time("think_time");
     match text::rate(point.text("rate")) {
         None if pause == Nanos(0) => Pace::Free,
-        None => Pace::Think { ops: point.count("think_time_every"), pause },
+        None => Pace::Think {
+            ops: point.count("think_time_every"),
+            pause,
+            spin: Nanos(0),
+            completed: false,
+            every: Nanos(0),
+        },
         Some(rate) => match point.word("arrivals") {
             "constant" => Pace::Open { rate, arrivals: Arrivals::Constant },
             "poisson" => Pace::Open { rate, arrivals: Arrivals::Poisson },

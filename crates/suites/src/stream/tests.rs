@@ -134,7 +134,7 @@ fn parameters_set_stream_fields() {
         ],
         expect![[r#"
             layout Prepare Unchanged One("file") 512MiB/1MiB data={random:{"duplicate_fraction":0.25,"incompressible_fraction":0.5}} direction="write" end_sync="fsync" open={creation:"fresh"}
-            mixed Measure Unchanged Shared("file") 512MiB/4KiB access_pattern={"zipf":{"theta":1.2}} block_sizes=[{"blocks":1,"weight":1},{"blocks":16,"weight":1}] bound={"time":{"ramp":2000000000,"run":10000000000}} data={random:{"duplicate_fraction":0.25,"incompressible_fraction":0.5}} direction={"mixed":0.25} end_sync="fdatasync" io_engine={"ring":{"depth":32,"fixed_buffers":false,"iopoll":false,"linked_fdatasync":true,"nop":false,"sqpoll":true,"submit_batch":8}} open={direct:true,dsync:true} pace={"open":{"arrivals":"poisson","rate":{"ops":1000}}} sync_every={"after":{"bytes":1048576},"call":"range"} workers={count:4,io_priority:{"best-effort":6},kind:"process",pin:"each",stonewall:"finish"}
+            mixed Measure Unchanged Shared("file") 512MiB/4KiB access_pattern={"zipf":{"theta":1.2}} block_sizes=[{"blocks":1,"weight":1},{"blocks":16,"weight":1}] bound={"time":{"ramp":2000000000,"run":10000000000}} data={random:{"duplicate_fraction":0.25,"incompressible_fraction":0.5}} direction={"mixed":0.25} end_sync="fdatasync" io_engine={"ring":{"depth":32,"fixed_buffers":false,"iopoll":false,"linked_fdatasync":true,"nop":false,"sqpoll":true,"submit_batch":8}} open={direct:true,dsync:true} pace={"open":{"arrivals":"poisson","rate":{"ops":1000}}} sync_every={"after":{"bytes":1048576},"call":{"range":{"wait_after":true,"wait_before":true,"write":true}}} workers={count:4,io_priority:{"best-effort":6},kind:"process",pin:"each",stonewall:"finish"}
         "#]],
     );
 }

@@ -324,8 +324,14 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
             phase.name.clone_from(&member.name);
             let part = if is_only { Part::Measured } else { member.part };
             let start_delay = member.start_delay;
-            phase.together =
-                Some(Together { group: 0, start_delay, after: None, part, end: GroupEnd::First });
+            phase.together = Some(Together {
+                group: 0,
+                start_delay,
+                of_trial: false,
+                after: None,
+                part,
+                end: GroupEnd::First,
+            });
             if runs {
                 group.push(phase);
             }

@@ -204,3 +204,44 @@ fn workers_share_popular_blocks_scattered_by_the_seed() {
     places.dedup();
     assert_eq!(places.len(), 5, "{favorites:?}");
 }
+
+#[test]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to n")]
+fn the_normal_distribution_is_the_mean_of_twelve_uniform_numbers() {
+    for width in [0.0, 0.25, 0.5] {
+        let n = 997;
+        let mut random = Rng::with_seed(5);
+        let mut law = vec![0.0; index(n)];
+        for _ in 0..2_000_000 {
+            let sum: f64 = (0..12).map(|_| random.f64()).sum();
+            let place = (sum / 12.0 + width * (random.f64() - 0.5)).clamp(0.0, 0.999_999);
+            law[(place * n as f64) as usize] += 0.5e-6;
+        }
+        let counts = counts(AccessPattern::Normal { deviation: width }, n, 100_000);
+        // The law is a simulation, and the density is close to that of the sum.
+        let found = deviation(&counts, &law);
+        assert!(found < 8.0, "{width}: {found}");
+    }
+    assert!((error_function(1.0) - 0.842_700_793).abs() < 2e-7);
+    assert!((error_function(-0.3) + 0.328_626_759).abs() < 2e-7);
+}
+
+#[test]
+fn zones_have_their_places_and_weights() {
+    let zone = |weight, blocks| Zone { weight, blocks };
+    let zones = [zone(60, 10), zone(0, 20), zone(30, 30), zone(10, 100)];
+    let (size, block) = (Bytes(100 * 512), Bytes(512));
+    let plan = Stream::new(FileSharing::One("f".into()), size, block);
+    let access_pattern = AccessPattern::Zones;
+    let plan = Stream { access_pattern, zones: zones.into(), seed: 3, ..plan };
+    let skew = Skew::new(&plan, 100).unwrap();
+    let mut random = Rng::with_seed(2);
+    let mut counts = [0u64; 100];
+    (0..1_000_000).for_each(|_| counts[index(skew.draw(&mut random))] += 1);
+    let parts = [(0, 10, 0.6), (10, 30, 0.0), (30, 60, 0.3), (60, 100, 0.1)];
+    let part =
+        |(start, end, part): (usize, usize, f64)| vec![part / (end - start) as f64; end - start];
+    let law: Vec<f64> = parts.into_iter().flat_map(part).collect();
+    assert!(counts[10..30].iter().all(|count| *count == 0));
+    assert!(deviation(&counts, &law) < 4.0, "{}", deviation(&counts, &law));
+}

@@ -182,6 +182,10 @@ fn pattern(pattern: AccessPattern) -> &'static str {
         AccessPattern::Zipf { .. } => "zipf",
         AccessPattern::Pareto { .. } => "pareto",
         AccessPattern::Hotspot { .. } => "hotspot",
+        AccessPattern::Normal { .. } => "normal",
+        AccessPattern::Zones => "zoned",
+        AccessPattern::Skip { .. } => "skipping",
+        AccessPattern::Runs { .. } => "runs",
         AccessPattern::Append => "appending",
         AccessPattern::Trace => "trace",
         AccessPattern::Tickets => "ticket",
@@ -204,7 +208,7 @@ fn sync(stream: &Stream) -> Option<String> {
     let call = match every.call {
         SyncCall::Fsync => "fsync",
         SyncCall::Fdatasync => "fdatasync",
-        SyncCall::Range => "sync_file_range",
+        SyncCall::Range(_) => "sync_file_range",
     };
     Some(match every.after {
         SyncInterval::Ops(1) => format!("{call} after each write"),
@@ -218,16 +222,20 @@ fn pace(pace: Pace) -> Option<String> {
         Rate::Ops(ops) => format!("{ops} ops/s"),
         Rate::Bytes(bytes) => format!("{bytes}/s"),
     };
+    let kind = |arrivals| match arrivals {
+        Arrivals::Constant => "constant",
+        Arrivals::Poisson => "Poisson",
+    };
     match pace {
         Pace::Free => None,
         Pace::Think { pause, .. } => Some(format!("think time {pause}")),
         Pace::Limit(limit) => Some(format!("at most {}", rate(limit))),
         Pace::Open { rate: open, arrivals } => {
-            let arrivals = match arrivals {
-                Arrivals::Constant => "constant",
-                Arrivals::Poisson => "Poisson",
-            };
-            Some(format!("{} ({arrivals} arrivals)", rate(open)))
+            Some(format!("{} ({} arrivals)", rate(open), kind(arrivals)))
+        }
+        Pace::OpenByDirection { reads, writes, arrivals } => {
+            let (reads, writes, kind) = (rate(reads), rate(writes), kind(arrivals));
+            Some(format!("reads {reads}, writes {writes} ({kind} arrivals)"))
         }
     }
 }

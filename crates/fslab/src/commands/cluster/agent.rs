@@ -383,7 +383,12 @@ impl HostGate for Channel {
                 }
                 started.map(drop)
             });
-            let ran = run(Some(Start { gate: &gate, delay: Nanos(0), background: false }));
+            let ran = run(Some(Start {
+                gate: &gate,
+                delay: Nanos(0),
+                earliest: Nanos(0),
+                background: false,
+            }));
             if !ran {
                 gate.cancel();
             }

@@ -35,7 +35,7 @@ pub(super) enum Parsed {
 }
 
 /// Options of jobs whose value, if any, follows an equals sign.
-const FLAGS: [&str; 20] = [
+const FLAGS: [&str; 21] = [
     "time_based",
     "thread",
     "group_reporting",
@@ -43,6 +43,7 @@ const FLAGS: [&str; 20] = [
     "refill_buffers",
     "scramble_buffers",
     "zero_buffers",
+    "verify_only",
     "stonewall",
     "wait_for_previous",
     "new_group",

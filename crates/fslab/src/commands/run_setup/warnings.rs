@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{
     Bytes, Cell, Phase, SetupStep, SystemSetting, Warning,
-    phase::{Cache, Pace, Part, Role, Stream, Work},
+    phase::{Cache, Part, Role, Stream, Work},
 };
 
 use crate::plans::ResolvedPlan;
@@ -54,7 +54,7 @@ pub(super) fn closed_loops(chosen: &ResolvedPlan) -> Vec<Warning> {
     });
     let closed = phases.flatten().filter(|phase| {
         let measured = phase.together.is_some_and(|it| it.part == Part::Measured);
-        let closed = |stream: &Stream| !matches!(stream.pace, Pace::Open { .. });
+        let closed = |stream: &Stream| !stream.pace.is_open();
         measured && matches!(&phase.work, Work::Stream(stream) if closed(stream))
     });
     let members: BTreeSet<String> = closed.map(|phase| phase.name).collect();

@@ -143,7 +143,14 @@ fn generator_share(phase: &Phase, result: &PhaseResult, generator: Option<f64>) 
         (Pace::Free, 1..) if time.0 > 0 => {
             Some(Ratio(generator? * float(result.ops().0) / nanos(time)))
         }
-        (Pace::Free | Pace::Think { .. } | Pace::Limit(_) | Pace::Open { .. }, _) => None,
+        (
+            Pace::Free
+            | Pace::Think { .. }
+            | Pace::Limit(_)
+            | Pace::Open { .. }
+            | Pace::OpenByDirection { .. },
+            _,
+        ) => None,
     }
 }
 

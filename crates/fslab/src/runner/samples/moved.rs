@@ -3,7 +3,7 @@
 use model::{
     Bytes, Metric, Nanos, Phase, PhaseResult, SystemActivity,
     activity::DeviceActivity,
-    phase::{Direction, EndSync, IoEngineKind, Stream, SyncCall, TreeStep, Work, WorkerResult},
+    phase::{Direction, EndSync, IoEngineKind, Stream, TreeStep, Work, WorkerResult},
 };
 
 use super::{PhaseSamples, beyond_counting, direction, float, nanos, ramp, sum};
@@ -140,7 +140,7 @@ pub(super) fn uses_page_cache(phase: &Phase) -> bool {
 /// written after the last sync within the loop may not be synced.
 pub(super) fn durable(stream: &Stream) -> bool {
     stream.end_sync != EndSync::None
-        || stream.sync_every.is_some_and(|every| every.call != SyncCall::Range)
+        || stream.sync_every.is_some_and(|every| every.call.is_durable())
         || stream.open.sync
         || stream.open.dsync
         || matches!(stream.io_engine, IoEngineKind::Vector(flags) if flags.dsync)

@@ -91,14 +91,16 @@ struct Shared<'a> {
     progress: &'a Progress,
     worker_command: &'a [std::ffi::OsString],
     external: Option<&'a Path>,
+    /// Start of the first measured phase of the trial.
+    first: Nanos,
 }
 
 impl Workload<'_> {
     /// Runs phases that start together, and keeps their results.
     pub(super) fn group(
         &self,
-        group: &[Phase],
-        generators: &[Option<f64>],
+        (group, generators): (&[Phase], &[Option<f64>]),
+        first_start: Nanos,
         mounted: &mut MountedFilesystem,
         other_io_seen: &mut bool,
         data: &mut TrialData,
@@ -130,7 +132,7 @@ impl Workload<'_> {
             members.push(Member { phase, together, directory: directory.clone(), session });
         }
         let monitor = mounted.monitor();
-        let outcomes = self.run_members(members, &gate, &stop);
+        let outcomes = self.run_members(members, (&gate, &stop), first_start);
         let mut activity = monitor.end();
         verdict::check_log(&activity.log)
             .map_err(|why| Stop::Failed(format!("{}: {why}", names.join(" + "))))?;
@@ -144,8 +146,8 @@ impl Workload<'_> {
     fn run_members<'a>(
         &'a self,
         members: Vec<Member<'a>>,
-        gate: &'a StartGate,
-        stop: &'a AtomicBool,
+        (gate, stop): (&'a StartGate, &'a AtomicBool),
+        first: Nanos,
     ) -> Vec<Outcome<'a>> {
         let shared = Shared {
             gate,
@@ -154,6 +156,7 @@ impl Workload<'_> {
             progress: self.observer.progress,
             worker_command: self.worker_command,
             external: self.external_directory,
+            first,
         };
         // The progress of the run is that of the first measured phase.
         let shown = members.iter().position(|member| member.together.part == Part::Measured);
@@ -287,13 +290,17 @@ fn is_unlimited(phase: &Phase) -> bool {
 /// Runs one phase, and ends the group if this phase does so.
 fn run_member<'a>(member: Member<'a>, shared: Shared<'_>, is_shown: bool) -> Outcome<'a> {
     let Member { phase, together, directory, mut session } = member;
-    let Shared { gate, ended, stop, progress, worker_command, external } = shared;
+    let Shared { gate, ended, stop, progress, worker_command, external, .. } = shared;
     if let Some(place) = together.after
         && !ended.wait(place, gate, stop)
     {
         return (Err(Stop::Interrupted), session);
     }
-    let start = Start { gate, delay: together.start_delay, background: stops(phase) };
+    let (delay, earliest) = match together.of_trial {
+        true => (Nanos(0), shared.first + together.start_delay),
+        false => (together.start_delay, Nanos(0)),
+    };
+    let start = Start { gate, delay, earliest, background: stops(phase) };
     let result = match &mut session {
         Some(session) if start.wait(stop) => session.measure(),
         Some(_) => Err(Stop::Interrupted),

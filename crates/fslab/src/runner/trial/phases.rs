@@ -55,13 +55,19 @@ impl Workload<'_> {
         data: &mut TrialData,
     ) -> Result<(), Stop> {
         let mut lacking = Lacking::default();
+        let mut first_start = None;
         let mut index = 0;
         while let Some(phase) = self.phases.get(index) {
             let members = members(&self.phases[index..]);
             let generators = &self.generator[index..index + members.len()];
             index += members.len();
+            let first_start = match phase.role {
+                Role::Measure => *first_start.get_or_insert_with(engine::now),
+                Role::Prepare => Nanos(0),
+            };
             if phase.together.is_some() {
-                self.group(members, generators, mounted, other_io_seen, data)?;
+                let part = (members, generators);
+                self.group(part, first_start, mounted, other_io_seen, data)?;
                 continue;
             }
             let generator = &generators[0];

@@ -139,8 +139,16 @@ pub(super) fn latencies<'a>(
     kind: HistogramKind,
 ) -> [Option<&'a Histogram>; 3] {
     let histogram = |kind| if rates.is_used() { histogram(job, kind) } else { None };
+    let served = if kind == HistogramKind::Write {
+        HistogramKind::ServiceTimeOfWrites
+    } else {
+        HistogramKind::ServiceTimeOfReads
+    };
     // Workloads of one direction have one histogram for all operations.
-    let latency = histogram(kind).or_else(|| histogram(HistogramKind::All));
+    let latency = histogram(served)
+        .or_else(|| histogram(HistogramKind::ServiceTime))
+        .or_else(|| histogram(kind))
+        .or_else(|| histogram(HistogramKind::All));
     match (histogram(HistogramKind::Submission), histogram(HistogramKind::Completion)) {
         (submission, Some(completion)) => [submission, Some(completion), latency],
         (_, None) => [None, latency, latency],

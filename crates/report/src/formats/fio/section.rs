@@ -20,9 +20,26 @@ impl Section {
         self.option("stonewall") == Some("1")
     }
 
+    /// Reads that verify the blocks of the section, which are a separate phase.
+    fn verification(&self) -> Option<Self> {
+        let is = |name: &str, value: &str| self.option(name) == Some(value);
+        let verifies = self.option("verify").is_some_and(|own| own != "none");
+        let only = is("verify_only", "1") || is("do_verify", "0") || is("ioengine", "null");
+        if self.direction() != "write" || !verifies || only {
+            return None;
+        }
+        let own = |(name, _): &&(String, String)| !matches!(name.as_str(), "rw" | "stonewall");
+        let mut options: Vec<_> = self.options.iter().filter(own).cloned().collect();
+        options.extend(
+            [("rw", "read"), ("stonewall", "1")].map(|(name, value)| (name.into(), value.into())),
+        );
+        Some(Self { name: format!("{}-verify", self.name), options })
+    }
+
     /// Direction as the parameter of suite `stream`.
     pub(super) fn direction(&self) -> &'static str {
-        match self.option("rw") {
+        let kind = self.option("rw").and_then(|own| own.split(':').next());
+        match kind {
             Some("write" | "randwrite") => "write",
             Some("rw" | "randrw") => "mixed",
             _ => "read",
@@ -47,5 +64,20 @@ pub(super) fn sections(cell: &CellRecord) -> Vec<Section> {
             section.options.push((name.to_owned(), value.to_owned()));
         }
     }
-    sections
+    with_verification(sections)
+}
+
+/// Sections in the order of their phases: those of a group, and then the reads that verify them.
+fn with_verification(sections: Vec<Section>) -> Vec<Section> {
+    let mut all = Vec::new();
+    let mut reads: Vec<Section> = Vec::new();
+    for section in sections {
+        if section.begins_group() {
+            all.append(&mut reads);
+        }
+        reads.extend(section.verification());
+        all.push(section);
+    }
+    all.append(&mut reads);
+    all
 }

@@ -176,3 +176,28 @@ fn runs_of_other_suites_are_not_documents_of_fio() {
     empty.trials.clear();
     assert_eq!(fio(&empty, FioFormat::Json), Err(NotFio::NothingMeasured));
 }
+
+#[test]
+fn latencies_of_operations_with_a_rate_are_service_times() {
+    let mut run = run();
+    let values = |value: u64| {
+        let mut histogram = Histogram::new();
+        histogram.record(value);
+        histogram
+    };
+    for trial in &mut run.trials {
+        let phase = trial.samples[0].phase.clone();
+        let own =
+            |kind, value| PhaseHistogram { phase: phase.clone(), kind, histogram: values(value) };
+        trial.histograms.push(own(HistogramKind::ServiceTime, 100));
+        if phase == "mixed" {
+            trial.histograms.push(own(HistogramKind::ServiceTimeOfReads, 101));
+            trial.histograms.push(own(HistogramKind::ServiceTimeOfWrites, 102));
+        }
+    }
+    let document = fio(&run, FioFormat::Json).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    let max = |job: usize, side: &str| document["jobs"][job][side]["lat_ns"]["max"].clone();
+    let found = [max(0, "read"), max(1, "write"), max(2, "read"), max(2, "write")];
+    assert_eq!(found, [100, 100, 101, 102]);
+}

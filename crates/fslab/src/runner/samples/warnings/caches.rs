@@ -98,6 +98,10 @@ fn distinct(stream: &Stream, result: &PhaseResult) -> Bytes {
         | AccessPattern::Zipf { .. }
         | AccessPattern::Pareto { .. }
         | AccessPattern::Hotspot { .. }
+        | AccessPattern::Normal { .. }
+        | AccessPattern::Zones
+        | AccessPattern::Skip { .. }
+        | AccessPattern::Runs { .. }
         | AccessPattern::Trace => Bytes(0),
     }
 }

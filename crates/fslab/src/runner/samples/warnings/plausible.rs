@@ -74,6 +74,10 @@ fn visited(stream: &Stream) -> Bytes {
         | AccessPattern::Zipf { .. }
         | AccessPattern::Pareto { .. }
         | AccessPattern::Hotspot { .. }
+        | AccessPattern::Normal { .. }
+        | AccessPattern::Zones
+        | AccessPattern::Skip { .. }
+        | AccessPattern::Runs { .. }
         | AccessPattern::Trace => Bytes(0),
     }
 }
