@@ -14,6 +14,7 @@
 mod action;
 pub mod command;
 mod handling;
+mod hierarchy;
 mod interface;
 mod limit;
 mod operation_log;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 pub use action::{Action, Maintenance};
 pub use command::Command;
 pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
+pub use hierarchy::{DirectoryTree, EntryCount, Selection};
 pub use interface::{Advice, Aio, CallFlags, CopyCall, IoEngineKind, Ring};
 pub use limit::WorkLimit;
 pub use operation_log::OperationLog;

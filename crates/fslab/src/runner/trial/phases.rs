@@ -342,6 +342,7 @@ fn makes(phase: &Phase) -> bool {
             first(tree),
             Some(
                 TreeStep::Create
+                    | TreeStep::OpenCreate
                     | TreeStep::LinkFirst
                     | TreeStep::SymlinkFirst
                     | TreeStep::Symlink
