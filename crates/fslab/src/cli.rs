@@ -448,7 +448,7 @@ pub(crate) struct Compare {
     pub(crate) margin: Option<Ratio>,
     /// Aspects in which the runs may differ, such as kernel,machine. unknown: conditions that an
     /// imported run does not record.
-    #[arg(long, visible_alias = "allow", value_name = "ASPECT,...", value_delimiter = ',', value_parser = aspect)]
+    #[arg(long, value_name = "ASPECT,...", value_delimiter = ',', value_parser = aspect)]
     pub(crate) allow_differences: Vec<Aspect>,
     /// Exit with status 1 if a test is significantly worse by more than PERCENT.
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]

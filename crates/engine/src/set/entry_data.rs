@@ -1,9 +1,9 @@
 //! Data of blocks that the seed, the owner, and the number of an entry determine, so that a later
 //! phase can verify them without a copy.
 //!
-//! A block is a part of a pool of random bytes. Each 4 KiB of it begin with a stamp of the entry and
-//! their position, so that no two blocks of a set are equal. The pool depends on the seed only, and
-//! a shorter block is the start of a longer one.
+//! A block is a part of a pool of random bytes. Each 4 KiB of it begin with a stamp of the entry
+//! and their position, so that no two blocks of a set are equal. The pool depends on the seed only,
+//! and a shorter block is the start of a longer one.
 
 use model::phase::Set;
 

@@ -1,7 +1,7 @@
 //! Number of entries that a phase with a time limit has created, for later phases.
 //!
-//! The number is the content of a file next to the directories of the set, which is written and read
-//! outside of the measured time.
+//! The number is the content of a file next to the directories of the set, which is written and
+//! read outside of the measured time.
 
 use std::{
     fs, io,

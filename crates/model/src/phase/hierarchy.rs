@@ -64,7 +64,7 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// True if each worker visits all of its own entries.
+    /// True if each worker visits its entries, and no others.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -295,8 +295,9 @@ pub enum TreeStep {
     Rename,
     /// rename(2) of that name back to the original one.
     RenameBack,
-    /// rename(2) in a ring, as in mdtest: entry 0 to its name with suffix `-XX`, entry i to the name
-    /// of entry i - 1, and instead of the last entry, the first one to the name that is then free.
+    /// rename(2) in a ring, as in mdtest: entry 0 to its name with suffix `-XX`, entry i to the
+    /// name of entry i - 1, and instead of the last entry, the first one to the name that is then
+    /// free.
     RenameRing,
     /// rename(2) into the directory `across` of the set; the new name is the number of the entry.
     RenameAcross,

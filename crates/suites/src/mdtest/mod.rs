@@ -1,5 +1,5 @@
-//! Suite `mdtest`: the phases of mdtest: create, stat, rename, and remove directories; create, stat,
-//! read, and remove files; create and remove the tree of directories that contains both.
+//! Suite `mdtest`: the phases of mdtest: create, stat, rename, and remove directories; create,
+//! stat, read, and remove files; create and remove the tree of directories that contains both.
 //!
 //! A rank of mdtest is a worker. Phases run in the order of mdtest. Module [`script`] creates them.
 //! A phase that is not measured but is required by another one runs as preparation.
