@@ -12,7 +12,7 @@ mod aspect;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{FilesystemLevel, RunRecord, record::CellRecord};
+use model::{FilesystemLevel, RunRecord, Warning, record::CellRecord};
 
 pub use aspect::Aspect;
 use aspect::Condition;
@@ -78,6 +78,7 @@ impl Conditions {
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let changed = |name: &str| before.get(name) != after.get(name);
         let directories = [first, second].into_iter().all(of_directories);
+        let imported = [first, second].into_iter().any(is_imported);
         let mut differences: Vec<Difference> = names
             .into_iter()
             .filter(|name| changed(name))
@@ -94,6 +95,7 @@ impl Conditions {
                     first: first.as_deref(),
                     second: second.as_deref(),
                     directories,
+                    imported,
                     changed: &changed,
                 };
                 let aspect = condition.aspect();
@@ -123,6 +125,11 @@ impl Conditions {
     pub fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &Difference> {
         self.differences.iter().filter(move |difference| difference.severity == severity)
     }
+}
+
+/// True if a run was imported from the output of another program.
+pub(crate) fn is_imported(run: &RunRecord) -> bool {
+    run.warnings.iter().any(|warning| matches!(warning, Warning::Imported { .. }))
 }
 
 pub(crate) fn named(cell: &CellRecord) -> String {

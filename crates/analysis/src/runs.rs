@@ -26,6 +26,9 @@
 //! these aspects; it is a finding only if [`CompareOptions::allow`] names all of them. Runs without
 //! differences in their conditions are repetitions of each other.
 //!
+//! The conditions of an imported run are unknown. A comparison with it yields findings only if
+//! [`CompareOptions::allow`] contains [`Aspect::Unknown`].
+//!
 //! Two runs have no common blocks, so their repetitions are compared as independent samples. A
 //! machine that was slower during one of the runs therefore looks like a slower filesystem.
 //! [`NegativeControls`] detect this: tests that the differences cannot have affected.
@@ -61,7 +64,7 @@ use crate::{
     Comparer, Comparison, Conditions, Interval, Summary,
     aa::{self, AaNoise},
     aggregate::{self, Aggregate, Pairing},
-    conditions::Difference,
+    conditions::{Difference, is_imported},
     trend::Repetition,
 };
 
@@ -284,6 +287,9 @@ pub struct Paired {
     pub aspects: Vec<AspectDifference>,
     /// Reasons that the runs yield no findings; empty if they yield findings.
     pub obstacles: Vec<FindingsObstacle>,
+    /// True if a run was imported, so that its conditions are unknown. The runs yield findings only
+    /// if [`CompareOptions::allow`] contains [`Aspect::Unknown`].
+    pub imported: bool,
     /// True if single tests yield findings; false if a run used profile quick.
     pub headlines: bool,
     /// Nominal equivalence margin δ.
@@ -402,6 +408,7 @@ fn step(
     obstacles.extend(negative_controls.obstacle(effective_margin));
     let affected = || tests.iter().filter(|test| test.affected);
     Ok(Paired {
+        imported: is_imported(first) || is_imported(second),
         headlines: !quick(&[first, second]),
         total: obstacles.is_empty().then(|| total(affected(), one)).flatten(),
         obstacles,
@@ -444,14 +451,18 @@ fn obstacles_to_findings(
     how: &CompareOptions,
 ) -> Vec<FindingsObstacle> {
     let mut refused = Vec::new();
-    let own: Vec<Aspect> = aspects.iter().map(|differs| differs.aspect).collect();
+    // Unknown conditions are a separate obstacle.
+    let own = aspects.iter().map(|differs| differs.aspect);
+    let own: Vec<Aspect> = own.filter(|aspect| *aspect != Aspect::Unknown).collect();
     if own.len() > 1 && !own.iter().all(|aspect| how.allow.contains(aspect)) {
         refused.push(FindingsObstacle::Aspects { aspects: own });
     }
     for (which, run) in [(Which::First, first), (Which::Second, second)] {
         refused.extend(run.warnings.iter().filter_map(|warning| {
             if let Warning::Imported { program } = warning {
-                return Some(FindingsObstacle::Imported { which, program: program.clone() });
+                let refused = !how.allow.contains(&Aspect::Unknown);
+                let program = program.clone();
+                return refused.then_some(FindingsObstacle::Imported { which, program });
             }
             let blocks = guards::blocks(warning);
             blocks.then(|| FindingsObstacle::Warned { which, warning: warning.clone() })

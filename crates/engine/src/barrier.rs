@@ -11,6 +11,8 @@
 //!         signal   bit 0: stop counting (stonewall); bit 1: abort
 //!         first_failed_worker  1 + index of the first worker that failed
 //!         taken    operations started, if all workers share one number of operations
+//!         reached  workers that have reached a time limit after which all continue to one number
+//!         largest  largest number of operations of such a worker
 //! slot    bytes    bytes moved; like the following fields, stored by its worker only
 //!         done     operations completed
 //!         durable  operations covered by the last sync
@@ -70,6 +72,8 @@ struct Header {
     signal: Line,
     // Changed by all workers if they share one number of operations, otherwise unused.
     taken: Counter,
+    reached: AtomicU32,
+    largest: AtomicU64,
 }
 
 #[repr(C, align(64))]
@@ -235,6 +239,28 @@ impl ControlBlock {
         &self.header().taken.0
     }
 
+    /// Marks a worker as having completed this many operations at its time limit, or at its end.
+    pub(crate) fn reach(&self, done: u64) {
+        self.header().largest.fetch_max(done, Relaxed);
+        self.header().reached.fetch_add(1, Release);
+        wake(&self.header().reached);
+    }
+
+    /// Waits until all workers have reached their time limit, and returns the largest number of
+    /// operations of a worker.
+    pub(crate) fn largest(&self) -> Result<u64, Fault> {
+        loop {
+            let reached = self.header().reached.load(Acquire);
+            if self.aborted() {
+                return Err(Fault::Aborted);
+            }
+            if reached >= self.workers {
+                return Ok(self.header().largest.load(Relaxed));
+            }
+            let _ = futex::wait(&self.header().reached, SHARED, reached, Some(&patience()));
+        }
+    }
+
     /// Marks a worker as ready, and waits until all workers are ready and the coordinator opens the
     /// gate.
     pub(crate) fn arrive(&self) -> Result<(), Fault> {
@@ -309,8 +335,6 @@ impl ControlBlock {
     }
 
     fn wait(&self, done: impl Fn(&Header) -> bool, poll: impl Fn()) {
-        let patience = futex::Timespec::try_from(Duration::from_millis(50))
-            .expect("50 ms fit into a timespec");
         loop {
             let seen = self.header().events.load(Acquire);
             poll();
@@ -318,7 +342,7 @@ impl ControlBlock {
                 return;
             }
             // After a timeout, a wakeup, or an event since `seen`, the condition is checked again.
-            let _ = futex::wait(&self.header().events, SHARED, seen, Some(&patience));
+            let _ = futex::wait(&self.header().events, SHARED, seen, Some(&patience()));
         }
     }
 
@@ -346,6 +370,11 @@ impl ControlBlock {
 
 /// Futex flags without `FUTEX_PRIVATE`, because waiters may be other processes.
 const SHARED: futex::Flags = futex::Flags::empty();
+
+/// Longest sleep of a waiter between two checks.
+fn patience() -> futex::Timespec {
+    futex::Timespec::try_from(Duration::from_millis(50)).expect("50 ms fit into a timespec")
+}
 
 fn wake(word: &AtomicU32) {
     // futex(2) takes the number of waiters as an int. Waking cannot fail on a mapped, aligned word.
@@ -391,6 +420,26 @@ mod tests {
         control.wait_ready(|| ());
         control.release();
         assert_eq!(control.arrive(), Err(Fault::Aborted), "an abort outlives a late release");
+    }
+
+    #[test]
+    fn workers_wait_for_the_largest_number_of_all() {
+        let control = ControlBlock::new(3).unwrap();
+        let all = thread::scope(|scope| {
+            let control = &control;
+            let each = [4, 9, 2].map(|done| {
+                scope.spawn(move || {
+                    control.reach(done);
+                    control.largest()
+                })
+            });
+            each.map(|worker| worker.join().unwrap())
+        });
+        assert_eq!(all, [Ok(9), Ok(9), Ok(9)]);
+        let control = ControlBlock::new(2).unwrap();
+        control.reach(1);
+        control.fail(1);
+        assert_eq!(control.largest(), Err(Fault::Aborted), "the other worker failed");
     }
 
     #[test]

@@ -26,7 +26,7 @@ use std::{
 
 use model::{
     Bytes, PhaseResult,
-    phase::{DataPattern, Item, Layout, Set, Sharing, WorkerResult, Workers},
+    phase::{DataPattern, Item, Layout, Set, Sharing, Spread, WorkerResult, Workers},
 };
 use rustix::{
     fs::{AtFlags, CWD, FileType, mknodat, unlinkat},
@@ -141,6 +141,9 @@ pub(crate) fn check_set(set: &Set) -> Result<(), EngineError> {
     }
     if set.block_size.0 == 0 && !set.sizes.are_empty() {
         return reject("block_size is 0", "set it to at least 1");
+    }
+    if matches!(set.spread, Spread::Tree(_)) {
+        return reject("the directories of a tree do not exist", "create them by another phase");
     }
     if set.name.is_empty() || set.name.contains('/') {
         return reject("the name of the file set is invalid", "use letters, digits, and dashes");

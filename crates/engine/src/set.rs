@@ -6,6 +6,7 @@
 //! floating-point arithmetic.
 
 mod data;
+mod entry_data;
 mod lengths;
 mod names;
 
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use model::phase::{Set, Sharing, Spread};
 
 pub(crate) use data::{Data, Uses, tag};
+pub(crate) use entry_data::EntryData;
 pub(crate) use lengths::Lengths;
 pub(crate) use names::{ACROSS, Names, ROOM};
 
@@ -44,6 +46,7 @@ pub(crate) fn directories(set: &Set) -> u64 {
     match set.spread {
         Spread::Flat => 0,
         Spread::Directories { each } => set.files.div_ceil(each.max(1)),
+        Spread::Tree(tree) => set.files.div_ceil(tree.each.max(1)),
     }
 }
 
@@ -52,6 +55,7 @@ pub(crate) fn each(set: &Set) -> u64 {
     match set.spread {
         Spread::Flat => set.files,
         Spread::Directories { each } => each.max(1),
+        Spread::Tree(tree) => tree.each.max(1),
     }
 }
 
@@ -73,7 +77,7 @@ fn draw(stream: u64, entry: u64) -> u64 {
     mixed(stream.wrapping_add(entry))
 }
 
-fn mixed(number: u64) -> u64 {
+pub(crate) fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

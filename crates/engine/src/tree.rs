@@ -22,9 +22,11 @@
 //!
 //! Not included: verification, and steps that differ between entries (see `mix`).
 
+mod block;
 mod check;
 mod context;
 mod end;
+mod entry_count;
 mod named;
 mod probe;
 mod ring;
@@ -70,6 +72,7 @@ pub fn run_tree(tree: &Tree, context: &Context<'_>) -> Result<PhaseResult, Engin
     check::check(tree, context)?;
     interrupted(context.interrupt)?;
     let directory = context.directory;
+    let tree = &entry_count::resolved(tree, directory)?;
     // Several hosts probe at the same time.
     let name = match tree.workers.share {
         Some(share) => &format!("{}.{}", tree.set.name, share.first),
@@ -102,7 +105,7 @@ impl Phase for TreePhase<'_> {
     }
 
     fn path(&self, worker: u32) -> PathBuf {
-        WorkerEntries::new(&self.tree.set, worker, self.directory).root
+        WorkerEntries::new(&self.tree.set, self.tree.owner(worker, 0), self.directory).root
     }
 
     fn job(&self) -> Option<process::Work> {
@@ -110,7 +113,7 @@ impl Phase for TreePhase<'_> {
     }
 
     fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
-        let owner = WorkerEntries::new(&self.tree.set, seat.worker, self.directory).owner;
+        let owner = self.tree.owner(seat.worker, 0);
         worker::perform(self.tree, owner, seat)
     }
 }
@@ -136,13 +139,15 @@ fn check_removed(tree: &Tree, directory: &Path) -> Result<(), EngineError> {
 fn total(tree: &Tree) -> Bytes {
     let size = tree.set.sizes.mean().0;
     let moved = |step: TreeStep| {
-        u64::from(matches!(step, TreeStep::Write | TreeStep::Read | TreeStep::Fetch))
+        use TreeStep::{Fetch, Read, ReadBlock, Write, WriteBlock};
+        u64::from(matches!(step, Write | WriteBlock | Read | ReadBlock | Fetch))
     };
     let appended = |step: TreeStep| u64::from(step == TreeStep::Append);
     let times = |what: &dyn Fn(TreeStep) -> u64| tree.steps.iter().map(|step| what(*step)).sum();
     let entry = size
         .saturating_mul(times(&moved))
         .saturating_add(tree.set.block_size.0.saturating_mul(times(&appended)));
-    let entries = tree.set.files.saturating_mul(u64::from(tree.workers.count));
+    let owners = tree.workers.count.saturating_mul(tree.selection.owners);
+    let entries = tree.set.files.saturating_mul(u64::from(owners));
     Bytes(entry.saturating_mul(entries).saturating_mul(tree.passes))
 }

@@ -13,8 +13,8 @@ use model::{
     Bytes, Ops,
     phase::{
         AccessPattern, Advice, Aio, Bound, CallFlags, Calls, DataPattern, Direction, EndSync,
-        FileCreation, FileSharing, IoEngineKind, Naming, Open, Ring, Set, Sharing, Sizes, Spread,
-        Stream, Tree, TreeEnd, TreeOrder, TreeStep, Workers,
+        FileCreation, FileSharing, IoEngineKind, Naming, Open, Ring, Selection, Set, Sharing,
+        Sizes, Spread, Stream, Tree, TreeEnd, TreeOrder, TreeStep, Workers,
     },
 };
 
@@ -260,6 +260,7 @@ fn similar(context: &Context<'_>, steps: &[TreeStep], order: TreeOrder, how: Cal
             seed: 1,
         },
         passes: 1,
+        selection: Selection::default(),
         end: TreeEnd::default(),
         calls: how,
         order,

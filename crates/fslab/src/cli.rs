@@ -101,6 +101,13 @@ pub(crate) enum Command {
     /// error, 130 interrupted.
     #[command(disable_help_flag = true)]
     Iozone(ProgramArguments),
+    /// Run the phases of mdtest, with its command line and its output.
+    ///
+    /// Files are created in a subdirectory of that of -d and removed afterwards. A link `mdtest` to
+    /// fslab does the same. `fslab mdtest --help` lists the options. Exit status: 0 success, 1
+    /// error, 130 interrupted.
+    #[command(disable_help_flag = true)]
+    Mdtest(ProgramArguments),
     /// Show what a plan would do, without changing anything.
     Show(Show),
     /// Print a run, or export it as HTML, CSV, JSON, Markdown, XLSX, or Parquet.
@@ -439,7 +446,8 @@ pub(crate) struct Compare {
     /// runs].
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
     pub(crate) margin: Option<Ratio>,
-    /// Aspects in which the runs may differ, such as kernel,machine.
+    /// Aspects in which the runs may differ, such as kernel,machine. unknown: conditions that an
+    /// imported run does not record.
     #[arg(long, value_name = "ASPECT,...", value_delimiter = ',', value_parser = aspect)]
     pub(crate) allow_differences: Vec<Aspect>,
     /// Exit with status 1 if a test is significantly worse by more than PERCENT.

@@ -313,14 +313,20 @@ pub(crate) fn fits(
 /// Checks that a workload can run on several hosts.
 fn runs_on_hosts(point: &model::WorkloadParameters) -> Result<(), ValueError> {
     let suite = point.suite.as_str();
-    if !["coherence", "metadata", "stream"].contains(&suite) {
-        return Err(ValueError::new(format!("suite `{suite}` cannot run on several hosts"))
-            .hint("use suite stream, metadata, or coherence, or set storage.directory to measure this host"));
+    if !["coherence", "mdtest", "metadata", "stream"].contains(&suite) {
+        return Err(ValueError::new(format!("suite `{suite}` cannot run on several hosts")).hint(
+            "use suite stream, metadata, mdtest, or coherence, or set storage.directory to measure \
+             this host",
+        ));
     }
     let word = |name: &str| point.parameters.get(name).map(ToString::to_string);
     if word("stonewall").is_some_and(|stonewall| stonewall != "off") {
         return Err(ValueError::new("the first worker cannot stop the workers of other hosts")
             .hint("remove `stonewall`, or set `runtime`"));
+    }
+    if word("stonewall_time").is_some_and(|time| time != model::Nanos(0).to_string()) {
+        let message = "the workers of several hosts have no common number of files";
+        return Err(ValueError::new(message).hint("remove `stonewall_time`"));
     }
     Ok(())
 }

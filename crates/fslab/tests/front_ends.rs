@@ -4,6 +4,7 @@
 mod bonnie;
 mod dbench;
 mod iozone;
+mod mdtest;
 
 use std::{
     collections::BTreeSet,
@@ -61,9 +62,11 @@ fn options_in(text: &str) -> BTreeSet<String> {
 #[test]
 fn a_link_with_the_name_of_a_program_is_its_command() {
     let bench = Bench::new();
-    for (name, first_line) in
-        [("bonnie++", "Run the phases of bonnie++"), ("iozone", "Run the tests of IOzone")]
-    {
+    for (name, first_line) in [
+        ("bonnie++", "Run the phases of bonnie++"),
+        ("iozone", "Run the tests of IOzone"),
+        ("mdtest", "Run the phases of mdtest"),
+    ] {
         let link = bench.path(name);
         symlink(env!("CARGO_BIN_EXE_fslab"), &link).unwrap();
         let help = installed(&bench, link.to_str().unwrap(), &["--help"]);

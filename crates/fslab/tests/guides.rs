@@ -45,6 +45,38 @@ fn parameters_in_the_guide_for_users_of_other_benchmarks_exist() {
 }
 
 #[test]
+fn plans_in_the_guide_for_users_of_mdtest_are_valid() {
+    let bench = Bench::new();
+    let plans = blocks("mdtest.md", "toml");
+    assert_eq!(plans.len(), 1);
+    let shown = bench.ends(0, &["show", &bench.plan(&plans[0])]).stdout;
+    assert!(shown.contains("worker_shift=1 workers=4"), "{shown}");
+}
+
+#[test]
+fn commands_in_the_guide_for_users_of_mdtest_run() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("data")).unwrap();
+    let lines = blocks("mdtest.md", "sh").join("\n");
+    let lines: Vec<&str> = lines.lines().filter(|line| line.starts_with("fslab ")).collect();
+    assert_eq!(lines.len(), 4);
+    for line in lines {
+        let words = line.split('#').next().unwrap().split_whitespace().skip(1);
+        let words: Vec<String> = words
+            .map(|word| match word {
+                "/srv" => bench.path("data").display().to_string(),
+                "1000" => "50".to_owned(),
+                "files.fslab" => bench.path("files.fslab").display().to_string(),
+                word => word.to_owned(),
+            })
+            .collect();
+        let output = bench.ends(0, &words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(output.stdout.contains("File creation"), "{output:?}");
+    }
+    assert!(bench.path("files.fslab").exists());
+}
+
+#[test]
 fn options_in_the_workflows_for_kernels_exist() {
     let bench = Bench::new();
     let workflows = blocks("regressions.md", "yaml");

@@ -241,6 +241,34 @@ fn files_of_fio_are_named_and_grouped() {
 }
 
 /// Formats in the help text and on the reference page.
+/// Records of bonnie++ of one configuration, one per repetition, with these block write rates.
+fn repetitions(name: &str, rates: [u32; 6]) -> String {
+    let line = RECORDS.lines().next().unwrap().replace("ext4", name);
+    let one = |rate: &u32| line.replace("98,59268,6", &format!("98,{rate},6")) + "\n";
+    rates.iter().map(one).collect()
+}
+
+#[test]
+fn imported_runs_yield_findings_only_if_unknown_differences_are_allowed() {
+    let bench = Bench::new();
+    let slow = [50_100, 50_200, 50_000, 50_300, 50_150, 50_250];
+    for (file, rates) in [("a", slow), ("b", slow.map(|rate| rate * 2))] {
+        fs::write(bench.path(&format!("{file}.csv")), repetitions("ext4", rates)).unwrap();
+        let output = format!("{file}.fslab");
+        bench.ends(0, &["import", &format!("{file}.csv"), "-o", &output]);
+    }
+    let compared = ["compare", "b.fslab", "a.fslab", "--metric", "throughput"];
+    let plain = bench.ends(0, &compared).stdout;
+    assert!(plain.contains("No findings") && plain.contains("--allow-differences unknown"));
+    assert!(plain.contains("-50"), "the change and its interval are shown: {plain}");
+    let gated = [&compared[..], &["--gate", "5%"]].concat();
+    bench.ends(6, &gated);
+    let unknown = ["--allow-differences", "unknown"];
+    let allowed = bench.ends(1, &[&gated[..], &unknown].concat()).stdout;
+    assert!(allowed.contains("other conditions are not recorded"), "{allowed}");
+    bench.ends(2, &[&compared[..], &["--allow-differences", "unknow"]].concat());
+}
+
 #[test]
 fn every_import_format_is_documented() {
     let bench = Bench::new();

@@ -14,9 +14,7 @@ mod statements;
 use analysis::{
     Side, Size, Verdict,
     changes::Change,
-    runs::{
-        AtGate, Chain, FindingsObstacle, Gate, GateVerdict, History, Missing, Paired, TestPair,
-    },
+    runs::{AtGate, Chain, Gate, GateVerdict, History, Missing, Paired, TestPair},
 };
 use model::RunRecord;
 
@@ -154,8 +152,7 @@ impl<'a> RenderedComparison<'a> {
     fn new(step: &'a Paired, names: (&str, &str)) -> Self {
         let aspects = phrases::aspects(&step.aspects);
         let aspects = aspects.as_str();
-        let is_imported =
-            step.obstacles.iter().any(|why| matches!(why, FindingsObstacle::Imported { .. }));
+        let is_imported = step.imported;
         let about = match (aspects, step.tests.is_empty()) {
             (_, true) => "no common tests".to_owned(),
             ("", false) if is_imported => "conditions not recorded".to_owned(),

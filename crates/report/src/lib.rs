@@ -55,6 +55,7 @@ pub use formats::{
     fio::{FioFormat, NotFio, fio},
     iozone::{IozoneCommand, IozoneUnit, NotIozone, iozone, iozone_output, iozone_workbook},
     json::json,
+    mdtest::{MdtestCommand, MdtestTables, NotMdtest, mdtest, mdtest_files},
     prometheus::prometheus,
     xlsx::{XlsxError, xlsx},
 };

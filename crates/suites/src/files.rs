@@ -221,7 +221,12 @@ fn after(state: State, step: TreeStep) -> Result<State, Problem> {
             State { exists: false, ..state }
         }
         TreeStep::MakeParent
+        | TreeStep::OpenCreate
         | TreeStep::OpenRead
+        | TreeStep::WriteBlock
+        | TreeStep::ReadBlock
+        | TreeStep::VerifyBlock
+        | TreeStep::RenameRing
         | TreeStep::Fetch
         | TreeStep::StatMissing
         | TreeStep::Chown
@@ -311,7 +316,12 @@ fn name(steps: &[TreeStep]) -> &'static str {
         TreeStep::List => Some("list"),
         TreeStep::Open | TreeStep::Close => None,
         TreeStep::MakeParent
+        | TreeStep::OpenCreate
         | TreeStep::OpenRead
+        | TreeStep::WriteBlock
+        | TreeStep::ReadBlock
+        | TreeStep::VerifyBlock
+        | TreeStep::RenameRing
         | TreeStep::Fetch
         | TreeStep::StatMissing
         | TreeStep::Chown

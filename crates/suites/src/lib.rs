@@ -18,6 +18,7 @@ pub mod fuzz;
 mod iozone;
 mod load_generator;
 mod maintenance;
+mod mdtest;
 mod metadata;
 mod overview;
 mod presets;
@@ -36,6 +37,7 @@ use model::{Phase, SuiteSpec, WorkloadParameters, workload::ValueError};
 
 pub use iozone::TESTS as IOZONE_TESTS;
 pub use load_generator::incomparable as fio_incomparable;
+pub use mdtest::PHASES as MDTEST_PHASES;
 pub use model::workload::Preset;
 pub use presets::{preset, presets};
 pub use stream::fio_jobs;
@@ -52,6 +54,7 @@ pub const ALL: &[Suite] = &[
     fio::SUITE,
     iozone::SUITE,
     maintenance::SUITE,
+    mdtest::SUITE,
     metadata::SUITE,
     overview::SUITE,
     replay::SUITE,
@@ -192,8 +195,8 @@ fn replay_described(replay: &model::phase::Replay) -> String {
 /// Differences of a tree from one thread that makes one pass in creation order.
 #[cfg(test)]
 fn tree_described(tree: &model::phase::Tree) -> String {
-    use model::phase::{Calls, Pin, Tree, TreeEnd, TreeOrder, WorkerKind};
-    let Tree { set, passes, order, steps, end, calls, workers } = tree;
+    use model::phase::{Calls, EntryCount, Pin, Tree, TreeEnd, TreeOrder, WorkerKind};
+    let Tree { set, passes, order, steps, end, calls, workers, selection } = tree;
     let mut line = format!("{} {steps:?}", set_described(set));
     let TreeEnd { remove_directories, sync } = *end;
     let words = [
@@ -206,6 +209,9 @@ fn tree_described(tree: &model::phase::Tree) -> String {
         (workers.kind != WorkerKind::Thread, format!("{:?}", workers.kind)),
         (workers.pin != Pin::Free, "pinned".into()),
         (workers.io_priority.is_some(), format!("{:?}", workers.io_priority)),
+        (selection.shift != 0, format!("shift={}", selection.shift)),
+        (selection.owners != 1, format!("owners={}", selection.owners)),
+        (selection.count != EntryCount::All, format!("{:?}", selection.count)),
     ];
     for (_, word) in words.iter().filter(|(differs, _)| *differs) {
         line += &format!(" {word}");
@@ -217,12 +223,17 @@ fn tree_described(tree: &model::phase::Tree) -> String {
 /// in one directory.
 #[cfg(test)]
 fn set_described(set: &model::phase::Set) -> String {
-    use model::phase::{DataPattern, Naming, Set, Sharing, Sizes, Spread};
+    use model::phase::{DataPattern, DirectoryTree, Naming, Set, Sharing, Sizes, Spread};
     let Set { name, sharing, files, spread, naming, sizes, block_size: record, data: fill, .. } =
         set;
     let mut line = format!(" {name} {files}");
-    if let Spread::Directories { each } = spread {
-        line += &format!("/{each}");
+    match spread {
+        Spread::Flat => {}
+        Spread::Directories { each } => line += &format!("/{each}"),
+        Spread::Tree(DirectoryTree { depth, branching, each, leaves_only }) => {
+            let leaves = if *leaves_only { " leaves" } else { "" };
+            line += &format!("/{each} z{depth} b{branching}{leaves}");
+        }
     }
     match sizes {
         Sizes::Fixed(size) if *size == Bytes(0) => {}

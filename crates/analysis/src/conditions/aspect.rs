@@ -30,11 +30,14 @@ pub enum Aspect {
     /// control) do not belong to an aspect. The handling of invalid trials counts only if the plan
     /// sets it, not if the profile determines it. Invalid trials that are kept have a warning.
     Plan,
+    /// Conditions that an imported run does not record. Only the user can state that they do not
+    /// differ in other aspects.
+    Unknown,
 }
 
 impl Aspect {
     /// All aspects.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Kernel,
         Self::Machine,
         Self::Storage,
@@ -42,6 +45,7 @@ impl Aspect {
         Self::Settings,
         Self::Program,
         Self::Plan,
+        Self::Unknown,
     ];
 
     /// Name on command lines and in files.
@@ -54,6 +58,7 @@ impl Aspect {
             Self::Settings => "settings",
             Self::Program => "program",
             Self::Plan => "plan",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -142,6 +147,8 @@ pub(super) struct Condition<'a> {
     /// True if both runs measured directories. The filesystem that contains the directory is then
     /// the one under test.
     pub(super) directories: bool,
+    /// True if one of the runs was imported.
+    pub(super) imported: bool,
     /// Function that returns true if the named condition also differs.
     pub(super) changed: &'a dyn Fn(&str) -> bool,
 }
@@ -149,6 +156,14 @@ pub(super) struct Condition<'a> {
 impl Condition<'_> {
     /// Aspect of the condition; `None` if it cannot affect the numbers by itself.
     pub(super) fn aspect(&self) -> Option<Aspect> {
+        let recorded = self.recorded_aspect();
+        match self.both() {
+            None if self.imported => recorded.map(|_| Aspect::Unknown),
+            Some(_) | None => recorded,
+        }
+    }
+
+    fn recorded_aspect(&self) -> Option<Aspect> {
         let listed = |list: &[(&str, Aspect)]| {
             list.iter().find(|(name, _)| *name == self.name).map(|(_, aspect)| *aspect)
         };

@@ -53,8 +53,8 @@ pub enum GateVerdict {
     /// non-inferior. For a strict gate, all tests are non-inferior.
     Passed,
     /// No test is significantly worse or newly failing, but the gate does not pass: too few tests
-    /// are non-inferior, tests are missing, the negative controls changed, or the A/A noise is too
-    /// large.
+    /// are non-inferior, tests are missing, the negative controls changed, the A/A noise is too
+    /// large, or a run was imported and its conditions are unknown.
     Inconclusive,
     /// At least one test is significantly worse or newly failing.
     Failed,
@@ -286,11 +286,13 @@ fn decide(steps: &mut [Paired], rule: GateRule, comparer: &mut Comparer) {
 fn verdict(counts: &Counts, step: &Paired, rule: GateRule) -> GateVerdict {
     // A change of the negative controls makes the verdict inconclusive, because it depends on the
     // data and may not recur in new runs.
-    let moved = |reason: &FindingsObstacle| {
-        matches!(reason, FindingsObstacle::NegativeControlsChanged { .. })
+    // Unknown conditions of an imported run may be the same.
+    let open = |reason: &FindingsObstacle| {
+        use FindingsObstacle::{Imported, NegativeControlsChanged};
+        matches!(reason, NegativeControlsChanged { .. } | Imported { .. })
     };
     match () {
-        () if step.tests.is_empty() || !step.obstacles.iter().all(moved) => {
+        () if step.tests.is_empty() || !step.obstacles.iter().all(open) => {
             GateVerdict::NotComparable
         }
         // Checked before the obstacles: failures do not depend on the speed of the machine.

@@ -429,14 +429,40 @@ fn imports_and_identical_runs_yield_no_findings() {
     let first = Made::new(1).make();
     let mut second = Made::new(2).times("xfs", "write", 0.5).make();
     second.warnings.push(Warning::Imported { program: "bonnie++ 1.98".into() });
-    let chain = chain(&[&first, &second], &gated(0.05)).unwrap();
-    assert_eq!(chain.gate.unwrap().verdict, GateVerdict::NotComparable);
+    let gate = |how: &CompareOptions| chain(&[&first, &second], how).unwrap().gate.unwrap();
+    let refused = gate(&gated(0.05));
+    assert_eq!(refused.verdict, GateVerdict::Inconclusive, "unknown conditions may be the same");
+    assert!(matches!(refused.obstacles[..], [FindingsObstacle::Imported { .. }]));
+    let allowed = gate(&CompareOptions { allow: vec![Aspect::Unknown], ..gated(0.05) });
+    assert_eq!((allowed.verdict, allowed.obstacles.len()), (GateVerdict::Failed, 0));
     let same = CompareError::Same { id: "run-1".into() };
     assert_eq!(pair(&first, &first, &CompareOptions::default()).unwrap_err(), same);
     let rename = vec![("ext4".to_owned(), "xfs".to_owned())];
     let how = CompareOptions { rename, ..CompareOptions::default() };
     let paired = pair(&first, &first, &how).unwrap();
     assert!(paired.obstacles.is_empty(), "two filesystems of one run: {:?}", paired.obstacles);
+}
+
+#[test]
+fn conditions_that_an_imported_run_lacks_are_unknown() {
+    let first = Made::new(1).make();
+    let mut second = Made::new(2).times("xfs", "write", 0.5).make();
+    second.environment = model::Environment::default();
+    for trial in &mut second.trials {
+        trial.environment = model::Environment::default();
+    }
+    let aspects = |second: &RunRecord| -> Vec<Aspect> {
+        let paired = pair(&first, second, &CompareOptions::default()).unwrap();
+        paired.aspects.iter().map(|own| own.aspect).collect()
+    };
+    assert!(!aspects(&second).contains(&Aspect::Unknown), "measured, not imported");
+    assert!(!aspects(&second).is_empty());
+    second.warnings.push(Warning::Imported { program: "fio-3.33".into() });
+    assert_eq!(aspects(&second), [Aspect::Unknown]);
+    let how = CompareOptions { allow: vec![Aspect::Unknown], ..CompareOptions::default() };
+    let paired = pair(&first, &second, &how).unwrap();
+    assert!(paired.imported && paired.obstacles.is_empty(), "{:?}", paired.obstacles);
+    assert!(paired.tally.worse > 0);
 }
 
 /// Run whose A/A duplicate is this many times as good.

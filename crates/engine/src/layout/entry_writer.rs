@@ -179,7 +179,7 @@ impl<'a> EntryWriter<'a> {
 fn holder(root: BorrowedFd<'_>, set: &Set, names: &mut Names) -> Result<Option<OwnedFd>, Fault> {
     match set.spread {
         Spread::Flat => Ok(None),
-        Spread::Directories { .. } => {
+        Spread::Directories { .. } | Spread::Tree(_) => {
             let name = names.directory();
             calls::holder(root, name)?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -109,6 +109,7 @@ impl<'a> MixContext<'a> {
         let each = match set.spread {
             Spread::Flat => 0,
             Spread::Directories { each } => each.max(1),
+            Spread::Tree(tree) => tree.each.max(1),
         };
         let (names, new) = (Names::new(set, owner), Names::new(set, owner));
         Ok(Self { control, path, root, each, names, new, lengths, data })

@@ -8,7 +8,7 @@
 
 use std::{ffi::CStr, os::unix::ffi::OsStrExt, path::Path};
 
-use model::phase::{Naming, Set, Sharing, Spread};
+use model::phase::{DirectoryTree, Naming, Set, Sharing, Spread};
 
 use super::{draw, stream};
 
@@ -21,6 +21,9 @@ pub(crate) const LONGEST: u32 = 1024;
 
 /// Directory into which entries are renamed, see [`Names::across`].
 pub(crate) const ACROSS: &CStr = c"across";
+
+/// Space for a directory of a tree: its prefix, a worker, a number, and a slash.
+const LEVEL: usize = 48;
 
 /// Purpose of the stream from which random parts of names are drawn, see [`drawn`].
 const PURPOSE: u64 = 0x6E61_6D65;
@@ -37,10 +40,10 @@ struct Text {
 }
 
 impl Text {
-    /// Empty text after `before`.
-    fn new(before: &[u8]) -> Self {
+    /// Empty text after `before`, with space for `levels` directories of a tree.
+    fn new(before: &[u8], levels: usize) -> Self {
         let base = before.len();
-        let mut bytes = vec![0; base + ROOM].into_boxed_slice();
+        let mut bytes = vec![0; base + ROOM + levels * LEVEL].into_boxed_slice();
         bytes[..base].copy_from_slice(before);
         Self { bytes, base, len: base }
     }
@@ -112,8 +115,12 @@ pub(crate) struct Names {
     // Entries per directory; 0 if they are in the directory of the set.
     each: u64,
     owner: u32,
-    // Stream from which letters are drawn.
+    // Seed of the set, and stream from which letters are drawn.
+    seed: u64,
     letters: u64,
+    // Directories of the entries, and true if the owner is part of their names.
+    tree: Option<DirectoryTree>,
+    owned: bool,
     // True if names begin with the owner.
     has_prefix: bool,
     // Path of the set's directory with a slash, directory with a slash, name.
@@ -137,29 +144,50 @@ impl Names {
 
     /// Like [`Self::new`], with the path of the set's directory for [`Self::path`].
     pub(crate) fn within(set: &Set, owner: u32, root: &Path) -> Self {
-        let each = match set.spread {
-            Spread::Flat => 0,
-            Spread::Directories { each } => each.max(1),
+        let (each, tree) = match set.spread {
+            Spread::Flat => (0, None),
+            Spread::Directories { each } => (each.max(1), None),
+            Spread::Tree(tree) => (tree.each.max(1), Some(tree)),
         };
+        let levels = tree.map_or(0, |tree| tree.depth.min(DirectoryTree::DEEPEST) as usize + 1);
         let mut before = root.as_os_str().as_bytes().to_vec();
         if !before.is_empty() {
             before.push(b'/');
         }
-        let text = Text::new(&before);
+        let text = Text::new(&before, levels);
         Self {
             naming: set.naming,
             each,
             owner,
+            seed: set.seed,
             letters: stream(set.seed, owner, PURPOSE),
-            has_prefix: set.sharing == Sharing::Directory,
+            tree,
+            owned: set.sharing == Sharing::Private,
+            has_prefix: set.sharing == Sharing::Directory
+                && !matches!(set.naming, Naming::Mdtest { .. } | Naming::TreeDirectories),
             directory: text.len,
             text,
             first: 0,
             end: if each == 0 { u64::MAX } else { 0 },
             entry: 0,
             digit: 0,
-            other: Text::new(b""),
+            other: Text::new(b"", levels),
         }
+    }
+
+    /// Selects another owner, and no entry. The directory of the set must be the same.
+    pub(crate) fn select_owner(&mut self, owner: u32) {
+        self.owner = owner;
+        self.letters = stream(self.seed, owner, PURPOSE);
+        self.digit = 0;
+        if self.each > 0 {
+            (self.first, self.end) = (0, 0);
+        }
+    }
+
+    /// Owner of the entries.
+    pub(crate) fn owner(&self) -> u32 {
+        self.owner
     }
 
     /// Selects an entry.
@@ -177,6 +205,10 @@ impl Names {
     }
 
     fn write(&mut self, entry: u64) {
+        if self.naming == Naming::TreeDirectories {
+            self.write_directory(entry);
+            return;
+        }
         self.enter(entry);
         self.entry = entry;
         self.push_prefix();
@@ -201,6 +233,49 @@ impl Names {
                 self.push_letters(entry);
                 self.text.push_hexadecimal(entry);
             }
+            Naming::Mdtest { directories } => {
+                self.text.push(if directories { b"dir.mdtest." } else { b"file.mdtest." });
+                self.text.push_decimal(u64::from(self.owner), 1);
+                self.text.push(b".");
+                self.text.push_decimal(entry, 1);
+                self.digit = self.text.len - 1;
+            }
+            Naming::TreeDirectories => unreachable!("written above"),
+        }
+    }
+
+    /// Selects a directory of the tree as entry.
+    fn write_directory(&mut self, number: u64) {
+        (self.entry, self.digit) = (number, 0);
+        self.push_directory(number);
+        self.text.cut(self.text.len - 1);
+        self.directory = self.text.base;
+        (self.first, self.end) = (0, 0);
+    }
+
+    /// Replaces the text by a directory of the tree, with a slash.
+    fn push_directory(&mut self, number: u64) {
+        let Some(tree) = self.tree else { return };
+        let branching = u64::from(tree.branching.max(1));
+        let mut path = [0; DirectoryTree::DEEPEST as usize + 1];
+        let (mut levels, mut rest) = (0, number);
+        loop {
+            path[levels] = rest;
+            levels += 1;
+            if rest == 0 || levels == path.len() {
+                break;
+            }
+            rest = (rest - 1) / branching;
+        }
+        self.text.cut(self.text.base);
+        for directory in path[..levels].iter().rev() {
+            self.text.push(b"mdtest_tree.");
+            if self.owned {
+                self.text.push_decimal(u64::from(self.owner), 1);
+                self.text.push(b".");
+            }
+            self.text.push_decimal(*directory, 1);
+            self.text.push(b"/");
         }
     }
 
@@ -210,12 +285,20 @@ impl Names {
         if self.each > 0 && !(self.first..self.end).contains(&entry) {
             let number = entry / self.each;
             let digits = match self.naming {
-                Naming::Numbers | Naming::Padded { .. } => 1,
+                Naming::Numbers
+                | Naming::Padded { .. }
+                | Naming::Mdtest { .. }
+                | Naming::TreeDirectories => 1,
                 Naming::Ordered | Naming::Scrambled => 5,
             };
-            self.text.cut(self.text.base);
-            self.text.push_decimal(number, digits);
-            self.text.push(b"/");
+            match self.tree {
+                Some(tree) => self.push_directory(tree.first() + number),
+                None => {
+                    self.text.cut(self.text.base);
+                    self.text.push_decimal(number, digits);
+                    self.text.push(b"/");
+                }
+            }
             self.directory = self.text.len;
             self.first = number * self.each;
             self.end = self.first.saturating_add(self.each);
@@ -290,6 +373,16 @@ impl Names {
                 // A suffix follows the underscores and begins with a dot.
                 number(&name[..end]).filter(|_| !name[end..].contains(&b'.'))
             }
+            Naming::Mdtest { directories } => {
+                let name = name.strip_prefix(match directories {
+                    true => &b"dir.mdtest."[..],
+                    false => b"file.mdtest.",
+                })?;
+                let dot = name.iter().position(|byte| *byte == b'.')?;
+                let owner = number(&name[..dot])?;
+                number(&name[dot + 1..]).filter(|_| owner == u64::from(self.owner))
+            }
+            Naming::TreeDirectories => None,
             // Suffixes begin with a dot, which names do not contain.
             Naming::Ordered => hexadecimal(name.get(..10)?)
                 .filter(|_| name[10..].iter().all(u8::is_ascii_alphanumeric)),
@@ -301,7 +394,7 @@ impl Names {
     /// Directory of the entry; `.` if the entry is in the directory of the set.
     pub(crate) fn directory(&mut self) -> &CStr {
         self.other.cut(0);
-        if self.each == 0 {
+        if self.each == 0 || self.directory == self.text.base {
             self.other.push(b".");
         } else {
             self.other.push(&self.text.bytes[self.text.base..self.directory - 1]);
@@ -372,108 +465,4 @@ fn hexadecimal(text: &[u8]) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use model::{
-        Bytes,
-        phase::{DataPattern, Sizes},
-    };
-
-    use super::*;
-
-    fn set(naming: Naming, spread: Spread, sharing: Sharing) -> Set {
-        Set {
-            name: "t".into(),
-            sharing,
-            files: 1000,
-            spread,
-            naming,
-            sizes: Sizes::Fixed(Bytes(0)),
-            block_size: Bytes(1),
-            data: DataPattern::default(),
-            seed: 5,
-        }
-    }
-
-    #[test]
-    fn names_have_the_documented_form_up_to_the_last_entry() {
-        let each = Spread::Directories { each: 100 };
-        let mut names = Names::new(&set(Naming::Numbers, each, Sharing::Private), 0);
-        names.set(1234);
-        assert_eq!(names.entry_name(), c"12/1234");
-        assert_eq!(names.directory(), c"12");
-        assert_eq!(names.with(b".link"), (c"12/1234", c"12/1234.link"));
-        names.set(7);
-        assert_eq!(names.entry_name(), c"0/7");
-        assert_eq!(names.directory(), c"0");
-        let one = Spread::Directories { each: 1 };
-        let mut names = Names::new(&set(Naming::Numbers, one, Sharing::Directory), u32::MAX);
-        names.set(u64::MAX);
-        let longest = c"18446744073709551615/4294967295-18446744073709551615";
-        assert_eq!(names.entry_name(), longest);
-        let mut flat = Names::new(&set(Naming::Numbers, Spread::Flat, Sharing::Private), 0);
-        flat.set(3);
-        assert_eq!(flat.entry_name(), c"3");
-        assert_eq!(flat.directory(), c".");
-    }
-
-    #[test]
-    fn every_name_maps_back_to_its_entry() {
-        let namings =
-            [Naming::Numbers, Naming::Padded { length: 64 }, Naming::Ordered, Naming::Scrambled];
-        for naming in namings {
-            for sharing in [Sharing::Private, Sharing::Directory] {
-                let set = set(naming, Spread::Directories { each: 7 }, sharing);
-                let mut names = Names::new(&set, 3);
-                for entry in (0..500).chain([u64::from(u32::MAX), 1 << 39]) {
-                    names.set(entry);
-                    let text = names.entry_name().to_bytes().to_vec();
-                    let name = text.rsplit(|byte| *byte == b'/').next().unwrap();
-                    assert_eq!(names.entry(name), Some(entry), "{naming:?} {sharing:?}");
-                    names.enter(entry + 70);
-                    names.set_found(entry, name);
-                    assert_eq!(names.entry_name().to_bytes(), text);
-                }
-                if sharing == Sharing::Directory {
-                    assert_eq!(names.entry(b"4-0"), None, "another worker's");
-                }
-            }
-        }
-        let plain = Names::new(&set(Naming::Numbers, Spread::Flat, Sharing::Private), 0);
-        assert_eq!(plain.entry(b"lost+found"), None);
-    }
-
-    #[test]
-    fn bonnie_names_have_ten_digits_and_up_to_twelve_letters() {
-        let mut names = Names::new(&set(Naming::Ordered, Spread::Flat, Sharing::Private), 0);
-        let mut lengths = BTreeSet::new();
-        let mut letters = BTreeSet::new();
-        let mut before = Vec::new();
-        for entry in 0..5000 {
-            names.set(entry);
-            let name = names.entry_name().to_bytes().to_vec();
-            assert!(name.starts_with(format!("{entry:010x}").as_bytes()));
-            assert!(name > before, "they sort in creation order");
-            lengths.insert(name.len());
-            letters.extend(name[10..].iter().copied());
-            before = name;
-        }
-        assert!(lengths.into_iter().eq(10..=22));
-        assert_eq!(letters.len(), 62);
-        let each = Spread::Directories { each: 513 };
-        let mut names = Names::new(&set(Naming::Scrambled, each, Sharing::Private), 0);
-        names.set(513);
-        assert_eq!(names.directory(), c"00001");
-        assert!(names.entry_name().to_bytes().ends_with(b"0000000201"));
-    }
-
-    #[test]
-    fn padded_names_have_the_requested_length() {
-        let naming = Naming::Padded { length: 200 };
-        let mut names = Names::new(&set(naming, Spread::Flat, Sharing::Private), 0);
-        names.set(12);
-        assert_eq!(names.entry_name().to_bytes().len(), 200);
-        assert!(names.entry_name().to_bytes().starts_with(b"12___"));
-    }
-}
+mod tests;

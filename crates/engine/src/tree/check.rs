@@ -1,7 +1,8 @@
 //! Rejects invalid trees before anything is changed.
 
 use model::phase::{
-    DataPattern, Sharing, Sizes, Spread, Stonewall, Tree, TreeOrder, TreeStep, WorkerKind,
+    Calls, DataPattern, DirectoryTree, EntryCount, Naming, Sharing, Sizes, Spread, Stonewall, Tree,
+    TreeOrder, TreeStep, WorkerKind,
 };
 
 use super::{ring, walk};
@@ -18,6 +19,8 @@ pub(super) fn check(tree: &Tree, context: &Context<'_>) -> Result<(), EngineErro
         .or_else(|| order(tree))
         .or_else(|| shared(tree))
         .or_else(|| end(tree))
+        .or_else(|| hierarchy(tree))
+        .or_else(|| selection(tree))
         .or_else(|| steps(&tree.steps))
         .or_else(|| ring::problem(tree));
     match problem {
@@ -41,7 +44,13 @@ fn numbers(tree: &Tree) -> Option<Problem> {
     if tree.steps.is_empty() {
         return Some(("steps is empty", "use at least one step"));
     }
-    let whole = [TreeStep::Append, TreeStep::Allocate, TreeStep::PunchHole];
+    let whole = [
+        TreeStep::Append,
+        TreeStep::Allocate,
+        TreeStep::PunchHole,
+        TreeStep::WriteBlock,
+        TreeStep::ReadBlock,
+    ];
     if set.block_size.0 == 0 && (!set.sizes.are_empty() || has(tree, &whole)) {
         return Some(("block_size is 0", "set it to at least 1"));
     }
@@ -115,6 +124,7 @@ fn shared(tree: &Tree) -> Option<Problem> {
         TreeStep::Create,
         TreeStep::Rename,
         TreeStep::RenameBack,
+        TreeStep::RenameRing,
         TreeStep::RenameAcross,
         TreeStep::Link,
         TreeStep::UnlinkLink,
@@ -151,31 +161,95 @@ fn end(tree: &Tree) -> Option<Problem> {
     None
 }
 
+/// Trees of directories, and names that only they have.
+fn hierarchy(tree: &Tree) -> Option<Problem> {
+    let set = &tree.set;
+    let Spread::Tree(directories) = set.spread else {
+        return (set.naming == Naming::TreeDirectories)
+            .then_some(("the entries are directories of a tree, but there is no tree", "use one"));
+    };
+    let DirectoryTree { depth, branching, each, leaves_only: _ } = directories;
+    if each == 0 || branching == 0 {
+        return Some(("entries per directory or branching is 0", "use at least 1"));
+    }
+    if depth > DirectoryTree::DEEPEST || directories.directories() > DirectoryTree::MOST {
+        return Some(("the tree of directories is too large", "use a smaller depth or branching"));
+    }
+    if tree.order == TreeOrder::Listed || tree.end.remove_directories {
+        return Some((
+            "directories of a tree cannot be listed or removed by a phase on their entries",
+            "use order creation or random, and keep the directories",
+        ));
+    }
+    None
+}
+
+/// Selected entries, and renames in a ring, which depend on their number.
+fn selection(tree: &Tree) -> Option<Problem> {
+    if has(tree, &[TreeStep::RenameRing])
+        && (tree.order != TreeOrder::Creation || tree.selection.owners != 1)
+    {
+        return Some((
+            "a ring of renames requires all entries of one worker in creation order",
+            "use order creation",
+        ));
+    }
+    let single = tree.workers.share.is_none() && tree.passes == 1 && tree.selection.owners == 1;
+    match tree.selection.count {
+        EntryCount::Until(_)
+            if tree.order != TreeOrder::Creation
+                || tree.calls != Calls::Syscall
+                || tree.workers.stonewall != Stonewall::Off
+                || !single =>
+        {
+            return Some((
+                "a time limit requires one pass in creation order by system calls on one host",
+                "remove the time limit",
+            ));
+        }
+        EntryCount::Until(_) | EntryCount::All | EntryCount::Stored => {}
+    }
+    if tree.selection.owners == 0 {
+        return Some(("owners is 0", "set it to at least 1"));
+    }
+    if tree.selection.owners > 1 && tree.set.sharing != Sharing::Directory {
+        return Some((
+            "a worker can visit the entries of others only in a shared directory",
+            "use sharing directory",
+        ));
+    }
+    None
+}
+
 /// Checks the order of the steps: steps on an open file need a suitable one, and no file stays
 /// open.
 fn steps(steps: &[TreeStep]) -> Option<Problem> {
     use TreeStep::{
-        Allocate, Append, Close, Create, Fetch, Fsync, Open, OpenRead, PunchHole, Read, Stat, Write,
+        Allocate, Append, Close, Create, Fetch, Fsync, Open, OpenCreate, OpenRead, PunchHole, Read,
+        ReadBlock, Stat, VerifyBlock, Write, WriteBlock,
     };
     // Mode of the open file, if any, and the operations on it.
     let mut open = None;
-    let (mut written, mut appended, mut stat_size) = (false, false, false);
+    let (mut written, mut appended, mut stat_size, mut read) = (false, false, false, false);
     for step in steps {
         let step = *step;
-        if matches!(step, Write | Append | Read | Fsync | Allocate | PunchHole | Close)
+        let block = matches!(step, WriteBlock | ReadBlock);
+        if (block || matches!(step, Write | Append | Read | Fsync | Allocate | PunchHole | Close))
             && open.is_none()
         {
             return Some(("a step uses a file that is not open", "create or open it first"));
         }
-        if matches!(step, Write | Append | Allocate | PunchHole) && open == Some(OpenRead) {
+        if matches!(step, Write | WriteBlock | Append | Allocate | PunchHole)
+            && open == Some(OpenRead)
+        {
             return Some(("a step changes a file opened for reading", "use the step open"));
         }
         let created = open == Some(Create);
-        let opens = matches!(step, Create | Open | OpenRead);
+        let opens = matches!(step, Create | OpenCreate | Open | OpenRead);
         if opens && open.is_some() {
             return Some(("a step opens a second file", "close the first one"));
         }
-        if step == Read && created {
+        if matches!(step, Read | ReadBlock) && created {
             return Some(("a step reads a file opened for writing", "close and reopen it"));
         }
         // The file is open with O_APPEND, so this write would extend it.
@@ -184,6 +258,9 @@ fn steps(steps: &[TreeStep]) -> Option<Problem> {
         }
         if step == Append && written && !created {
             return Some(("the steps overwrite and append to a file", "close and reopen it"));
+        }
+        if step == VerifyBlock && !read {
+            return Some(("a step verifies a block that was not read", "read it first"));
         }
         if step == Fetch && !stat_size {
             return Some(("fetch has no preceding stat", "add the step stat before it"));
@@ -194,6 +271,7 @@ fn steps(steps: &[TreeStep]) -> Option<Problem> {
             open = None;
         }
         stat_size |= step == Stat;
+        read |= step == ReadBlock;
         written |= step == Write;
         appended |= step == Append;
     }

@@ -20,12 +20,15 @@ use rustix::{
     process::{getegid, geteuid},
 };
 
-use super::walk::{LISTING, adds};
+use super::{
+    block::blocks,
+    walk::{LISTING, adds},
+};
 use crate::{
     calls::{again, failed, joined, made},
     error::{Failure, Fault, Memory, Operation},
     io::close,
-    set::{ACROSS, Data, Lengths, Names, Uses, directories, each, tag},
+    set::{ACROSS, Data, EntryData, Lengths, Names, Uses, directories, each, tag},
 };
 
 /// Modes of new directories and new files.
@@ -38,6 +41,11 @@ pub(super) struct TreeContext<'a> {
     pub(super) root: OwnedFd,
     pub(super) names: Names,
     pub(super) data: Data,
+    pub(super) blocks: EntryData,
+    /// Names of a second entry, if entries are renamed in a ring.
+    pub(super) ring: Option<Box<Names>>,
+    /// Number of entries of the owner.
+    pub(super) entries: u64,
     pub(super) size: u64,
     /// File size reported by the last stat.
     pub(super) stat_size: u64,
@@ -52,10 +60,10 @@ pub(super) struct TreeContext<'a> {
     flat: bool,
     lengths: Lengths,
     step_infos: Box<[StepInfo]>,
-    open: Option<OwnedFd>,
+    pub(super) open: Option<OwnedFd>,
     listing: Box<[MaybeUninit<u8>]>,
-    read: u64,
-    written: u64,
+    pub(super) read: u64,
+    pub(super) written: u64,
 }
 
 /// Properties of a step that depend on the other steps.
@@ -86,7 +94,8 @@ impl<'a> TreeContext<'a> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(path, flags, Mode::empty()).map_err(at(Operation::Open))?;
         let mut names = Names::within(set, owner, path);
-        if fills && !tree.steps.contains(&TreeStep::MakeParent) {
+        let made_before = matches!(set.spread, Spread::Tree(_));
+        if fills && !made_before && !tree.steps.contains(&TreeStep::MakeParent) {
             make_directories(tree, &root, &mut names, path)?;
         }
         names.set(0);
@@ -95,8 +104,10 @@ impl<'a> TreeContext<'a> {
         let to_first = [up.as_bytes(), names.entry_name().to_bytes_with_nul()].concat();
         let to_first = CStr::from_bytes_with_nul(&to_first).expect("a name has no NUL").into();
         let lengths = Lengths::new(set, owner);
-        let data = data(tree, worker, &lengths)
-            .map_err(|fault| Failure { fault, path: path.to_path_buf() })?;
+        let at_path = |fault| Failure { fault, path: path.to_path_buf() };
+        let data = data(tree, worker, &lengths).map_err(at_path)?;
+        let blocks = blocks(tree).map_err(at_path)?;
+        let ring = tree.steps.contains(&TreeStep::RenameRing);
         let lists = tree.steps.contains(&TreeStep::List);
         let listing = vec![MaybeUninit::uninit(); if lists { LISTING } else { 0 }];
         Ok(Self {
@@ -104,6 +115,9 @@ impl<'a> TreeContext<'a> {
             root,
             names,
             data,
+            blocks,
+            ring: ring.then(|| Box::new(Names::new(set, owner))),
+            entries: set.files,
             size: 0,
             stat_size: 0,
             first,
@@ -124,6 +138,15 @@ impl<'a> TreeContext<'a> {
     /// Directory of the set.
     pub(super) fn root(&self) -> &'a Path {
         self.path
+    }
+
+    /// Selects the entries of another worker. Their directory must be the same.
+    pub(super) fn select_owner(&mut self, owner: u32) {
+        self.names.select_owner(owner);
+        self.lengths.select(owner);
+        if let Some(ring) = &mut self.ring {
+            ring.select_owner(owner);
+        }
     }
 
     /// Selects the entry with this number.
@@ -192,11 +215,15 @@ impl<'a> TreeContext<'a> {
             TreeStep::Create => {
                 self.open_file(OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, index)
             }
+            TreeStep::OpenCreate => self.open_file(OFlags::RDWR | OFlags::CREATE, index),
             TreeStep::Open => self.open_file(OFlags::RDWR, index),
             TreeStep::OpenRead => self.open_file(OFlags::RDONLY, index),
             TreeStep::Write => self.write(index),
+            TreeStep::WriteBlock => self.write_block(),
             TreeStep::Append => self.append(),
             TreeStep::Read => self.read(index),
+            TreeStep::ReadBlock => self.read_block(),
+            TreeStep::VerifyBlock => self.verify_block(),
             TreeStep::Fetch => self.fetch(),
             TreeStep::Fsync => sync_file(opened(&self.open)),
             TreeStep::FsyncDirectory => self.flush_directory(),
@@ -216,6 +243,7 @@ impl<'a> TreeContext<'a> {
             }
             TreeStep::Rename => self.rename(),
             TreeStep::RenameBack => self.rename_back(),
+            TreeStep::RenameRing => self.rename_ring(),
             TreeStep::RenameAcross => self.rename_across(),
             TreeStep::Link => self.link(),
             TreeStep::UnlinkLink => self.unlink_link(),
@@ -418,7 +446,7 @@ pub(super) fn uses(tree: &Tree, lengths: &Lengths) -> Uses {
     }
 }
 
-fn opened(file: &Option<OwnedFd>) -> &OwnedFd {
+pub(super) fn opened(file: &Option<OwnedFd>) -> &OwnedFd {
     file.as_ref().expect("checked: a file is open")
 }
 
@@ -428,7 +456,10 @@ fn sync_file(file: &OwnedFd) -> Result<(), Fault> {
 
 /// Determines the properties of each step.
 fn step_infos(steps: &[TreeStep]) -> Box<[StepInfo]> {
-    let opens = |step| matches!(step, TreeStep::Create | TreeStep::Open | TreeStep::OpenRead);
+    let opens = |step| {
+        use TreeStep::{Create, Open, OpenCreate, OpenRead};
+        matches!(step, Create | OpenCreate | Open | OpenRead)
+    };
     let moves = |step| matches!(step, TreeStep::Write | TreeStep::Read | TreeStep::Append);
     let appended = |rest: &[TreeStep]| {
         rest.iter().take_while(|step| **step != TreeStep::Close).any(|s| *s == TreeStep::Append)

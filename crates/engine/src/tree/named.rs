@@ -117,6 +117,28 @@ impl TreeContext<'_> {
         checked(renameat(&self.root, from, &self.root, to), Operation::Rename)
     }
 
+    /// Does nothing if there is only one entry.
+    pub(super) fn rename_ring(&mut self) -> Result<(), Fault> {
+        let (entry, entries) = (self.names.number(), self.entries);
+        let ring = self.ring.as_mut().expect("created for this step");
+        if entries < 2 {
+            return Ok(());
+        }
+        let answer = if entry == 0 {
+            let (from, to) = self.names.with(b"-XX");
+            renameat(&self.root, from, &self.root, to)
+        } else if entry + 1 < entries {
+            ring.set(entry - 1);
+            renameat(&self.root, self.names.entry_name(), &self.root, ring.entry_name())
+        } else {
+            // The last entry keeps its name.
+            self.names.set(entry - 1);
+            ring.set(0);
+            renameat(&self.root, ring.with(b"-XX").1, &self.root, self.names.entry_name())
+        };
+        checked(answer, Operation::Rename)
+    }
+
     pub(super) fn rename_across(&mut self) -> Result<(), Fault> {
         let (from, to) = self.names.across();
         checked(renameat(&self.root, from, &self.root, to), Operation::Rename)

@@ -65,11 +65,15 @@ fn missing_feature(step: TreeStep) -> Option<&'static str> {
         TreeStep::Mknod => "regular files by mknod",
         TreeStep::MakeParent
         | TreeStep::Create
+        | TreeStep::OpenCreate
         | TreeStep::Open
         | TreeStep::OpenRead
         | TreeStep::Write
+        | TreeStep::WriteBlock
         | TreeStep::Append
         | TreeStep::Read
+        | TreeStep::ReadBlock
+        | TreeStep::VerifyBlock
         | TreeStep::Fetch
         | TreeStep::Fsync
         | TreeStep::FsyncDirectory
@@ -80,6 +84,7 @@ fn missing_feature(step: TreeStep) -> Option<&'static str> {
         | TreeStep::Truncate
         | TreeStep::Rename
         | TreeStep::RenameBack
+        | TreeStep::RenameRing
         | TreeStep::RenameAcross
         | TreeStep::Unlink
         | TreeStep::Mkdir
@@ -149,11 +154,15 @@ impl<'a> Probe<'a> {
             TreeStep::PunchHole => again(|| fallocate(&self.file, hole, 0, SOME)),
             TreeStep::MakeParent
             | TreeStep::Create
+            | TreeStep::OpenCreate
             | TreeStep::Open
             | TreeStep::OpenRead
             | TreeStep::Write
+            | TreeStep::WriteBlock
             | TreeStep::Append
             | TreeStep::Read
+            | TreeStep::ReadBlock
+            | TreeStep::VerifyBlock
             | TreeStep::Fetch
             | TreeStep::Fsync
             | TreeStep::FsyncDirectory
@@ -164,6 +173,7 @@ impl<'a> Probe<'a> {
             | TreeStep::Truncate
             | TreeStep::Rename
             | TreeStep::RenameBack
+            | TreeStep::RenameRing
             | TreeStep::RenameAcross
             | TreeStep::Unlink
             | TreeStep::Mkdir

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Progress;
 
+mod hierarchy;
 mod mounted;
 mod names;
 mod rings;

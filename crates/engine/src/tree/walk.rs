@@ -9,7 +9,10 @@
 use std::mem::MaybeUninit;
 
 use fastrand::Rng;
-use model::phase::{Tree, TreeOrder, TreeStep};
+use model::{
+    Nanos,
+    phase::{EntryCount, Tree, TreeOrder, TreeStep},
+};
 use rustix::{fs::RawDir, io::Errno};
 
 use super::worker::Run;
@@ -38,8 +41,10 @@ pub(super) fn adds(step: TreeStep) -> bool {
     matches!(
         step,
         TreeStep::Create
+            | TreeStep::OpenCreate
             | TreeStep::Rename
             | TreeStep::RenameBack
+            | TreeStep::RenameRing
             | TreeStep::Link
             | TreeStep::LinkFirst
             | TreeStep::SymlinkFirst
@@ -86,18 +91,73 @@ pub(super) fn walk(
     room: &mut Room,
     pass: u64,
 ) -> Result<bool, Failure> {
-    let on = match run.tree.order {
-        TreeOrder::Creation => created(run, counter)?,
-        TreeOrder::Random => shuffled(run, counter, pass)?,
-        TreeOrder::Listed => listed(run, counter, room)?,
-    };
+    let mut on = true;
+    for turn in 0..run.tree.selection.owners {
+        if run.tree.selection.owners > 1 {
+            run.context.select_owner(run.tree.owner(run.seat.worker, turn));
+        }
+        on = match run.tree.order {
+            TreeOrder::Creation => created(run, counter)?,
+            TreeOrder::Descending => descending(run, counter)?,
+            TreeOrder::Random => shuffled(run, counter, pass)?,
+            TreeOrder::Listed => listed(run, counter, room)?,
+        };
+        if !on {
+            break;
+        }
+    }
     // The next pass uses the same entries, so all entries must be complete.
     run.drain(counter)?;
     Ok(on)
 }
 
 fn created(run: &mut Run<'_>, counter: &mut Counter<'_>) -> Result<bool, Failure> {
+    if let EntryCount::Until(time) = run.tree.selection.count {
+        return created_until(run, counter, time);
+    }
     for entry in 0..run.tree.set.files {
+        run.context.select(entry);
+        if !run.entry(counter)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Up to a time limit, and then to the largest number of entries that a worker has reached by then.
+/// The time of waiting for the other workers is not part of an operation.
+fn created_until(
+    run: &mut Run<'_>,
+    counter: &mut Counter<'_>,
+    time: Nanos,
+) -> Result<bool, Failure> {
+    let (mut entry, mut end, limit) = (0, run.tree.set.files, counter.clock + time);
+    while entry < end && counter.clock < limit {
+        run.context.select(entry);
+        entry += 1;
+        if !run.entry(counter)? {
+            return Ok(false);
+        }
+    }
+    let control = run.seat.control;
+    control.reach(entry);
+    // A worker that has visited all entries knows the largest number.
+    if entry < end {
+        end = control.largest().map_err(|fault| run.seat.failure(fault))?;
+        counter.clock = run.now();
+    }
+    run.reached = end;
+    for entry in entry..end {
+        run.context.select(entry);
+        if !run.entry(counter)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn descending(run: &mut Run<'_>, counter: &mut Counter<'_>) -> Result<bool, Failure> {
+    for entry in (0..run.tree.set.files).rev() {
         run.context.select(entry);
         if !run.entry(counter)? {
             return Ok(false);

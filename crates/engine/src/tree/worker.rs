@@ -2,12 +2,12 @@
 
 use model::{
     Histogram, Nanos,
-    phase::{Latencies, Stonewall, Tree, TreeOrder, WorkerResult},
+    phase::{EntryCount, Latencies, Stonewall, Tree, TreeOrder, WorkerResult},
 };
 
 use super::{
     context::TreeContext,
-    end,
+    end, entry_count,
     ring::{Chains, Over},
     walk::{self, Room},
 };
@@ -35,7 +35,7 @@ pub(super) fn perform(tree: &Tree, owner: u32, seat: &Seat<'_>) -> Result<Worker
     let finish = tree.workers.stonewall == Stonewall::Finish;
     let limits = Limits { finish, ..Limits::default() };
     let counter = Counter::new(seat.control, seat.slot, limits, latencies);
-    let run = Run { tree, seat, chains, context, time, kind };
+    let run = Run { tree, seat, chains, context, time, kind, reached: 0 };
     seat.run(TreeLoop { run, room, pass: 0 }, counter)
 }
 
@@ -68,6 +68,16 @@ impl WorkerLoop for TreeLoop<'_> {
         }
         Ok(Ended { synced: ended, closed: ended })
     }
+
+    fn report(self, _result: &mut WorkerResult) -> Result<(), Failure> {
+        let Run { tree, seat, reached, .. } = &self.run;
+        match tree.selection.count {
+            EntryCount::Until(_) if seat.slot == 0 => {
+                entry_count::write(tree, &seat.path, *reached)
+            }
+            EntryCount::Until(_) | EntryCount::All | EntryCount::Stored => Ok(()),
+        }
+    }
 }
 
 /// Processing of entries by a worker.
@@ -81,6 +91,8 @@ pub(super) struct Run<'a> {
     time: Clock,
     // Kind of the operations.
     kind: Kind,
+    /// Number of entries of each worker after a time limit.
+    pub(super) reached: u64,
 }
 
 impl Run<'_> {
@@ -100,6 +112,11 @@ impl Run<'_> {
         let (read, written) = self.context.take_bytes_moved();
         self.done(counter, counter.clock, read, written)?;
         Ok(!counter.over)
+    }
+
+    /// Instant of the clock of the loop.
+    pub(super) fn now(&mut self) -> Nanos {
+        self.time.now()
     }
 
     /// Waits for all entries in flight.

@@ -45,6 +45,8 @@ pub(crate) enum Format {
     Iozone,
     /// Layout of dbench (suite dbench).
     Dbench,
+    /// Tables of mdtest (suite mdtest).
+    Mdtest,
     /// Text of fio (suites stream and fio).
     Fio,
     /// Terse output of fio, version 3 (suites stream and fio).

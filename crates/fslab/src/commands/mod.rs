@@ -64,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             | Command::Dbench(_)
             | Command::Fio(_)
             | Command::Iozone(_)
+            | Command::Mdtest(_)
     ) {
         rig::undo::make_state_directory(&state)?;
     } else if matches!(arguments.command, Command::Demo(_) | Command::Run(_) | Command::Clean) {
@@ -77,6 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Bonnie(bonnie) => front_ends::bonnie::run(&bonnie.arguments, &state),
         Command::Dbench(dbench) => front_ends::dbench::run(&dbench.arguments, &state),
         Command::Iozone(iozone) => front_ends::iozone::run(&iozone.arguments, &state),
+        Command::Mdtest(mdtest) => front_ends::mdtest::run(&mdtest.arguments, &state),
         Command::Show(show) => show::run(show),
         Command::Report(report) => report::run(report),
         Command::Explain(explain) => explain::run(explain),

@@ -75,6 +75,9 @@ fn text(set: &'static Published, format: Option<Format>, detail: bool) -> Result
         Some(Format::Dbench) => {
             return Err(refused("an output of dbench is a repetition, and none were published"));
         }
+        Some(Format::Mdtest) => {
+            return Err(refused("tables of mdtest summarize repetitions, and none were published"));
+        }
         Some(Format::Fio | Format::FioTerse | Format::FioJson | Format::FioJsonPlus) => {
             return Err(refused("a document of fio contains repetitions, and none were published"));
         }

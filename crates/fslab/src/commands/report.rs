@@ -97,6 +97,9 @@ fn made<V: std::ops::Deref<Target = View>>(
         Format::Dbench => {
             report::dbench(record, report::DbenchForm::Text).map_err(Failure::usage)?
         }
+        Format::Mdtest => {
+            report::mdtest(record, &report::MdtestCommand::default()).map_err(Failure::usage)?
+        }
         Format::FioJson => report::fio(record, FioFormat::Json).map_err(Failure::usage)?,
         Format::Fio => report::fio(record, FioFormat::Normal).map_err(Failure::usage)?,
         Format::FioTerse => report::fio(record, FioFormat::Terse).map_err(Failure::usage)?,

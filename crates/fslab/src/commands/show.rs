@@ -424,11 +424,13 @@ fn moved(point: &WorkloadParameters) -> Bytes {
         }
         Work::Tree(tree) => {
             let times = |step| tree.steps.iter().filter(|other| **other == step).count() as u64;
-            let whole = times(TreeStep::Write) + times(TreeStep::Read) + times(TreeStep::Fetch);
+            use TreeStep::{Fetch, Read, ReadBlock, Write, WriteBlock};
+            let whole = [Write, WriteBlock, Read, ReadBlock, Fetch].map(times).iter().sum();
             let set = &tree.set;
             let each = set.sizes.mean().0.saturating_mul(whole)
                 + set.block_size.0 * times(TreeStep::Append);
-            let files = set.files.saturating_mul(u64::from(tree.workers.count));
+            let owners = tree.workers.count.saturating_mul(tree.selection.owners);
+            let files = set.files.saturating_mul(u64::from(owners));
             Bytes(each.saturating_mul(files).saturating_mul(tree.passes))
         }
         Work::Layout(layout) => Bytes(

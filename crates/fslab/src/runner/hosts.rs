@@ -107,7 +107,7 @@ pub(crate) fn on_all_hosts(workload: &WorkloadParameters, hosts: u32) -> Workloa
 /// worker does, and work that is not divided, belongs to the first host.
 pub(crate) fn share(phase: &mut Phase, place: Place) -> bool {
     let Place { index, of, shift } = place;
-    let reads = reads_only(&phase.work);
+    let reads = reads_only(&phase.work) && own_shift(&phase.work) == 0;
     let Some(workers) = workers_of(&mut phase.work) else { return index == 0 };
     if of == 1 {
         return true;
@@ -118,11 +118,36 @@ pub(crate) fn share(phase: &mut Phase, place: Place) -> bool {
     let each = workers.count / of;
     let shift = if reads { (shift % of) * each } else { 0 };
     workers.share = Some(WorkerShare { first: index * each, count: each, shift });
+    if let Work::Tree(tree) = &mut phase.work {
+        tree.selection.shift = tree.selection.shift % of * each;
+    }
     true
+}
+
+/// Workers by which the workload itself shifts the phase. On several hosts, the unit is all workers
+/// of a host.
+fn own_shift(work: &Work) -> u32 {
+    match work {
+        Work::Tree(tree) => tree.selection.shift,
+        Work::Stream(_)
+        | Work::Mix(_)
+        | Work::Layout(_)
+        | Work::Replay(_)
+        | Work::Task(_)
+        | Work::Command(_)
+        | Work::Sqlite(_)
+        | Work::Trace(_)
+        | Work::Maintenance(_)
+        | Work::Remove { .. } => 0,
+    }
 }
 
 /// True if a phase with several hosts reads what its workers wrote, without a shift.
 pub(crate) fn reads_own(phase: &Phase, hosts: u32, shift: u32) -> bool {
+    let shift = match own_shift(&phase.work) {
+        0 => shift,
+        own => own,
+    };
     reads_only(&phase.work) && hosts > 1 && shift.is_multiple_of(hosts)
 }
 
@@ -200,6 +225,36 @@ mod tests {
         let phase = stream("read", 3).pop().unwrap();
         assert!(reads_own(&phase, 3, 0) && reads_own(&phase, 3, 6));
         assert!(!reads_own(&phase, 3, 1) && !reads_own(&phase, 1, 0));
+    }
+
+    #[test]
+    fn workers_of_mdtest_are_shifted_by_hosts() {
+        let suite = suites::find("mdtest").unwrap();
+        let mut point = suite.spec.defaults();
+        for (name, text) in [("workers", "2"), ("worker_shift", "1")] {
+            let kind = suite.spec.parameter(name).unwrap().kind;
+            point.parameters.insert(name.into(), kind.read(text).unwrap());
+        }
+        let point = (suite.refine)(point).unwrap().remove(0);
+        let phases = (suite.phases)(&on_all_hosts(&point, 3), 1);
+        let owners = |name: &str| -> Vec<Vec<u32>> {
+            let phase = phases.iter().find(|phase| phase.name == name).unwrap();
+            let host = |index| {
+                let mut phase = phase.clone();
+                let takes_part = share(&mut phase, Place { index, of: 3, shift: 1 });
+                let Work::Tree(tree) = &phase.work else { panic!("a tree") };
+                let local = if takes_part { tree.workers.local() } else { 0 };
+                (0..local).map(|slot| tree.owner(tree.workers.index(slot), 0)).collect()
+            };
+            (0..3).map(host).collect()
+        };
+        assert_eq!(owners("file-create"), [[0, 1], [2, 3], [4, 5]]);
+        assert_eq!(owners("file-stat"), [[2, 3], [4, 5], [0, 1]], "not by reader_shift as well");
+        assert_eq!(owners("file-read"), [[4, 5], [0, 1], [2, 3]]);
+        assert_eq!(owners("file-remove"), [[0, 1], [2, 3], [4, 5]]);
+        assert_eq!(owners("tree-create"), [vec![0], vec![], vec![]]);
+        let stat = phases.iter().find(|phase| phase.name == "file-stat").unwrap();
+        assert!(!reads_own(stat, 3, 0) && reads_own(stat, 1, 0) == reads_own(stat, 1, 1));
     }
 
     #[test]

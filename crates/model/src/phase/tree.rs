@@ -3,7 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{stream::DataPattern, together::TimeLimit, workers::Workers};
+use super::{
+    hierarchy::{DirectoryTree, Selection},
+    stream::DataPattern,
+    together::TimeLimit,
+    workers::Workers,
+};
 use crate::units::Bytes;
 
 /// Generated directory tree. Name, directory, and size of an entry are functions of its number and
@@ -55,6 +60,10 @@ pub enum Spread {
         /// Entries per directory, at least 1.
         each: u64,
     },
+    /// Entry i in the directory `floor(i / each)` of those directories of a tree that contain
+    /// entries. The directories exist; phases whose entries are [`Naming::TreeDirectories`] create
+    /// and remove them.
+    Tree(DirectoryTree),
 }
 
 /// Names of entries.
@@ -76,6 +85,14 @@ pub enum Naming {
     /// The random letters and digits first, so that names are unordered. Used by the random tests
     /// of bonnie++.
     Scrambled,
+    /// `file.mdtest.W.I` or `dir.mdtest.W.I` for entry I of worker W, as in mdtest.
+    Mdtest {
+        /// Names of directories.
+        directories: bool,
+    },
+    /// Entry k is directory k of [`Spread::Tree`]: `mdtest_tree.K` in its parent directory, or
+    /// `mdtest_tree.W.K` if worker W has a separate tree ([`Sharing::Private`]).
+    TreeDirectories,
 }
 
 /// File sizes.
@@ -139,6 +156,9 @@ pub struct Tree {
     pub calls: Calls,
     /// Workers.
     pub workers: Workers,
+    /// Entries that each worker visits.
+    #[serde(default, skip_serializing_if = "Selection::is_default")]
+    pub selection: Selection,
 }
 
 impl Tree {
@@ -152,7 +172,18 @@ impl Tree {
             end: TreeEnd::default(),
             calls: Calls::Syscall,
             workers: Workers::ONE,
+            selection: Selection::default(),
         }
+    }
+
+    /// Worker whose entries a worker visits: the first one, or the one after `turn` others.
+    pub fn owner(&self, worker: u32, turn: u32) -> u32 {
+        if self.set.sharing == Sharing::File {
+            return 0;
+        }
+        let of = u64::from(self.workers.count.max(self.selection.owners).max(1));
+        let owner = u64::from(worker) + u64::from(self.selection.shift) + u64::from(turn);
+        u32::try_from(owner % of).unwrap_or(worker)
     }
 
     /// True if each file is written, synced, and then renamed: a delivery, as of a mail server.
@@ -170,6 +201,8 @@ impl Tree {
 pub enum TreeOrder {
     /// By number.
     Creation,
+    /// By descending number.
+    Descending,
     /// Random permutation determined by the seed, in constant memory.
     Random,
     /// One directory after another, each in the order of readdir(3). The time of reading a
@@ -210,16 +243,25 @@ pub enum TreeStep {
     MakeParent,
     /// open(2) with `O_CREAT | O_EXCL`, for writing, mode 0600.
     Create,
+    /// open(2) with `O_CREAT`, for reading and writing, mode 0600. The file may exist.
+    OpenCreate,
     /// open(2) for reading and writing.
     Open,
     /// open(2) for reading.
     OpenRead,
     /// write(2) up to the size of the file.
     Write,
+    /// pwrite(2) of one block at the start of the open file. The seed, the owner, and the number of
+    /// the entry determine the data.
+    WriteBlock,
     /// write(2) of one block to the open file, which is opened with `O_APPEND`.
     Append,
     /// read(2) to the end of the file.
     Read,
+    /// pread(2) of one block at the start of the open file.
+    ReadBlock,
+    /// Comparison of the block that was read with the data of [`Self::WriteBlock`].
+    VerifyBlock,
     /// open(2) for reading, read(2) of as many bytes as the last stat reported, and close(2).
     /// Nothing if the last stat reported a size of 0.
     Fetch,
@@ -253,6 +295,10 @@ pub enum TreeStep {
     Rename,
     /// rename(2) of that name back to the original one.
     RenameBack,
+    /// rename(2) in a ring, as in mdtest: entry 0 to its name with suffix `-XX`, entry i to the
+    /// name of entry i - 1, and instead of the last entry, the first one to the name that is then
+    /// free.
+    RenameRing,
     /// rename(2) into the directory `across` of the set; the new name is the number of the entry.
     RenameAcross,
     /// link(2) to the name with suffix `.link`.
@@ -278,8 +324,8 @@ pub enum TreeStep {
 }
 
 impl TreeStep {
-    /// All steps, in the order of definition.
-    pub const ALL: [Self; 34] = [
+    /// All steps. Random orders depend on the positions.
+    pub const ALL: [Self; 39] = [
         Self::MakeParent,
         Self::Create,
         Self::Open,
@@ -314,6 +360,11 @@ impl TreeStep {
         Self::Mkdir,
         Self::Rmdir,
         Self::List,
+        Self::OpenCreate,
+        Self::WriteBlock,
+        Self::ReadBlock,
+        Self::VerifyBlock,
+        Self::RenameRing,
     ];
 
     /// True if the step modifies the filesystem.
@@ -322,6 +373,8 @@ impl TreeStep {
             Self::Open
             | Self::OpenRead
             | Self::Read
+            | Self::ReadBlock
+            | Self::VerifyBlock
             | Self::Fetch
             | Self::Close
             | Self::Stat
@@ -330,7 +383,9 @@ impl TreeStep {
             | Self::List => false,
             Self::MakeParent
             | Self::Create
+            | Self::OpenCreate
             | Self::Write
+            | Self::WriteBlock
             | Self::Append
             | Self::Fsync
             | Self::FsyncDirectory
@@ -343,6 +398,7 @@ impl TreeStep {
             | Self::PunchHole
             | Self::Rename
             | Self::RenameBack
+            | Self::RenameRing
             | Self::RenameAcross
             | Self::Link
             | Self::UnlinkLink

@@ -1,6 +1,6 @@
 //! Headline of a comparison: its verdict in one sentence.
 
-use analysis::runs::{Chain, Gate, GateVerdict, TestPair};
+use analysis::runs::{Chain, FindingsObstacle, Gate, GateVerdict, TestPair};
 
 use super::{Mark, RenderedComparison, phrases};
 
@@ -41,9 +41,10 @@ fn of_gate(gate: &Gate, all: &[RenderedComparison<'_>]) -> String {
         (GateVerdict::Failed, Some(test)) => others(&change(test), worse.len() - 1 + lost),
         (GateVerdict::Failed, None) => format!("{lost} cells newly fail or are missing"),
         (GateVerdict::Passed, _) => format!("{} non-inferior", phrases::tests(gate.non_inferior)),
-        (GateVerdict::Inconclusive, _) => {
-            format!("{} inconclusive", phrases::tests(gate.inconclusive))
-        }
+        (GateVerdict::Inconclusive, _) => match gate.obstacles.first() {
+            Some(why @ FindingsObstacle::Imported { .. }) => why.to_string(),
+            Some(_) | None => format!("{} inconclusive", phrases::tests(gate.inconclusive)),
+        },
         (GateVerdict::NotComparable, _) => match gate.obstacles.first() {
             Some(why) => why.to_string(),
             None => "the runs have no common cells".into(),
@@ -96,15 +97,16 @@ pub(super) fn of_step(rendered: &RenderedComparison<'_>) -> String {
         (false, 1.., _) => parts.push(format!("{open} inconclusive")),
         (_, _, _) => {}
     }
+    let unknown = if step.imported { "; other conditions are not recorded" } else { "" };
     if parts.is_empty() {
         let margin = phrases::limit(step.effective_margin.0);
         return match count(Mark::Negligible) {
-            0 if all == 1 => format!("Equivalent within {margin} in 1 test"),
-            0 => format!("Equivalent within {margin} in all {all} tests"),
-            _ => format!("No difference of {margin} or more in {}", phrases::tests(all)),
+            0 if all == 1 => format!("Equivalent within {margin} in 1 test{unknown}"),
+            0 => format!("Equivalent within {margin} in all {all} tests{unknown}"),
+            _ => format!("No difference of {margin} or more in {}{unknown}", phrases::tests(all)),
         };
     }
-    parts.join("; ")
+    parts.join("; ") + unknown
 }
 
 fn marked<'a>(

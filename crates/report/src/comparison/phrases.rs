@@ -72,6 +72,9 @@ pub(super) fn aspects(aspects: &[AspectDifference]) -> String {
 }
 
 fn way(differs: &AspectDifference) -> String {
+    if differs.aspect == Aspect::Unknown {
+        return "conditions that one run does not record".into();
+    }
     let Some(lead) = differs.differences.first() else { return differs.aspect.name().into() };
     let value = |value: &Option<String>| {
         let text = one_line(value.as_deref().unwrap_or(NOT_RECORDED));
@@ -100,7 +103,8 @@ fn way(differs: &AspectDifference) -> String {
             | Aspect::Filesystem
             | Aspect::Settings
             | Aspect::Program
-            | Aspect::Plan,
+            | Aspect::Plan
+            | Aspect::Unknown,
             _,
         ) => format!("{name}: {} {change}", one_line(what)),
     }
@@ -121,9 +125,15 @@ pub(super) fn obstacle(why: &FindingsObstacle, (first, second): (&str, &str)) ->
                 names.join(",")
             )
         }
-        FindingsObstacle::Imported { which, .. } | FindingsObstacle::Warned { which, .. } => {
-            format!("{why} ({})", name(which))
+        FindingsObstacle::Imported { which, .. } => {
+            format!(
+                "{why} ({}); if they are the same as those of the other run, use \
+                 --allow-differences {}",
+                name(which),
+                Aspect::Unknown.name()
+            )
         }
+        FindingsObstacle::Warned { which, .. } => format!("{why} ({})", name(which)),
         FindingsObstacle::NegativeControlsChanged { .. } => why.to_string(),
     }
 }
@@ -277,9 +287,10 @@ pub(super) fn changed(
     let controls = step.negative_controls.tests.as_ref().map_or(String::new(), |controls| {
         format!("; negative controls changed by {}", signed((controls.ratio.0 - 1.0, None)))
     });
+    let unknown = if step.imported { "; other conditions are not recorded" } else { "" };
     format!(
         "{} of {} {verb}{size} from {first} to {second}{way}; n = {} and {}, \
-         {correction}{controls}.",
+         {correction}{controls}{unknown}.",
         capital(&metric_label(test.metric)),
         place(test),
         counts.0,

@@ -214,7 +214,15 @@ fn imported_runs_have_no_findings() {
     let [text, ..] = forms(&runs, &gated(CompareOptions::default()));
     let text = joined(&text);
     assert!(text.contains("the first run was imported from bonnie++ 1.98"), "{text}");
-    assert!(!text.contains("regressed") && text.contains("not comparable"), "{text}");
+    assert!(!text.contains("regressed") && text.contains("gate 5 %: inconclusive"), "{text}");
+    assert!(text.contains("use --allow-differences unknown"), "{text}");
+    let allow = vec![Aspect::Unknown];
+    let [text, ..] = forms(&runs, &gated(CompareOptions { allow, ..CompareOptions::default() }));
+    let text = joined(&text);
+    let findings = text.matches("regressed").count() + text.matches("improved").count();
+    assert!(findings > 0, "{text}");
+    let ends = text.matches("; other conditions are not recorded.").count();
+    assert!(ends >= findings && !text.contains("No findings"), "{text}");
 }
 
 #[test]

@@ -71,6 +71,11 @@ impl Call {
             TreeStep::Mkdir => Self::Mkdir,
             TreeStep::Rmdir => Self::Rmdir,
             TreeStep::MakeParent
+            | TreeStep::OpenCreate
+            | TreeStep::WriteBlock
+            | TreeStep::ReadBlock
+            | TreeStep::VerifyBlock
+            | TreeStep::RenameRing
             | TreeStep::Append
             | TreeStep::Fetch
             | TreeStep::FsyncDirectory

@@ -82,6 +82,7 @@ fn links_point_to_the_first_entry() {
             bench.run(&make).unwrap();
             let path = |entry: u64| match spread {
                 Spread::Flat => bench.path(&entry.to_string()),
+                Spread::Tree(_) => unreachable!(),
                 Spread::Directories { each } => bench.path(&format!("{}/{entry}", entry / each)),
             };
             let first = fs::metadata(path(0)).unwrap();

@@ -9,13 +9,15 @@
 pub(super) mod bonnie;
 pub(super) mod dbench;
 pub(super) mod iozone;
+pub(super) mod mdtest;
 pub(super) mod measure;
 pub(super) mod options;
 
 pub(super) use options::Program;
 
 /// Programs of this module, in the order of their reference pages.
-pub(super) const PROGRAMS: [&Program; 3] = [&bonnie::PROGRAM, &dbench::PROGRAM, &iozone::PROGRAM];
+pub(super) const PROGRAMS: [&Program; 4] =
+    [&bonnie::PROGRAM, &dbench::PROGRAM, &iozone::PROGRAM, &mdtest::PROGRAM];
 
 /// Names of links that are commands of fslab.
-pub(crate) const LINKS: [&str; 4] = ["bonnie++", "dbench", "fio", "iozone"];
+pub(crate) const LINKS: [&str; 5] = ["bonnie++", "dbench", "fio", "iozone", "mdtest"];

@@ -209,7 +209,8 @@ impl Program {
             None => (word, None),
         };
         let option = self.known(name)?;
-        if option.argument == Argument::None && rest.is_some() {
+        let refused = matches!(option.handling, Handling::Refused(..));
+        if option.argument == Argument::None && rest.is_some() && !refused {
             return Err(wrong(format!("{name} has no argument; remove `{}`", &word[name.len()..])));
         }
         self.take(option, name, rest, words, given)

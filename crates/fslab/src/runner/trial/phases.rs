@@ -329,6 +329,7 @@ fn makes(phase: &Phase) -> bool {
         first(tree),
         Some(
             TreeStep::Create
+                | TreeStep::OpenCreate
                 | TreeStep::LinkFirst
                 | TreeStep::SymlinkFirst
                 | TreeStep::Symlink
