@@ -79,7 +79,8 @@ fn without_calls(stream: &Stream, ops: u64) -> Stream {
         | FileSharing::PerWorker(name)
         | FileSharing::Template(name)
         | FileSharing::Shared(name)
-        | FileSharing::Segmented(name) => FileSharing::One(name.clone()),
+        | FileSharing::Segmented(name)
+        | FileSharing::Interleaved(name) => FileSharing::One(name.clone()),
         FileSharing::Several(files) => FileSharing::One(files.name(0, 0)),
     };
     Stream {

@@ -147,9 +147,7 @@ fn total(stream: &Stream) -> Bytes {
     let each = match stream.bound {
         // The trace determines the number and length of the operations.
         _ if stream.access_pattern == AccessPattern::Trace => 0,
-        Bound::Once if matches!(stream.files, FileSharing::Segmented(_)) => {
-            return Bytes(pass);
-        }
+        Bound::Once if stream.files.divides_file() => return Bytes(pass),
         Bound::Once => pass,
         // If the stream has several operation lengths, they are random, and the sum is approximate.
         Bound::Together(ops) => return Bytes(stream.block_size.0.saturating_mul(ops)),

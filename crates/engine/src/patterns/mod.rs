@@ -9,7 +9,8 @@
 //!
 //! # Blocks
 //!
-//! A worker has a part of its file: its segment with [`FileSharing::Segmented`], otherwise the
+//! A worker has a part of its file: its segment with [`FileSharing::Segmented`], its blocks with
+//! [`FileSharing::Interleaved`], otherwise the
 //! whole file. Positions are blocks of that part, 0..n, and every worker traverses its part in the
 //! same way: sequential workers of a shared file all begin at its start. Random draws use a
 //! generator per worker, seeded for each pass ([`draw::generator`]). Workers and passes therefore
@@ -136,14 +137,8 @@ impl Prepared {
 /// Blocks in the part of each worker.
 fn part(stream: &Stream) -> u64 {
     let blocks = stream.region_size().0 / stream.block_size.0;
-    match stream.files {
-        FileSharing::Segmented(_) => blocks / u64::from(stream.workers.count.max(1)),
-        FileSharing::One(_)
-        | FileSharing::PerWorker(_)
-        | FileSharing::Template(_)
-        | FileSharing::Several(_)
-        | FileSharing::Shared(_) => blocks,
-    }
+    let workers = if stream.files.divides_file() { stream.workers.count } else { 1 };
+    blocks / u64::from(workers.max(1))
 }
 
 /// Sequence of the operations of one worker.
@@ -163,6 +158,8 @@ pub(crate) struct Order<'a> {
     begun_pass: bool,
     taken: Option<&'a AtomicU64>,
     block_size: u64,
+    // Distance between two blocks of the part.
+    step: u64,
     // Offset of the part in the file.
     base: u64,
     restart: RestartState<'a>,
@@ -268,9 +265,14 @@ impl<'a> Order<'a> {
             Bound::Together(_) | Bound::Time { .. } => (u64::MAX, false),
         };
         let block_size = stream.block_size.0;
+        let mut step = block_size;
         let base = match (stream.access_pattern, &stream.files) {
             (AccessPattern::Append, _) => end,
             (_, FileSharing::Segmented(_)) => u64::from(worker) * prepared.blocks * block_size,
+            (_, FileSharing::Interleaved(_)) => {
+                step *= u64::from(stream.workers.count.max(1));
+                u64::from(worker) * block_size
+            }
             (
                 _,
                 FileSharing::One(_)
@@ -308,6 +310,7 @@ impl<'a> Order<'a> {
             begun_pass: false,
             taken: None,
             block_size,
+            step,
             base,
             restart,
         })
@@ -403,11 +406,7 @@ impl<'a> Order<'a> {
                 let place = order.next(kind, count)?;
                 #[expect(clippy::cast_possible_truncation, reason = "the length of a buffer")]
                 let len = (place.count * self.block_size) as usize;
-                return Some(PlannedOp {
-                    offset: self.base + place.first * self.block_size,
-                    len,
-                    kind,
-                });
+                return Some(PlannedOp { offset: self.base + place.first * self.step, len, kind });
             }
             PassOrder::Backward(order) => order.next(count),
             PassOrder::Same(order) => order.next(count),
@@ -447,7 +446,7 @@ impl<'a> Order<'a> {
             DirectionSource::Scheduled => scheduled(&mut self.schedules, len as u64),
             DirectionSource::Ticket => kind(!back),
         };
-        Some(PlannedOp { offset: self.base + place.first * self.block_size, len, kind })
+        Some(PlannedOp { offset: self.base + place.first * self.step, len, kind })
     }
 
     #[cold]

@@ -29,6 +29,24 @@ fn split(workers: u32, plan: Stream) -> Stream {
     Stream { files: FileSharing::Segmented("f".into()), workers: Workers::threads(workers), ..plan }
 }
 
+#[test]
+fn interleaved_blocks_alternate_between_the_workers() {
+    let files = FileSharing::Interleaved("f".into());
+    for access_pattern in [AccessPattern::Sequential, AccessPattern::Permutation] {
+        let plan = plan(access_pattern, 14);
+        let plan = Stream { files: files.clone(), workers: Workers::threads(4), ..plan };
+        let own = |worker| spans(&plan, worker).iter().map(|(block, _)| *block).collect::<Vec<_>>();
+        assert!((0..4).all(|worker| own(worker).iter().all(|block| block % 4 == u64::from(worker))));
+        let mut all: Vec<u64> = (0..4).flat_map(own).collect();
+        all.sort_unstable();
+        // Each worker has three of 14 blocks.
+        assert_eq!(all, (0..12).collect::<Vec<_>>());
+        if access_pattern == AccessPattern::Sequential {
+            assert_eq!(own(2), [2, 6, 10]);
+        }
+    }
+}
+
 /// First operations of a worker, at most `most`.
 fn visits(plan: &Stream, worker: u32, most: usize) -> Vec<PlannedOp> {
     let prepared = Prepared::new(plan).unwrap();

@@ -55,14 +55,13 @@ fn sizes(stream: &Stream) -> Option<Problem> {
     if stream.block_sizes.iter().any(|length| length.blocks == 0 || length.weight == 0) {
         return Some(("block_size_split has an entry of 0", "use at least 1 block and weight 1"));
     }
-    let part = match stream.files {
-        FileSharing::Segmented(_) => stream.size.0 / u64::from(stream.workers.count.max(1)),
-        FileSharing::One(_)
-        | FileSharing::PerWorker(_)
-        | FileSharing::Template(_)
-        | FileSharing::Several(_)
-        | FileSharing::Shared(_) => stream.region_size().0,
+    let part = match stream.files.divides_file() {
+        true => stream.size.0 / u64::from(stream.workers.count.max(1)),
+        false => stream.region_size().0,
     };
+    if matches!(stream.files, FileSharing::Interleaved(_)) && !stream.block_sizes.is_empty() {
+        return Some(("interleaved blocks have several sizes", "remove block_size_split"));
+    }
     if part < stream.longest_operation().0 {
         return Some((
             "the longest operation exceeds the segment of a worker",
@@ -228,7 +227,8 @@ fn access(stream: &Stream) -> Option<Problem> {
         }
         AccessPattern::Append
             if stream.workers.count > 1
-                && matches!(stream.files, FileSharing::Shared(_) | FileSharing::Segmented(_)) =>
+                && (stream.files.divides_file()
+                    || matches!(stream.files, FileSharing::Shared(_))) =>
         {
             Some(("several workers append to one file", "set sharing to per-worker"))
         }

@@ -127,19 +127,7 @@ pub(crate) fn share(phase: &mut Phase, place: Place) -> bool {
 /// Workers by which the workload itself shifts the phase. On several hosts, the unit is all workers
 /// of a host.
 fn own_shift(work: &Work) -> u32 {
-    match work {
-        Work::Tree(tree) => tree.selection.shift,
-        Work::Stream(_)
-        | Work::Mix(_)
-        | Work::Layout(_)
-        | Work::Replay(_)
-        | Work::Task(_)
-        | Work::Command(_)
-        | Work::Sqlite(_)
-        | Work::Trace(_)
-        | Work::Maintenance(_)
-        | Work::Remove { .. } => 0,
-    }
+    if let Work::Tree(tree) = work { tree.selection.shift } else { 0 }
 }
 
 /// True if a phase with several hosts reads what its workers wrote, without a shift.

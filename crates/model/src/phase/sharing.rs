@@ -18,6 +18,9 @@ pub enum FileSharing {
     /// One file with a segment per worker. The segment of worker w of n starts at block `w *
     /// floor(blocks / n)`.
     Segmented(String),
+    /// One file in which the blocks of the workers alternate: block b of worker w of n is block `b *
+    /// n + w` of the file. Each worker has `floor(blocks / n)` blocks.
+    Interleaved(String),
     /// Several files per worker, all accessed as whole files.
     Several(SeveralFiles),
 }
@@ -26,7 +29,10 @@ impl FileSharing {
     /// The file name of a worker, or that of its first file.
     pub fn name(&self, worker: u32) -> String {
         match self {
-            Self::One(name) | Self::Shared(name) | Self::Segmented(name) => name.clone(),
+            Self::One(name)
+            | Self::Shared(name)
+            | Self::Segmented(name)
+            | Self::Interleaved(name) => name.clone(),
             Self::PerWorker(prefix) => format!("{prefix}.{worker}"),
             Self::Template(text) => text.replace("{worker}", &worker.to_string()),
             Self::Several(files) => files.name(worker, 0),
@@ -41,7 +47,8 @@ impl FileSharing {
             | Self::PerWorker(_)
             | Self::Template(_)
             | Self::Shared(_)
-            | Self::Segmented(_) => vec![self.name(worker)],
+            | Self::Segmented(_)
+            | Self::Interleaved(_) => vec![self.name(worker)],
         }
     }
 
@@ -58,8 +65,14 @@ impl FileSharing {
             | Self::PerWorker(_)
             | Self::Template(_)
             | Self::Shared(_)
-            | Self::Segmented(_) => None,
+            | Self::Segmented(_)
+            | Self::Interleaved(_) => None,
         }
+    }
+
+    /// True if each worker accesses a part of one file that no other worker accesses.
+    pub fn divides_file(&self) -> bool {
+        matches!(self, Self::Segmented(_) | Self::Interleaved(_))
     }
 
     /// True if no two workers access the same file.
@@ -67,14 +80,14 @@ impl FileSharing {
         match self {
             Self::PerWorker(_) | Self::Template(_) => true,
             Self::Several(files) => files.are_separate(),
-            Self::One(_) | Self::Shared(_) | Self::Segmented(_) => false,
+            Self::One(_) | Self::Shared(_) | Self::Segmented(_) | Self::Interleaved(_) => false,
         }
     }
 
     /// Number of files of this many workers.
     pub fn count(&self, workers: u32) -> u32 {
         match self {
-            Self::One(_) | Self::Shared(_) | Self::Segmented(_) => 1,
+            Self::One(_) | Self::Shared(_) | Self::Segmented(_) | Self::Interleaved(_) => 1,
             Self::PerWorker(_) | Self::Template(_) => workers,
             Self::Several(files) => files.count(workers),
         }

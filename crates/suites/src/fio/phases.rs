@@ -213,7 +213,8 @@ fn once(section: &Section) -> (FileSharing, u32) {
         own @ (FileSharing::One(_)
         | FileSharing::PerWorker(_)
         | FileSharing::Template(_)
-        | FileSharing::Segmented(_)) => own,
+        | FileSharing::Segmented(_)
+        | FileSharing::Interleaved(_)) => own,
     };
     (files, workers)
 }

@@ -191,9 +191,18 @@ fn sizes(point: &WorkloadParameters) -> Option<Problem> {
             format!("{size} in `block_size_split` is not a multiple of `block_size`, {block}");
         return Some((message, "set `block_size` to a common divisor of all sizes"));
     }
+    let interleaved = point.word("sharing") == "interleaved";
+    if interleaved && !point.text("block_size_split").is_empty() {
+        let message = "interleaved blocks have one size".to_owned();
+        return Some((message, "remove `block_size_split`, or set `sharing` to \"segmented\""));
+    }
+    if interleaved && matches!(point.word("access_pattern"), "append" | "trace") {
+        let message = format!("`{}` does not interleave blocks", point.word("access_pattern"));
+        return Some((message, "set `sharing` to \"segmented\", or use another `access_pattern`"));
+    }
     let longest = stream(point, 0).longest_operation();
     let part = match point.word("sharing") {
-        "segmented" => Bytes(file.0 / point.count("workers")),
+        "segmented" | "interleaved" => Bytes(file.0 / point.count("workers")),
         _ => file,
     };
     if longest > part {

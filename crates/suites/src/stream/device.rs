@@ -32,6 +32,7 @@ pub(crate) fn on_device(phases: Vec<Phase>, device: &str) -> Result<Vec<Phase>, 
             }
             FileSharing::Shared(_) => FileSharing::Shared(device.to_owned()),
             FileSharing::Segmented(_) => FileSharing::Segmented(device.to_owned()),
+            FileSharing::Interleaved(_) => FileSharing::Interleaved(device.to_owned()),
             FileSharing::Several(_) => return Err("workers have several files"),
         };
         stream.open.creation = FileCreation::Existing;

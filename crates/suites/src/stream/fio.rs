@@ -206,6 +206,9 @@ fn sizes(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
             job.set("size", size(segment));
             job.set("offset_increment", size(segment));
         }
+        FileSharing::Interleaved(_) => {
+            impossible.push("sharing = interleaved: fio divides a file into segments only");
+        }
         FileSharing::One(_)
         | FileSharing::PerWorker(_)
         | FileSharing::Template(_)
@@ -280,9 +283,10 @@ fn queue(job: &mut FioJob, depth: u32, submit_batch: u32) -> u32 {
 /// Option with the names of the files.
 pub(crate) fn file_names(files: &FileSharing) -> (&'static str, String) {
     match files {
-        FileSharing::One(name) | FileSharing::Shared(name) | FileSharing::Segmented(name) => {
-            ("filename", name.clone())
-        }
+        FileSharing::One(name)
+        | FileSharing::Shared(name)
+        | FileSharing::Segmented(name)
+        | FileSharing::Interleaved(name) => ("filename", name.clone()),
         FileSharing::Template(text) => ("filename_format", text.replace("{worker}", "$jobnum")),
         FileSharing::PerWorker(prefix) => ("filename_format", format!("{prefix}.$jobnum")),
         FileSharing::Several(files) => ("filename", files.names(0).join(":")),

@@ -141,7 +141,13 @@ fn layouts(measured: &Stream, copies: bool) -> Vec<Phase> {
                 })
                 .collect()
         }
-        (FileSharing::One(name) | FileSharing::Shared(name) | FileSharing::Segmented(name), _) => {
+        (
+            FileSharing::One(name)
+            | FileSharing::Shared(name)
+            | FileSharing::Segmented(name)
+            | FileSharing::Interleaved(name),
+            _,
+        ) => {
             let name = if copies { format!("{name}{SOURCE}") } else { name.clone() };
             vec![layout(measured, "layout".into(), FileSharing::One(name), 1)]
         }
@@ -249,6 +255,7 @@ fn files(point: &WorkloadParameters) -> FileSharing {
     match point.word("sharing") {
         "shared" => FileSharing::Shared(FILE.into()),
         "segmented" => FileSharing::Segmented(FILE.into()),
+        "interleaved" => FileSharing::Interleaved(FILE.into()),
         _ => FileSharing::PerWorker(FILE.into()),
     }
 }

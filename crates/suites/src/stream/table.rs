@@ -69,7 +69,7 @@ const IO_PRIORITIES: &[&str] = &[
 #[rustfmt::skip]
 const PARAMETERS: &[ParameterSpec] = &[
     parameter("file_size", FILE, "512MiB", "Size of each file."),
-    parameter("sharing", Kind::Word(&["per-worker", "shared", "segmented"]), "per-worker", "One file per worker, one shared file, or one shared file with a segment per worker (IOR)."),
+    parameter("sharing", Kind::Word(&["per-worker", "shared", "segmented", "interleaved"]), "per-worker", "One file per worker, one shared file, or one shared file with a segment per worker or with alternating blocks (IOR: segmented, strided)."),
     parameter("overwrite", Kind::Flag, "true", "Overwrite existing files, or create new ones (fio `overwrite`)."),
     parameter("block_size", BLOCK, "4KiB", "Bytes per I/O call."),
     parameter("block_size_split", BLOCK_SIZES, "", "Weighted block sizes (fio `bssplit`), multiples of `block_size`. Empty: all calls have `block_size`."),

@@ -264,6 +264,8 @@ const CONTRADICTIONS: &[&[(&str, &str)]] = &[
     &[("block_size_split", "6KiB")],
     &[("file_size", "1MiB"), ("block_size", "2MiB")],
     &[("file_size", "1MiB"), ("block_size", "512KiB"), ("sharing", "segmented"), ("workers", "3")],
+    &[("sharing", "interleaved"), ("workers", "2"), ("block_size_split", "8KiB")],
+    &[("sharing", "interleaved"), ("workers", "2"), ("access_pattern", "append"), WRITE],
     &[("direct", "true"), ("block_size", "1000")],
     &[("io_engine", "stdio"), ("direct", "true")],
     &[("io_engine", "stdio"), ("block_size_split", "8KiB")],
