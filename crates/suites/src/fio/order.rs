@@ -92,10 +92,13 @@ pub(super) fn read_distribution(text: &str, base: Base) -> Result<String, String
     }
 }
 
+/// Accesses and space of a zone, as far as they are given.
+type Shares = (Option<u64>, Option<u64>);
+
 /// Zones `60/10:40/90`: percentages of the accesses, and of the file or sizes. Missing parts are
 /// split evenly.
 fn zones(text: &str, sized: bool, base: Base) -> Result<String, String> {
-    let mut all: Vec<(Option<u64>, Option<u64>)> = Vec::new();
+    let mut all: Vec<Shares> = Vec::new();
     let percent = |text: &str| number(text, 0, 100)?.parse::<u64>().map_err(|own| own.to_string());
     for entry in text.split(':').map(str::trim) {
         let (visits, space) = entry.split_once('/').unwrap_or((entry, ""));
@@ -111,7 +114,7 @@ fn zones(text: &str, sized: bool, base: Base) -> Result<String, String> {
     if all.len() > 256 {
         return Err("more than 256 zones".into());
     }
-    let filled = |own: &dyn Fn(&(Option<u64>, Option<u64>)) -> Option<u64>, name: &str| {
+    let filled = |own: fn(&Shares) -> Option<u64>, name: &str| {
         let given: u64 = all.iter().filter_map(own).sum();
         let open = all.iter().filter(|zone| own(zone).is_none()).count() as u64;
         if given > 100 || (open == 0 && given != 100) {
@@ -122,9 +125,9 @@ fn zones(text: &str, sized: bool, base: Base) -> Result<String, String> {
         let rest = (100 - given).checked_div(open).unwrap_or(0);
         Ok(all.iter().map(|zone| own(zone).unwrap_or(rest)).collect::<Vec<_>>())
     };
-    let visits = filled(&|zone| zone.0, "the accesses")?;
+    let visits = filled(|zone| zone.0, "the accesses")?;
     let space = match sized {
-        false => filled(&|zone| zone.1, "the file")?,
+        false => filled(|zone| zone.1, "the file")?,
         true => {
             let missing = || format!("a zone of `{text}` has no size; add it");
             all.iter().map(|zone| zone.1.ok_or_else(missing)).collect::<Result<_, _>>()?
