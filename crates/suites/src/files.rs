@@ -195,10 +195,7 @@ fn after(state: State, step: TreeStep) -> Result<State, Problem> {
             State { open: None, ..state }
         }
         TreeStep::FsyncDirectory | TreeStep::List => state,
-        TreeStep::Stat | TreeStep::Chmod => {
-            named()?;
-            state
-        }
+        TreeStep::Stat | TreeStep::Chmod => named().map(|()| state)?,
         TreeStep::Rename => {
             named()?;
             State { renamed: true, ..state }

@@ -42,6 +42,9 @@ fn operations_have_their_own_entries() {
             readdir-large-layout Prepare Unchanged readdir-large 100000 File owners=1
             readdir-large Measure Warm readdir-large 1 [List] passes=10
             readdir-large-removal Prepare Unchanged readdir-large 100000 [Unlink]
+            find-layout Prepare Unchanged find 10000 File owners=1
+            find Measure Warm find 10000 [Stat] Listed passes=10
+            find-removal Prepare Unchanged find 10000 [Unlink]
             rename-layout Prepare Unchanged rename 10000 File owners=1
             rename Measure Warm rename 10000 [Rename]
             rename-removal Prepare Unchanged rename 10000 [RenameBack, Unlink]
@@ -147,6 +150,9 @@ fn workers_share_files() {
             readdir-large-layout Prepare Unchanged readdir-large 100000 File File owners=2
             readdir-large Measure Cold readdir-large 1 File [List] workers=2 Process
             readdir-large-removal Prepare Unchanged readdir-large 100000 File [Unlink]
+            find-layout Prepare Unchanged find 10000 File File owners=2
+            find Measure Cold find 10000 File [Stat] Listed workers=2 Process
+            find-removal Prepare Unchanged find 10000 File [Unlink]
             chmod-layout Prepare Unchanged chmod 10000 File File owners=2
             chmod Measure Cold chmod 10000 File [Chmod] workers=2 Process
             chmod-removal Prepare Unchanged chmod 10000 File [Unlink]

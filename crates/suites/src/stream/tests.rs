@@ -311,6 +311,8 @@ fn contradictions_are_rejected_with_a_hint() {
         6KiB in `block_size_split` is not a multiple of `block_size`, 4KiB; set `block_size` to a common divisor of all sizes
         a block of 2MiB does not fit into a file of 1MiB; use larger files, smaller blocks, or fewer workers
         a block of 512KiB does not fit into a segment of 349525B; use larger files, smaller blocks, or fewer workers
+        interleaved blocks have one size; remove `block_size_split`, or set `sharing` to "segmented"
+        `append` does not interleave blocks; set `sharing` to "segmented", or use another `access_pattern`
         direct I/O requires whole sectors; `block_size` is 1000B; use a multiple of 512 (4KiB suits most devices)
         stdio does not support O_DIRECT, O_SYNC, and O_DSYNC; set `direct`, `o_sync`, and `o_dsync` to false, or use another `io_engine`
         stdio has a buffer of one block; remove `block_size_split`, or use another `io_engine`

@@ -94,7 +94,7 @@ fn unsuitable_members_are_rejected_with_a_hint() {
     expect_test::expect![[r#"
         workloads that run together need at least two members; add a member, or write a single workload
         two members have the name `log`; use another name
-        member `meta` has 24 measured phases; a member has one; set operations = "mix"
+        member `meta` has 25 measured phases; a member has one; set operations = "mix"
         member `old`: suite `iozone` cannot run together with others; use one of: stream, metadata, dbench, sqlite, command, maintenance
         no member has the role `measured`; remove the role from the member to measure
         two measured members end by themselves: `one` and `two`; use suite command for one member at most; the others need a workload that a time limits

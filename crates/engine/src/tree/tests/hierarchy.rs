@@ -73,8 +73,8 @@ fn a_ring_of_renames_moves_each_entry_to_the_place_before() {
     let bench = Bench::new();
     bench.run(&directories(&[TreeStep::Mkdir])).unwrap();
     bench.run(&mdtest(&CREATE)).unwrap();
-    let path = |entry: u64| {
-        let directory = ["", "/mdtest_tree.1", "/mdtest_tree.2"][entry as usize / 2];
+    let path = |entry: usize| {
+        let directory = ["", "/mdtest_tree.1", "/mdtest_tree.2"][entry / 2];
         bench.in_tree(&format!("mdtest_tree.0{directory}/file.mdtest.0.{entry}"))
     };
     let inode = |entry| fs::metadata(path(entry)).unwrap().ino();
