@@ -483,9 +483,11 @@ fn rates_by_direction_determine_the_number_of_reads_and_writes() {
             run_loop(&plan, &control(), false, &mut Null, &mut pool(&plan, 1))
         };
         let result = result.unwrap();
-        assert_eq!((result.read.ops.0, result.written.ops.0), (100, 250), "{queue}");
+        let (read, written) = (result.read.ops.0, result.written.ops.0);
+        // The schedule starts a little before the time limit, so one more operation may be due.
+        assert!((100..=101).contains(&read) && (250..=251).contains(&written), "{queue}");
         let Latencies { service, service_read, service_write, .. } = &result.latencies;
         let counts = [service, service_read, service_write].map(model::Histogram::count);
-        assert_eq!(counts, [350, 100, 250]);
+        assert_eq!(counts, [read + written, read, written]);
     }
 }
