@@ -59,7 +59,7 @@ fn each_change_is_seen_once_by_each_waiting_worker() {
 
 #[test]
 fn a_change_that_is_not_seen_in_time_is_an_error() {
-    // The phase runs the waiting worker of another host only, so nobody makes the change.
+    // The phase runs the waiting worker of another host only, so no worker makes the change.
     let share = WorkerShare { first: 1, count: 1, shift: 0 };
     let workers = Workers { share: Some(share), ..Workers::threads(2) };
     for change in Change::ALL {

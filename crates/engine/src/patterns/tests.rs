@@ -36,7 +36,9 @@ fn interleaved_blocks_alternate_between_the_workers() {
         let plan = plan(access_pattern, 14);
         let plan = Stream { files: files.clone(), workers: Workers::threads(4), ..plan };
         let own = |worker| spans(&plan, worker).iter().map(|(block, _)| *block).collect::<Vec<_>>();
-        assert!((0..4).all(|worker| own(worker).iter().all(|block| block % 4 == u64::from(worker))));
+        assert!(
+            (0..4).all(|worker| own(worker).iter().all(|block| block % 4 == u64::from(worker)))
+        );
         let mut all: Vec<u64> = (0..4).flat_map(own).collect();
         all.sort_unstable();
         // Each worker has three of 14 blocks.

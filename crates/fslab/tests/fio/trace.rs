@@ -124,8 +124,8 @@ enum Compared {
     Mixed,
     /// The same number of transfers.
     Count,
-    /// As `Multiset`, without syncs: fslab drops clean pages before it verifies. Reads are in the order
-    /// of the writes.
+    /// As `Multiset`, without syncs: fslab drops clean pages before it verifies. Reads are in the
+    /// order of the writes. fslab opens the files for reading only to verify them.
     Verified,
 }
 
@@ -369,6 +369,9 @@ fn normalized(calls: Vec<Call>, compared: Compared) -> Vec<String> {
         Start => rest.truncate(8),
         Verified => {
             rest.retain(|own| !own.starts_with("fsync"));
+            if let Some(last) = rest.iter_mut().rev().find(|own| own.starts_with("open ")) {
+                "open".clone_into(last);
+            }
             let places = |kind: &str| -> Vec<String> {
                 rest.iter().filter_map(|own| own.strip_prefix(kind)).map(str::to_owned).collect()
             };

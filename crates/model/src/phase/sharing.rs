@@ -18,8 +18,8 @@ pub enum FileSharing {
     /// One file with a segment per worker. The segment of worker w of n starts at block `w *
     /// floor(blocks / n)`.
     Segmented(String),
-    /// One file in which the blocks of the workers alternate: block b of worker w of n is block `b *
-    /// n + w` of the file. Each worker has `floor(blocks / n)` blocks.
+    /// One file in which the blocks of the workers alternate: block b of worker w of n is block
+    /// `b * n + w` of the file. Each worker has `floor(blocks / n)` blocks.
     Interleaved(String),
     /// Several files per worker, all accessed as whole files.
     Several(SeveralFiles),

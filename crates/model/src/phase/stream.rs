@@ -282,8 +282,8 @@ pub enum AccessPattern {
         visits: f64,
     },
     /// Independent accesses: the block is `round(n x)`, where x is the mean of twelve uniform
-    /// numbers from 0 to 1 plus a uniform number from `-deviation / 2` to `deviation / 2` (fio `normal`).
-    /// Popular blocks are scattered over the file.
+    /// numbers from 0 to 1 plus a uniform number from `-deviation / 2` to `deviation / 2` (fio
+    /// `normal`). Popular blocks are scattered over the file.
     Normal {
         /// Width of the added number, 0 to 1.
         deviation: f64,

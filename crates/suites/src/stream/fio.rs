@@ -238,7 +238,7 @@ fn engine(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream)
         IoEngineKind::Aio(Aio { depth, submit_batch }) => {
             job.set("ioengine", "libaio");
             let batch = queue(job, depth, submit_batch);
-            // One call of io_getevents(2) collects at most as many operations as are submitted at once.
+            // io_getevents(2) collects at most as many operations as are submitted at once.
             job.set("iodepth_batch_complete_max", batch);
         }
         IoEngineKind::Null => job.set("ioengine", "null"),

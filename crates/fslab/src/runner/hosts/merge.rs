@@ -224,8 +224,8 @@ fn host_result(
     }
 }
 
-/// CPU time, page faults, and network traffic of all hosts. Devices and pressure are those of single hosts, and stay
-/// with their results.
+/// CPU time, page faults, and network traffic of all hosts. Devices and pressure are those of
+/// single hosts, and stay with their results.
 fn sum<'a>(all: impl Iterator<Item = &'a SystemActivity> + Clone) -> SystemActivity {
     let window = all.clone().map(|it| it.window).max().unwrap_or_default();
     let cpu: Option<Vec<&CpuActivity>> = all.clone().map(|it| it.cpu.as_ref()).collect();
