@@ -144,9 +144,15 @@ fn session(arguments: Arguments, agent: Option<Endpoint>) -> Result<(), String> 
         return Err("rank 0 has no socket".into());
     }
     let watched = Arc::clone(&pulse);
+    let parent = rustix::process::getppid();
     thread::spawn(move || {
         loop {
             thread::sleep(Duration::from_millis(500));
+            if rustix::process::getppid() != parent {
+                // MPICH notices the end of a daemon after half a minute only.
+                warn("the launcher or its daemon on this host ended; the session ends");
+                std::process::abort();
+            }
             if watched.is_late() {
                 warn("no message from the other hosts; the session ends");
                 end_daemon();
