@@ -80,8 +80,9 @@ impl Volume {
 
 /// Effects of the caches of clients: reads of own and of other files, and coherence.
 fn caches(volume: &Volume, section: &mut Section) {
+    // The files are in the caches of the clients that wrote them.
     let axes = "hosts = [3]\nreader_shift = [0, 1]\nworkload = [{ suite = \"stream\", workers = \
-                2, file_size = \"16MiB\", block_size = \"128KiB\" }]";
+                2, file_size = \"16MiB\", block_size = \"128KiB\", cache = \"unchanged\" }]";
     let run = volume.run("shift.fslab", &volume.hosts.launcher(), 6, axes);
     let medians = medians(&run);
     let rate = |shift: u32| {
