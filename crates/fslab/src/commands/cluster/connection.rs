@@ -148,6 +148,8 @@ impl Session {
             );
             thread::sleep(Duration::from_millis(2));
         };
+        // The launcher has read the files, so a killed run leaves nothing here.
+        let _removed = std::fs::remove_dir_all(&launched.directory);
         stream.set_nonblocking(false)?;
         let mut session = Self::connect(stream, Some(launched), hosts, interrupt)
             .map_err(|lost| anyhow::anyhow!("{}", lost.reason()))?;
