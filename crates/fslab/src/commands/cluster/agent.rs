@@ -20,7 +20,9 @@ use std::{
 use anyhow::Context;
 use engine::{Progress, Start, StartGate};
 use model::{
-    Cell, Clock, Nanos, Phase, PhaseResult, RunRecord, cluster::Network, record::TrialRecord,
+    Cell, Clock, Nanos, Phase, PhaseResult, RunRecord,
+    cluster::Network,
+    record::{RunInfo, TrialRecord},
 };
 use rig::{Host, RealHost};
 
@@ -130,7 +132,21 @@ fn serve(
     let started = channel.answer(&Answer::RunStarted(Box::new(Ok(begun))));
     let served = started.and_then(|()| channel.serve_trials(&mut trials));
     // The changes are undone even if the connection has ended.
-    trials.close().and(served)
+    let closed = trials.close();
+    // A killed agent may have been exiting when this session started.
+    undo_killed(state, &channel.own_runs(&begin.info));
+    closed.and(served)
+}
+
+/// Undoes the changes of killed agents of this host, whose run IDs start with `prefix`.
+fn undo_killed(state: &Path, prefix: &str) {
+    let failed = match rig::undo::clean_runs(&RealHost, state, prefix) {
+        Ok(report) => report.failed,
+        Err(error) => return tracing::warn!(%error, "changes of killed agents are not undone"),
+    };
+    for failed in failed {
+        tracing::warn!(what = failed.what, why = failed.why, "not undone");
+    }
 }
 
 /// Claims the storage of the run on this host.
@@ -148,14 +164,9 @@ fn prepare(
         info.scale,
         env.catalog,
     )?;
-    // Directories of hosts and of sessions have distinct names in the shared filesystem. An agent
-    // that was killed left its own, and this session replaces it.
-    let host = format!("{}-h{}-", info.id, channel.index.load(Relaxed));
-    let left = rig::undo::clean_runs(env.host.as_ref(), env.state, &host);
-    let left = left.context("undoing the changes of a killed agent")?;
-    for failed in left.failed {
-        tracing::warn!(what = failed.what, why = failed.why, "not undone");
-    }
+    // Directories of hosts and of sessions have distinct names in the shared filesystem.
+    let host = channel.own_runs(info);
+    undo_killed(env.state, &host);
     let id = format!("{host}{:x}", fastrand::u32(..));
     let rig = env.rig(&chosen, &id, Path::new("/proc/fslab"))?;
     let mut environment = env.facts(&rig, &chosen);
@@ -308,6 +319,11 @@ impl Channel {
     ) -> Option<TrialRecord> {
         self.step.store(0, Relaxed);
         trials.measure(cell, index, repetition)
+    }
+
+    /// Start of the run IDs of all agents of this host in a run.
+    fn own_runs(&self, info: &RunInfo) -> String {
+        format!("{}-h{}-", info.id, self.index.load(Relaxed))
     }
 
     /// Number of the next step of the trial, which is the same on all hosts.
