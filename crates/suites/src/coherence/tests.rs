@@ -18,9 +18,9 @@ fn each_kind_of_change_is_a_phase() {
     let two = phases(&two, 1);
     let work: Vec<(Change, u64, u32)> = two
         .iter()
-        .map(|phase| match &phase.work {
-            Work::Coherence(work) => (work.change, work.changes, work.workers.count),
-            other => panic!("{other:?}"),
+        .map(|phase| {
+            let Work::Coherence(work) = &phase.work else { panic!("{:?}", phase.work) };
+            (work.change, work.changes, work.workers.count)
         })
         .collect();
     assert_eq!(work, [(Change::Create, 7, 3), (Change::Unlink, 7, 3)]);

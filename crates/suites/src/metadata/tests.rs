@@ -21,6 +21,7 @@ fn shown(settings: &[(&str, &str)], expected: Expect) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "phases of all operations")]
 fn operations_have_their_own_entries() {
     shown(
         &[],
