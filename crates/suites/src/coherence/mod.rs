@@ -18,7 +18,7 @@ pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint }
 const PARAMETERS: &[ParameterSpec] = &[
     parameter("changes", Kind::Words(&["create", "append", "overwrite", "rename", "unlink"]), "create,append,overwrite,rename,unlink", "Changes to measure; they run in the order of the suite."),
     parameter("workers", Kind::Count { min: 2, max: 1024 }, "2", "Number of workers; worker 0 makes the changes."),
-    parameter("count", Kind::Amount { min: 1, max: 1 << 20 }, "20", "Number of changes of each kind."),
+    parameter("count", Kind::Count { min: 20, max: 1 << 20 }, "20", "Number of changes of each kind; a median needs 20."),
     parameter("interval", Kind::Time, "100ms", "Time between the starts of two changes."),
     parameter("poll_interval", Kind::Time, "1ms", "Pause of a waiting worker between two checks."),
     parameter("timeout", Kind::Time, "2min", "Time after which a change that was not seen fails the trial."),

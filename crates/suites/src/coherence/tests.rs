@@ -14,7 +14,7 @@ fn each_kind_of_change_is_a_phase() {
     let all = phases(&point(&[]).unwrap(), 1);
     let names: Vec<&str> = all.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names, Change::ALL.map(Change::name));
-    let two = point(&[("changes", "unlink,create"), ("count", "7"), ("workers", "3")]).unwrap();
+    let two = point(&[("changes", "unlink,create"), ("count", "27"), ("workers", "3")]).unwrap();
     let two = phases(&two, 1);
     let work: Vec<(Change, u64, u32)> = two
         .iter()
@@ -23,12 +23,12 @@ fn each_kind_of_change_is_a_phase() {
             (work.change, work.changes, work.workers.count)
         })
         .collect();
-    assert_eq!(work, [(Change::Create, 7, 3), (Change::Unlink, 7, 3)]);
+    assert_eq!(work, [(Change::Create, 27, 3), (Change::Unlink, 27, 3)]);
 }
 
 #[test]
 fn unsuitable_parameters_are_rejected() {
-    for wrong in [("workers", "1"), ("interval", "0s"), ("timeout", "1ms"), ("count", "0")] {
+    for wrong in [("workers", "1"), ("interval", "0s"), ("timeout", "1ms"), ("count", "19")] {
         assert!(point(&[wrong]).is_err(), "{wrong:?}");
     }
 }
