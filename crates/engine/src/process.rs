@@ -15,7 +15,6 @@
 
 use std::{
     ffi::OsString,
-    fmt::Write as _,
     io::{self, Read, Write},
     os::{
         fd::{AsRawFd, RawFd},
@@ -133,7 +132,7 @@ impl WorkerReply {
     pub(crate) fn of(result: Result<WorkerResult, Failure>) -> Self {
         match result {
             Ok(result) => {
-                let encoded = |histogram: &Histogram| encode_hex(&histogram.encode());
+                let encoded = |histogram: &Histogram| hex::encode(histogram.encode());
                 let latencies = result.latencies.each().map(|(_, own)| encoded(own)).into();
                 let by_kind = result.latencies.by_kind.iter();
                 let by_kind = by_kind.map(|(kind, own)| (*kind, encoded(own))).collect();
@@ -280,44 +279,10 @@ fn decode(texts: &[String], by_kind: &[(ReplayOp, String)]) -> Option<Latencies>
         return None;
     }
     for ((_, histogram), text) in latencies.each_mut().into_iter().zip(texts) {
-        *histogram = Histogram::decode(&decode_hex(text)?).ok()?;
+        *histogram = Histogram::decode(&hex::decode(text).ok()?).ok()?;
     }
     for (kind, text) in by_kind {
-        latencies.by_kind.push((*kind, Histogram::decode(&decode_hex(text)?).ok()?));
+        latencies.by_kind.push((*kind, Histogram::decode(&hex::decode(text).ok()?).ok()?));
     }
     Some(latencies)
-}
-
-fn encode_hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-    }
-    text
-}
-
-fn decode_hex(text: &str) -> Option<Vec<u8>> {
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    text.len().is_multiple_of(2).then(|| text.as_bytes().chunks(2).map(pair).collect())?
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn invalid_hexadecimal_is_rejected() {
-        assert_eq!(decode_hex("0"), None);
-        assert_eq!(decode_hex("0g"), None);
-        assert_eq!(decode_hex("00ff"), Some(vec![0, 255]));
-    }
-
-    proptest! {
-        #[test]
-        fn hexadecimal_reads_back(bytes: Vec<u8>) {
-            prop_assert_eq!(decode_hex(&encode_hex(&bytes)), Some(bytes));
-        }
-    }
 }

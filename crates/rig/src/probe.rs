@@ -43,7 +43,7 @@ fn put_file(host: &dyn Host, environment: &mut Environment, name: impl Into<Stri
 
 /// First 32 bits of the SHA-256 hash, in hexadecimal.
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(bytes)[..4])
 }
 
 /// Facts about the filesystem that contains an image file or a directory, and about the device of

@@ -339,8 +339,7 @@ pub fn describe(path: &Path) -> String {
     let mut text = path.display().to_string();
     if let Ok(bytes) = sys::input::bytes(path, LARGEST_PROGRAM) {
         let hash = Sha256::digest(&bytes);
-        let hash: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        text += &format!(", SHA-256 {hash}…");
+        text += &format!(", SHA-256 {}…", hex::encode(&hash[..8]));
     }
     if let Some(package) = package(path) {
         text += &format!(", {package}");

@@ -1,6 +1,6 @@
 //! Reader of recordings, which are untrusted.
 
-use std::{fmt::Write as _, path::Path};
+use std::path::Path;
 
 use rusqlite::{Connection, Row, config::DbConfig};
 use sha2::{Digest, Sha256};
@@ -33,11 +33,7 @@ const TEXT: usize = 1 << 20;
 pub fn digest(path: &Path) -> Result<(Vec<u8>, String), TraceError> {
     let bytes = sys::input::bytes(path, LARGEST)
         .map_err(|source| TraceError::File { path: path.into(), source })?;
-    let mut digits = String::new();
-    for byte in Sha256::digest(&bytes) {
-        // Writing to a string does not fail.
-        let _ = write!(digits, "{byte:02x}");
-    }
+    let digits = hex::encode(Sha256::digest(&bytes));
     Ok((bytes, digits))
 }
 

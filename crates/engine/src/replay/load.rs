@@ -16,7 +16,6 @@ mod text;
 mod words;
 
 use std::{
-    fmt::Write as _,
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -72,7 +71,7 @@ pub(super) fn load(load: &Load) -> Result<Program, EngineError> {
                 .expect("hashing does not fail");
             let mut facts = Environment::default();
             facts.set("loadfile.label", office::label(*iterations, *seed));
-            facts.set("loadfile.sha256", hexadecimal(&sum.finalize()));
+            facts.set("loadfile.sha256", hex::encode(sum.finalize()));
             finish(builder, lines, facts)
         }
     }
@@ -175,14 +174,7 @@ pub(crate) fn text_of(path: &Path) -> Result<Vec<u8>, EngineError> {
 }
 
 fn sum(text: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(text))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a String takes everything");
-        text
-    })
+    hex::encode(Sha256::digest(text))
 }
 
 /// Writer that only updates a checksum.

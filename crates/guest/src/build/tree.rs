@@ -25,7 +25,6 @@ use crate::{
         cache,
         source::Source,
     },
-    modules::hash::hexadecimal,
 };
 
 /// Architectures that are built: user-mode Linux uses parts of x86.
@@ -105,7 +104,7 @@ pub(super) fn hash(found: &Found, source: Source<'_>) -> Result<String, GuestErr
         hash.update(format!("\0{} {}.{}\n", facts.len(), facts.mtime(), facts.mtime_nsec()));
         Ok(())
     })?;
-    Ok(hexadecimal(&hash.finalize()))
+    Ok(hex::encode(hash.finalize()))
 }
 
 /// Unpacks the required files of a source into an existing, empty directory.

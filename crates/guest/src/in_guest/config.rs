@@ -96,7 +96,7 @@ impl GuestConfig {
             let value = value.replace('\\', "\\\\").replace('\n', "\\n");
             let _ = writeln!(text, "{key}={value}");
         };
-        line("seed", &hexadecimal(&self.seed));
+        line("seed", &hex::encode(self.seed));
         if let Some(time) = self.unix_time_ns {
             line("unix-time-ns", &time.to_string());
         }
@@ -142,7 +142,7 @@ impl GuestConfig {
             let value = unescaped(value).ok_or_else(malformed)?;
             match key {
                 "seed" => {
-                    config.seed = of_hexadecimal(&value).ok_or_else(malformed)?;
+                    hex::decode_to_slice(&value, &mut config.seed).map_err(|_| malformed())?;
                     seeded = true;
                 }
                 "unix-time-ns" => {
@@ -193,24 +193,6 @@ fn unescaped(value: &str) -> Option<String> {
         });
     }
     Some(text)
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn of_hexadecimal(text: &str) -> Option<[u8; 64]> {
-    let mut bytes = [0; 64];
-    if text.len() != 2 * bytes.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

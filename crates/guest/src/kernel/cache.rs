@@ -300,7 +300,7 @@ pub(crate) fn hash(source: Source<'_>, file: &File) -> Result<String, GuestError
             Err(error) => return Err(source.failed(error)),
         }
     }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(hasher.finalize()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sha2::{Digest, Sha256};
 
 use super::file::{self, Info, is_requestable};
-use super::hash::hexadecimal;
 use super::names::{normalized, of_file};
 use super::{Index, Module};
 use crate::GuestError;
@@ -49,7 +48,7 @@ pub(super) fn list(root: &Path) -> Result<Listing, GuestError> {
             files.entry(name).or_insert(path);
         }
     }
-    Ok(Listing { files, fingerprint: hexadecimal(&hash.finalize()) })
+    Ok(Listing { files, fingerprint: hex::encode(hash.finalize()) })
 }
 
 /// Path below the directory, size, and modification time in nanoseconds.

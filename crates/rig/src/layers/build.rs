@@ -381,7 +381,7 @@ impl LayerContext<'_> {
     fn draw(&self, bytes: usize) -> Result<String, RigError> {
         let random =
             self.host.random(bytes).map_err(|error| self.failed("a name or key", &error))?;
-        Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex::encode(random))
     }
 
     fn failed(&self, what: &str, why: &dyn std::fmt::Display) -> RigError {

@@ -119,7 +119,7 @@ fn uuid_text(bytes: [u8; 16]) -> Option<String> {
     if bytes == [0; 16] {
         return None;
     }
-    let mut text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = hex::encode(bytes);
     for hyphen in [20, 16, 12, 8] {
         text.insert(hyphen, '-');
     }

@@ -1,7 +1,5 @@
 //! Content of written blocks.
 
-use std::fmt::Write as _;
-
 use model::phase::DataPattern;
 
 use super::{job::Section, values::Base};
@@ -20,11 +18,7 @@ pub(super) fn read_pattern(text: &str, _: Base) -> Result<String, String> {
     if bytes.is_empty() || bytes.len() > LONGEST {
         return Err(format!("`{text}` is not a pattern of 1 to {LONGEST} bytes"));
     }
-    let mut canonical = String::from("0x");
-    for byte in bytes {
-        let _ = write!(canonical, "{byte:02x}");
-    }
-    Ok(canonical)
+    Ok(format!("0x{}", hex::encode(bytes)))
 }
 
 /// Adds the bytes of the first part of a pattern, and returns the rest.

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use std::io::Write;
 
 use expect_test::expect;
