@@ -189,6 +189,8 @@ fn messages(context: BorrowedFd<'_>) -> String {
 /// Line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountEntry {
+    /// Mount ID, unique on the machine while the mount exists.
+    pub id: u64,
     /// Device number of the filesystem, as `major:minor`.
     pub device: String,
     /// Directory in the filesystem that is the root of this mount.
@@ -213,9 +215,12 @@ impl MountEntry {
 
     fn parse(line: &str) -> Option<Self> {
         let (mount, filesystem) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(2);
+        let mut mount = mount.split(' ');
+        let id = mount.next()?.parse().ok()?;
+        let mut mount = mount.skip(1);
         let mut filesystem = filesystem.split(' ');
         Some(Self {
+            id,
             device: mount.next()?.to_owned(),
             root: unescape(mount.next()?).into(),
             target: unescape(mount.next()?).into(),

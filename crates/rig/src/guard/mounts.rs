@@ -6,11 +6,12 @@
 use std::{
     collections::HashSet,
     fs, io,
-    os::unix::{ffi::OsStringExt, fs::MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use super::{Number, Roots, block::Block};
+use crate::mount::MountEntry;
 
 /// Line of a mountinfo file.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ pub(super) struct Mount {
     /// Mount point in the mount namespace of `process`.
     pub(super) point: PathBuf,
     /// Mount source in the format of the filesystem.
-    source: PathBuf,
+    source: String,
     /// Process in whose mount namespace the mount was found; `None` for the namespace of this
     /// process.
     process: Option<u32>,
@@ -123,8 +124,7 @@ impl Mounts {
         let mut devices = vec![mount.number];
         if mount.number.is_anonymous() {
             // The source of a bcachefs mount lists all members, separated by colons.
-            let source = mount.source.to_string_lossy();
-            let parts = source.split(':').filter(|part| part.starts_with('/'));
+            let parts = mount.source.split(':').filter(|part| part.starts_with('/'));
             devices
                 .extend(parts.filter_map(|part| Number::at(&self.roots.resolve(Path::new(part)))));
         }
@@ -158,34 +158,13 @@ pub(super) fn processes(roots: &Roots) -> Vec<(u32, PathBuf)> {
     all
 }
 
-/// Decodes the kernel's escapes of space, tab, newline, and backslash (`\040`).
-pub(super) fn unescape(field: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let octal = (first == b'\\')
-            .then(|| tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok()))
-            .flatten()
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        bytes.push(octal.unwrap_or(first));
-        rest = if octal.is_some() { &tail[3..] } else { tail };
-    }
-    std::ffi::OsString::from_vec(bytes).into()
-}
-
 pub(super) fn parse(text: &[u8], process: Option<u32>) -> Vec<Mount> {
-    String::from_utf8_lossy(text)
-        .lines()
-        .filter_map(|line| {
-            let (mount, filesystem) = line.split_once(" - ")?;
-            let mut mount = mount.split(' ');
-            let id = mount.next()?.parse().ok()?;
-            let number = Number::parse(mount.nth(1)?)?;
-            let point = unescape(mount.nth(1)?);
-            let source = unescape(filesystem.split(' ').nth(1)?);
-            Some(Mount { id, number, point, source, process })
-        })
-        .collect()
+    let table = MountEntry::parse_table(&String::from_utf8_lossy(text));
+    let mounts = table.into_iter().filter_map(|entry| {
+        let MountEntry { id, device, target: point, source, .. } = entry;
+        Some(Mount { id, number: Number::parse(&device)?, point, source, process })
+    });
+    mounts.collect()
 }
 
 /// Mount namespace of a process, as the text of the link `ns/mnt`.

@@ -15,9 +15,10 @@ use std::{
 use super::{
     Number, Refusal, Roots,
     block::Block,
-    mounts::{MountUse, Mounts, unescape},
+    mounts::{MountUse, Mounts},
     open::{Node, writer},
 };
+use crate::mount::unescape;
 
 /// Relation of a device to the device below it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -198,7 +199,7 @@ fn above(footprint: &[Block], roots: &Roots) -> Vec<Upper> {
 fn swaps(roots: &Roots) -> io::Result<Vec<PathBuf>> {
     let text = fs::read_to_string(roots.proc.join("swaps"))?;
     let names = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-    Ok(names.map(|name| roots.resolve(&unescape(name))).collect())
+    Ok(names.map(|name| roots.resolve(Path::new(&unescape(name)))).collect())
 }
 
 /// True if `path` is a device node of `block`. If there is no block device at `path`, its name is

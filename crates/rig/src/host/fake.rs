@@ -421,6 +421,7 @@ impl Host for FakeHost {
         let mut state = self.lock();
         state.done.push(request.describe());
         state.mounts.push(MountEntry {
+            id: 1,
             device: "7:0".into(),
             root: "/".into(),
             target: request.target.clone(),

@@ -115,6 +115,7 @@ mod tests {
 
     fn entry(fstype: &str, device: &str, target: &str) -> MountEntry {
         MountEntry {
+            id: 1,
             device: device.into(),
             root: "/".into(),
             target: target.into(),

@@ -43,6 +43,7 @@ mod tests {
 
     fn mount(fstype: &str) -> MountEntry {
         MountEntry {
+            id: 1,
             device: "7:3".into(),
             root: "/".into(),
             target: "/mnt/log".into(),

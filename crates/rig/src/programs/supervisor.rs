@@ -6,7 +6,7 @@ use std::{
     fs, io,
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::fs::MetadataExt as _,
+        unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     },
     path::{Path, PathBuf},
     process::Command,
@@ -92,13 +92,13 @@ fn enter_namespaces(spec: &ProgramSpec) -> Option<bool> {
 /// Unmounts the filesystems of other runs in this namespace. If the mounts of the host are private,
 /// an unmount there has no effect here, and the other run could not format its device.
 fn release_others(spec: &ProgramSpec) {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
-    let of_a_run = |place: &&str| place.split('/').any(|name| name.starts_with(PREFIX));
-    let ours = |place: &str| spec.reachable.iter().any(|path| Path::new(path).starts_with(place));
-    for place in places.filter(of_a_run).filter(|place| !ours(place)) {
+    let of_a_run =
+        |place: &Path| place.iter().any(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+    let ours = |place: &Path| spec.reachable.iter().any(|path| Path::new(path).starts_with(place));
+    let places = crate::mount::table().unwrap_or_default().into_iter().map(|entry| entry.target);
+    for place in places.filter(|place| of_a_run(place) && !ours(place)) {
         // A mount that a less privileged namespace cannot remove fails.
-        let _ = unmount(place, UnmountFlags::DETACH);
+        let _ = unmount(&place, UnmountFlags::DETACH);
     }
 }
 

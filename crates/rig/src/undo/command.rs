@@ -118,6 +118,7 @@ mod tests {
 
     fn entry(target: &str, source: &str) -> MountEntry {
         MountEntry {
+            id: 1,
             device: "0:1".into(),
             root: "/".into(),
             target: target.into(),

@@ -23,36 +23,16 @@ pub(super) fn of(path: &str) -> Result<Mount, String> {
     if !real.is_dir() {
         return Err(format!("{path} is not a directory"));
     }
-    let table = fs::read_to_string("/proc/self/mountinfo")
-        .map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
     let id = rustix::fs::statvfs(&real).map_err(|error| format!("{path}: {error}"))?.f_fsid;
-    let mount = table.lines().filter_map(parse).filter(|it| real.starts_with(&it.mount_point));
-    // Of the mounts that contain the directory, the last one with the longest path is visible.
-    let mount = mount.max_by_key(|it| it.mount_point.len());
+    let table = rig::mount::table().map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
+    let mount = rig::mount::holder(&table, &real);
     let mount = mount.ok_or_else(|| format!("{path} is not on a mounted filesystem"))?;
-    Ok(Mount { id: format!("{id:x}"), ..mount })
-}
-
-/// Line of /proc/self/mountinfo (proc_pid_mountinfo(5)).
-fn parse(line: &str) -> Option<Mount> {
-    let (own, of_filesystem) = line.split_once(" - ")?;
-    let mount_point = own.split(' ').nth(4)?;
-    let mut words = of_filesystem.split(' ');
-    Some(Mount {
-        kind: words.next()?.to_owned(),
-        source: unescape(words.next()?),
-        mount_point: unescape(mount_point),
-        id: String::new(),
+    Ok(Mount {
+        kind: mount.fstype.clone(),
+        source: mount.source.clone(),
+        mount_point: mount.target.display().to_string(),
+        id: format!("{id:x}"),
     })
-}
-
-/// Replaces the escapes of the kernel, such as `\040` for a blank.
-fn unescape(text: &str) -> String {
-    let mut plain = text.to_owned();
-    for (escape, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
-        plain = plain.replace(escape, character);
-    }
-    plain
 }
 
 /// Writes a new file.
@@ -99,15 +79,6 @@ pub(super) fn is_visible(directory: &Path, limit: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_of_mountinfo_names_type_source_and_mount_point() {
-        let line = "36 35 98:0 / /mnt/a\\040b rw,noatime master:1 - fuse.glusterfs node1:/vol rw";
-        let mount = parse(line).unwrap();
-        assert_eq!((&*mount.kind, &*mount.source), ("fuse.glusterfs", "node1:/vol"));
-        assert_eq!(mount.mount_point, "/mnt/a b");
-        assert!(parse("nonsense").is_none());
-    }
 
     #[test]
     fn the_mount_of_a_directory_is_found() {

@@ -89,6 +89,7 @@ impl State {
                 place.map(|place| self.mounts.remove(place));
             }
             Some(Some(fstype)) => self.mounts.push(MountEntry {
+                id: 1,
                 device: format!("0:{}", 40 + self.mounts.len()),
                 root: "/".into(),
                 target: target.into(),
