@@ -26,7 +26,7 @@ bench:                   ## measure load generator overhead against bare loops a
 	scripts/prepare fio bonnie++ fs_mark:fsmark dbench
 	cargo bench -q --locked -p engine --bench generator -- $(CURDIR)/docs/method/generator-overhead.md
 
-crosscheck:              ## compare the speeds that fslab and fio measure (a quarter of an hour)
+crosscheck:              ## compare the speeds that fslab and fio measure (40 minutes)
 	scripts/prepare fio
 	scripts/crosscheck
 
