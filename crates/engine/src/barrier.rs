@@ -11,8 +11,9 @@
 //!         signal   bit 0: stop counting (stonewall); bit 1: abort
 //!         first_failed_worker  1 + index of the first worker that failed
 //!         taken    operations started, if all workers share one number of operations
-//!         reached  workers that have reached a time limit after which all continue to one number
+//!         reached  workers that have reached a deadline, or ended before it
 //!         largest  largest number of operations of such a worker
+//!         agreed   1 after the coordinator has stored the final `largest`; wakes the workers
 //! slot    bytes    bytes moved; like the following fields, stored by its worker only
 //!         done     operations completed
 //!         durable  operations covered by the last sync
@@ -74,6 +75,7 @@ struct Header {
     taken: Counter,
     reached: AtomicU32,
     largest: AtomicU64,
+    agreed: AtomicU32,
 }
 
 #[repr(C, align(64))]
@@ -239,26 +241,39 @@ impl ControlBlock {
         &self.header().taken.0
     }
 
-    /// Marks a worker as having completed this many operations at its time limit, or at its end.
+    /// Marks a worker as having completed this many operations at its deadline, or at its end.
     pub(crate) fn reach(&self, done: u64) {
         self.header().largest.fetch_max(done, Relaxed);
-        self.header().reached.fetch_add(1, Release);
-        wake(&self.header().reached);
+        if self.header().reached.fetch_add(1, Release) + 1 == self.workers {
+            self.announce();
+        }
     }
 
-    /// Waits until all workers have reached their time limit, and returns the largest number of
-    /// operations of a worker.
+    /// Largest number of operations of a worker, once: after all workers have reached their
+    /// deadline, and before [`Self::agree`].
+    pub(crate) fn reached(&self) -> Option<u64> {
+        let header = self.header();
+        let due = header.reached.load(Acquire) >= self.workers && header.agreed.load(Relaxed) == 0;
+        due.then(|| header.largest.load(Relaxed))
+    }
+
+    /// Continues the workers that wait at their deadline, up to this number of operations.
+    pub(crate) fn agree(&self, largest: u64) {
+        self.header().largest.store(largest, Relaxed);
+        self.header().agreed.store(1, Release);
+        wake(&self.header().agreed);
+    }
+
+    /// Waits until the coordinator has stored the number of operations up to which all workers
+    /// continue.
     pub(crate) fn largest(&self) -> Result<u64, Fault> {
-        loop {
-            let reached = self.header().reached.load(Acquire);
+        while self.header().agreed.load(Acquire) == 0 {
             if self.aborted() {
                 return Err(Fault::Aborted);
             }
-            if reached >= self.workers {
-                return Ok(self.header().largest.load(Relaxed));
-            }
-            let _ = futex::wait(&self.header().reached, SHARED, reached, Some(&patience()));
+            let _ = futex::wait(&self.header().agreed, SHARED, 0, Some(&patience()));
         }
+        Ok(self.header().largest.load(Relaxed))
     }
 
     /// Marks a worker as ready, and waits until all workers are ready and the coordinator opens the
@@ -430,14 +445,24 @@ mod tests {
             let each = [4, 9, 2].map(|done| {
                 scope.spawn(move || {
                     control.reach(done);
-                    control.largest()
+                    let largest = control.largest();
+                    control.finish();
+                    largest
                 })
+            });
+            control.wait_finished(|| {
+                if let Some(largest) = control.reached() {
+                    assert_eq!(largest, 9);
+                    control.agree(11);
+                }
             });
             each.map(|worker| worker.join().unwrap())
         });
-        assert_eq!(all, [Ok(9), Ok(9), Ok(9)]);
+        assert_eq!(all, [Ok(11), Ok(11), Ok(11)], "workers of another host were faster");
+        assert_eq!(control.reached(), None, "once");
         let control = ControlBlock::new(2).unwrap();
         control.reach(1);
+        assert_eq!(control.reached(), None, "one worker has not reached the deadline");
         control.fail(1);
         assert_eq!(control.largest(), Err(Fault::Aborted), "the other worker failed");
     }

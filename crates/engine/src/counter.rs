@@ -21,12 +21,17 @@
 //! At the end of a time limit, the loop waits for operations in flight and counts them with their
 //! time, so that a stall at the end is included. An open loop also runs delayed operations that
 //! were scheduled before the end, for at most as long as the time limit.
+//!
+//! # Deadline
+//!
+//! A deadline ends the loop like a time limit. The worker then continues up to the largest number of
+//! operations that any worker had completed by then ([`Counter::at_deadline`]).
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use model::{
     Bytes, Nanos, Ops,
-    phase::{Latencies, MinimumRate, Moved, Ticked, WorkerResult},
+    phase::{AtDeadline, Latencies, MinimumRate, Moved, Ticked, WorkerResult},
 };
 
 use crate::{
@@ -64,6 +69,8 @@ pub(crate) struct Limits {
     pub(crate) finish: bool,
     /// True if the bytes up to the last full second before the end of the time limit are reported.
     pub(crate) ticks: bool,
+    /// True if the worker continues after the time limit.
+    pub(crate) continues: bool,
 }
 
 /// Counters and clock of a loop.
@@ -90,6 +97,7 @@ pub(crate) struct Counter<'c> {
     // End of the time limit, once an open loop has passed it; otherwise never.
     due_before: Nanos,
     tick: Tick,
+    at_deadline: Option<AtDeadline>,
     minimum: Option<Box<Minimum>>,
     started: Nanos,
     counted_until: Nanos,
@@ -134,6 +142,7 @@ impl<'c> Counter<'c> {
             deadline: NEVER,
             due_before: NEVER,
             tick: Tick { due: NEVER, elapsed: zero, passed: None },
+            at_deadline: None,
             minimum: limits.minimum_rate.map(|rate| Box::new(Minimum::new(rate))),
             started: zero,
             counted_until: zero,
@@ -348,6 +357,41 @@ impl<'c> Counter<'c> {
         if self.signal.load(Relaxed) & ABORT != 0 { Err(Fault::Aborted) } else { Ok(()) }
     }
 
+    /// True if the worker continues after the time limit that it has reached.
+    #[inline]
+    pub(crate) fn pauses(&self) -> bool {
+        self.over && self.limits.continues && self.at_deadline.is_none()
+    }
+
+    /// Records the work up to the deadline, `reached` operations, waits for the other workers, and
+    /// continues the loop.
+    /// Returns the largest number of operations that any worker has completed, `None` on later
+    /// calls. A worker that has completed its work earlier does not wait. The time of waiting is not
+    /// part of an operation.
+    ///
+    /// # Errors
+    /// [`Fault::Aborted`] if the phase was aborted.
+    pub(crate) fn at_deadline(
+        &mut self,
+        reached: u64,
+        completed: bool,
+    ) -> Result<Option<u64>, Fault> {
+        if !self.limits.continues || self.at_deadline.is_some() {
+            return Ok(None);
+        }
+        let (ops, bytes) = self.totals();
+        let moved = Moved { ops: Ops(ops), bytes: Bytes(bytes) };
+        self.at_deadline = Some(AtDeadline { elapsed: self.clock - self.started, moved });
+        self.control.reach(reached);
+        if completed {
+            return Ok(None);
+        }
+        let largest = self.control.largest()?;
+        self.clock = now();
+        self.over = false;
+        Ok(Some(largest))
+    }
+
     /// True if an operation is scheduled after the end of the time limit.
     #[inline]
     pub(crate) fn after_time_limit(&self, due: Nanos) -> bool {
@@ -450,6 +494,7 @@ impl<'c> Counter<'c> {
             unlogged: Ops(0),
             unexpected: Ops(0),
             ticked: self.tick.finish(bytes),
+            at_deadline: self.at_deadline,
             user_time: usage.user,
             system_time: usage.system,
             voluntary_switches: usage.voluntary,

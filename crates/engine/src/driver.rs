@@ -250,6 +250,15 @@ where
         if (interrupt.load(Relaxed) || canceled()) && !control.aborted() {
             control.abort();
         }
+        if let Some(largest) = control.reached() {
+            match start.and_then(|start| start.agree) {
+                None => control.agree(largest),
+                Some(agree) => match agree(largest) {
+                    Some(largest) => control.agree(largest),
+                    None => control.abort(),
+                },
+            }
+        }
     };
     thread::scope(|scope| {
         let mut threads = Vec::new();

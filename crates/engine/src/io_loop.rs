@@ -69,8 +69,10 @@ pub(crate) fn limits(stream: &Stream, mode: AccessMode, open: bool) -> Limits {
         time: match stream.bound {
             Bound::Time { ramp, run } => Some((ramp, run)),
             Bound::Amount(amount) => amount.time.map(|limit| (limit.ramp, limit.run)),
+            Bound::Deadline(time) => Some((Nanos(0), time)),
             Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
         },
+        continues: matches!(stream.bound, Bound::Deadline(_)),
         open,
         finish: stream.workers.stonewall == Stonewall::Finish && mode == AccessMode::Write,
         ticks: false,

@@ -95,7 +95,7 @@ impl OperationLog {
         let pass = (stream.region_size().0 / stream.block_size.0.max(1))
             .saturating_mul(u64::from(stream.files.per_worker()));
         let expected = match stream.bound {
-            Bound::Once => pass,
+            Bound::Once | Bound::Deadline(_) => pass,
             Bound::Ops(ops) => ops,
             Bound::Amount(amount) => amount.ops.min(amount.bytes.0 / stream.block_size.0.max(1)),
             Bound::Together(_) | Bound::Time { .. } => room,

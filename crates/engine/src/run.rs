@@ -147,8 +147,8 @@ fn total(stream: &Stream) -> Bytes {
     let each = match stream.bound {
         // The trace determines the number and length of the operations.
         _ if stream.access_pattern == AccessPattern::Trace => 0,
-        Bound::Once if stream.files.divides_file() => return Bytes(pass),
-        Bound::Once => pass,
+        Bound::Once | Bound::Deadline(_) if stream.files.divides_file() => return Bytes(pass),
+        Bound::Once | Bound::Deadline(_) => pass,
         // If the stream has several operation lengths, they are random, and the sum is approximate.
         Bound::Together(ops) => return Bytes(stream.block_size.0.saturating_mul(ops)),
         Bound::Ops(ops) => stream.block_size.0.saturating_mul(ops),

@@ -173,7 +173,7 @@ impl fmt::Debug for StartGate {
 }
 
 /// Place of a phase in a group that starts together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Start<'a> {
     /// Gate of the group.
     pub gate: &'a StartGate,
@@ -183,6 +183,28 @@ pub struct Start<'a> {
     pub earliest: Nanos,
     /// True if the phase stops when the group ends.
     pub background: bool,
+    /// Agrees with other hosts on the number of operations after a deadline: gets the largest number
+    /// of this host, and returns that of all hosts, or `None` if the phase was canceled. `None` if
+    /// the phase has no workers on other hosts.
+    pub agree: Option<&'a (dyn Fn(u64) -> Option<u64> + Sync)>,
+}
+
+impl<'a> Start<'a> {
+    /// Start with the gate.
+    pub fn at(gate: &'a StartGate) -> Self {
+        Self { gate, delay: Nanos(0), earliest: Nanos(0), background: false, agree: None }
+    }
+}
+
+impl fmt::Debug for Start<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Start")
+            .field("gate", &self.gate)
+            .field("delay", &self.delay)
+            .field("earliest", &self.earliest)
+            .field("background", &self.background)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Start<'_> {
@@ -245,8 +267,7 @@ mod tests {
         let (gate, interrupt) = (StartGate::held(), AtomicBool::new(false));
         let instant = now() + Nanos(3_000_000);
         thread::scope(|scope| {
-            let start =
-                Start { gate: &gate, delay: Nanos(0), earliest: Nanos(0), background: false };
+            let start = Start::at(&gate);
             let phase = scope.spawn(move || start.wait(&AtomicBool::new(false)).then(now));
             assert!(gate.wait_arrived(&interrupt));
             gate.open_at(instant);
@@ -261,7 +282,7 @@ mod tests {
     fn a_phase_starts_no_earlier_than_its_instant() {
         let (gate, interrupt) = (StartGate::new(1), AtomicBool::new(false));
         let earliest = now() + Nanos(3_000_000);
-        let start = Start { gate: &gate, delay: Nanos(0), earliest, background: false };
+        let start = Start { earliest, ..Start::at(&gate) };
         assert!(start.wait(&interrupt) && now() >= earliest);
         let over = Start { delay: Nanos(1), earliest: Nanos(1), ..start };
         assert!(over.wait(&interrupt), "an instant in the past");
@@ -272,7 +293,7 @@ mod tests {
         let gate = StartGate::new(1);
         let control = |background| {
             let control = Arc::new(ControlBlock::new(1).unwrap());
-            Start { gate: &gate, delay: Nanos(0), earliest: Nanos(0), background }.begin(&control);
+            Start { background, ..Start::at(&gate) }.begin(&control);
             control
         };
         let (background, measured) = (control(true), control(false));

@@ -171,7 +171,11 @@ impl<'a> Assignment<'a> {
         let order = Order::new(self.stream, self.seat.worker, end, self.prepared)?;
         Ok(match self.stream.bound {
             Bound::Together(ops) => order.together(self.seat.control.taken(), ops),
-            Bound::Once | Bound::Ops(_) | Bound::Amount(_) | Bound::Time { .. } => order,
+            Bound::Once
+            | Bound::Ops(_)
+            | Bound::Amount(_)
+            | Bound::Time { .. }
+            | Bound::Deadline(_) => order,
         })
     }
 
@@ -280,6 +284,18 @@ struct StreamLoop<'a, 'p, E> {
 }
 
 impl<'p, E: IoEngine<'p>> StreamLoop<'_, 'p, E> {
+    /// After the loop: continues up to a common number of operations if a deadline ended the loop.
+    #[cold]
+    fn at_deadline(&mut self, counter: &mut Counter<'_>) -> Result<bool, Failure> {
+        let agreed = counter.at_deadline(counter.done(), !counter.over);
+        let Some(largest) = agreed.map_err(|fault| self.assignment.failure(fault))? else {
+            return Ok(false);
+        };
+        self.order.limit(largest.saturating_sub(counter.done()));
+        self.queue.resume();
+        Ok(true)
+    }
+
     fn close(&mut self, ended: Nanos) -> Result<Ended, Fault> {
         let Assignment { stream, seat, .. } = self.assignment;
         let mut engine = self.engine.take().expect("closed once");
@@ -320,7 +336,11 @@ impl<'p, E: IoEngine<'p>> WorkerLoop for StreamLoop<'_, 'p, E> {
         } else {
             io.one(counter, engine, order)
         };
-        advanced.map_err(|fault| self.assignment.failure(fault))
+        match advanced {
+            Ok(true) => Ok(true),
+            Ok(false) => self.at_deadline(counter),
+            Err(fault) => Err(self.assignment.failure(fault)),
+        }
     }
 
     fn finish(&mut self, ended: Nanos) -> Result<Ended, Failure> {

@@ -322,11 +322,7 @@ fn runs_on_hosts(point: &model::WorkloadParameters) -> Result<(), ValueError> {
     let word = |name: &str| point.parameters.get(name).map(ToString::to_string);
     if word("stonewall").is_some_and(|stonewall| stonewall != "off") {
         return Err(ValueError::new("the first worker cannot stop the workers of other hosts")
-            .hint("remove `stonewall`, or set `runtime`"));
-    }
-    if word("stonewall_time").is_some_and(|time| time != model::Nanos(0).to_string()) {
-        let message = "the workers of several hosts have no common number of files";
-        return Err(ValueError::new(message).hint("remove `stonewall_time`"));
+            .hint("remove `stonewall`, or set `stonewall_time` or `runtime`"));
     }
     Ok(())
 }

@@ -109,6 +109,33 @@ fn ranks_of_mpich_measure_together() {
 }
 
 #[test]
+fn after_a_deadline_all_ranks_have_the_same_number_of_operations() {
+    let test = "after_a_deadline_all_ranks_have_the_same_number_of_operations";
+    let Some(launcher) = launcher(test, "mpirun.openmpi") else { return };
+    let bench = Bench::new();
+    let shared = bench.path("shared");
+    fs::create_dir(&shared).unwrap();
+    let stream = "file_size = \"2GiB\", stonewall_time = \"200ms\", end_fsync = \"none\"";
+    let text = plan(&shared, "invalid_trials = \"keep\"").replace("file_size = \"2MiB\"", stream);
+    let text = bench.plan(&text);
+    let output = bench.path("run.fslab");
+    let launcher = format!("--launcher={launcher}");
+    let arguments = ["run", &text, "--hosts=localhost,localhost", &launcher, "-o"];
+    let run = output.display().to_string();
+    bench.ends(0, &[&arguments[..], &[&run]].concat());
+    let hosts = rows(
+        &output,
+        "SELECT count(DISTINCT bytes), count(*), min(bytes) > 0 FROM host_result GROUP BY trial_id",
+    );
+    assert_eq!(hosts, vec![["1", "2", "1"]; 2], "two hosts have the same number of bytes");
+    let rates = rows(
+        &output,
+        "SELECT count(*), min(value) > 0 FROM sample WHERE metric = 'throughput_deadline'",
+    );
+    assert_eq!(rates, [["2", "1"]], "one rate per trial");
+}
+
+#[test]
 fn a_launcher_with_placeholders_starts_all_ranks() {
     let test = "a_launcher_with_placeholders_starts_all_ranks";
     let Some(launcher) = launcher(test, "mpirun.openmpi") else { return };

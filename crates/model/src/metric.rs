@@ -120,6 +120,10 @@ metrics! {
         "Bytes per second in the timed region; writes count when accepted.";
     ThroughputDbench "throughput_dbench" BytesPerSecond Higher
         "Throughput up to the last full second, as reported by dbench; only for replays that end by time.";
+    ThroughputDeadline "throughput_deadline" BytesPerSecond Higher
+        "Throughput up to the deadline (`stonewall_time`).";
+    OpsRateDeadline "ops_rate_deadline" OpsPerSecond Higher
+        "Operations per second up to the deadline (`stonewall_time`).";
     DurableThroughput "durable_throughput" BytesPerSecond Higher
         "Bytes written per second including the final sync; absent if blocks are overwritten before it.";
     ThroughputWorkerSum "throughput_worker_sum" BytesPerSecond Higher
@@ -173,15 +177,15 @@ metrics! {
     ServiceTimeP999 "service_time_p999" Nanoseconds Neither
         "Open loop: 99.9th percentile of the time from start of service to completion.";
     SubmissionLatencyP50 "submission_latency_p50" Nanoseconds Lower
-        "io_uring only: 50th percentile of the submission latency (fio slat).";
+        "io_uring and Linux AIO: 50th percentile of the submission latency (fio slat).";
     SubmissionLatencyP99 "submission_latency_p99" Nanoseconds Lower
-        "io_uring only: 99th percentile of the submission latency (fio slat).";
+        "io_uring and Linux AIO: 99th percentile of the submission latency (fio slat).";
     CompletionLatencyP50 "completion_latency_p50" Nanoseconds Lower
-        "io_uring only: 50th percentile of the time from submission to completion (fio clat).";
+        "io_uring and Linux AIO: 50th percentile of the time from submission to completion (fio clat).";
     CompletionLatencyP99 "completion_latency_p99" Nanoseconds Lower
-        "io_uring only: 99th percentile of the time from submission to completion (fio clat).";
+        "io_uring and Linux AIO: 99th percentile of the time from submission to completion (fio clat).";
     CompletionLatencyP999 "completion_latency_p999" Nanoseconds Lower
-        "io_uring only: 99.9th percentile of the time from submission to completion (fio clat).";
+        "io_uring and Linux AIO: 99.9th percentile of the time from submission to completion (fio clat).";
     SyncCalls "sync_calls" Count Neither
         "Sync calls in the loop.";
     SyncLatencyP50 "sync_latency_p50" Nanoseconds Lower

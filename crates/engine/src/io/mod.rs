@@ -5,8 +5,8 @@
 //! whole operations: they resume short transfers and interrupted calls, and a completion is a whole
 //! operation or a fault. Access pattern, content, and time are outside of the engines.
 //!
-//! A new engine needs one file here, one line in `conformance`, and one arm in the match of
-//! `worker`.
+//! A new engine needs one file here, a variant of [`IoEngineKind`](model::phase::IoEngineKind), a
+//! line in `conformance`, and its name in suite `stream`. The compiler finds the matches.
 //!
 //! io_uring has all features of Linux AIO (io_submit(2)) with fewer calls, and supports buffered
 //! I/O, for which io_submit(2) blocks. The engine for AIO exists because many programs use it.

@@ -77,6 +77,11 @@ impl Queue<'_> {
         }
     }
 
+    /// Continues after the end of the order.
+    pub(crate) fn resume(&mut self) {
+        self.exhausted = false;
+    }
+
     /// Start of the latency of a completed operation, and the instant at which the kernel had
     /// accepted it.
     #[inline(always)]
@@ -124,7 +129,10 @@ impl<'p> IoLoop<'p> {
         engine: &mut E,
         order: &mut Order<'_>,
     ) -> Result<bool, Fault> {
-        if counter.over {
+        if counter.pauses() {
+            // Planned operations are run, so that none is omitted.
+            queue.exhausted = true;
+        } else if counter.over {
             queue.exhausted = true;
             queue.next = None;
             (queue.pass_waits, queue.pauses) = (false, false);

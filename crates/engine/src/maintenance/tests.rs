@@ -59,7 +59,7 @@ fn a_program_must_succeed_and_ends_with_its_group() {
     assert!(matches!(error, Err(EngineError::Maintenance { action: "run", .. })));
     let gate = StartGate::new(1);
     gate.close();
-    let start = Start { gate: &gate, delay: Nanos(0), earliest: Nanos(0), background: true };
+    let start = Start { background: true, ..Start::at(&gate) };
     let result = run(&maintenance(program(&["sleep", "1000"]), 0, 0), Some(start)).unwrap();
     assert!(result.workers[0].events.is_empty(), "it was killed");
 }

@@ -18,7 +18,8 @@
 //!
 //! # Passes
 //!
-//! A pass has n operations. With [`Bound::Once`] there is one pass. With other bounds, the pattern
+//! A pass has n operations. With [`Bound::Once`] and [`Bound::Deadline`] there is one pass. With other
+//! bounds, the pattern
 //! starts again after each pass. Random patterns then draw other positions; other patterns repeat
 //! the same positions. [`AccessPattern::Append`] continues at the end of the previous pass.
 //!
@@ -258,7 +259,7 @@ impl<'a> Order<'a> {
     ) -> Result<Self, Fault> {
         prepared.trace.check_direction(stream.direction, worker)?;
         let (left, once) = match stream.bound {
-            Bound::Once => (u64::MAX, true),
+            Bound::Once | Bound::Deadline(_) => (u64::MAX, true),
             Bound::Ops(ops) => (ops, false),
             Bound::Amount(amount) => (amount.ops, false),
             // [`Order::together`] sets the limit that the workers share.
@@ -285,7 +286,11 @@ impl<'a> Order<'a> {
         let Stream { access_pattern: access, seed, .. } = *stream;
         let left_bytes = match stream.bound {
             Bound::Amount(amount) => amount.bytes.0,
-            Bound::Once | Bound::Ops(_) | Bound::Together(_) | Bound::Time { .. } => u64::MAX,
+            Bound::Once
+            | Bound::Ops(_)
+            | Bound::Together(_)
+            | Bound::Time { .. }
+            | Bound::Deadline(_) => u64::MAX,
         };
         let repeats = stream.file_handling.is_some_and(|own| own.pass_start == PassStart::Reopen);
         let restart = RestartState { access, prepared, seed, worker, pass: 0, once, repeats };
@@ -320,6 +325,11 @@ impl<'a> Order<'a> {
     /// operations.
     pub(crate) fn together(self, taken: &'a AtomicU64, ops: u64) -> Self {
         Self { left: ops, taken: Some(taken), ..self }
+    }
+
+    /// Limits the rest of the sequence to a number of operations.
+    pub(crate) fn limit(&mut self, ops: u64) {
+        self.left = self.left.min(ops);
     }
 
     /// Next operation; `None` when the bound of the stream is reached. Time limits are not checked

@@ -431,10 +431,20 @@ fn time(stream: &Stream) -> Option<Problem> {
         Bound::Amount(amount) if amount.ops == 0 || amount.bytes.0 == 0 => {
             Some(("the amount of work is 0", "use at least 1 operation and 1 byte"))
         }
+        Bound::Deadline(model::Nanos(0)) => Some(("the deadline is 0", "use a longer time")),
+        Bound::Deadline(_)
+            if stream.pace != Pace::Free || stream.workers.stonewall != Stonewall::Off =>
+        {
+            Some((
+                "a deadline excludes rates, pauses, and stonewall",
+                "remove the deadline, or use operations without pauses and without stonewall",
+            ))
+        }
         Bound::Once
         | Bound::Ops(_)
         | Bound::Together(_)
         | Bound::Amount(_)
-        | Bound::Time { .. } => None,
+        | Bound::Time { .. }
+        | Bound::Deadline(_) => None,
     }
 }

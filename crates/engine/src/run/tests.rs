@@ -1,4 +1,5 @@
 mod bonnie;
+mod deadline;
 mod handling;
 mod hosts;
 mod several;

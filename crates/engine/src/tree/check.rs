@@ -194,7 +194,7 @@ fn selection(tree: &Tree) -> Option<Problem> {
             "use order creation",
         ));
     }
-    let single = tree.workers.share.is_none() && tree.passes == 1 && tree.selection.owners == 1;
+    let single = tree.passes == 1 && tree.selection.owners == 1;
     match tree.selection.count {
         EntryCount::Until(_)
             if tree.order != TreeOrder::Creation
@@ -203,7 +203,7 @@ fn selection(tree: &Tree) -> Option<Problem> {
                 || !single =>
         {
             return Some((
-                "a time limit requires one pass in creation order by system calls on one host",
+                "a time limit requires one pass in creation order by system calls",
                 "remove the time limit",
             ));
         }

@@ -139,11 +139,11 @@ fn created_until(
             return Ok(false);
         }
     }
-    let control = run.seat.control;
-    control.reach(entry);
     // A worker that has visited all entries knows the largest number.
-    if entry < end {
-        end = control.largest().map_err(|fault| run.seat.failure(fault))?;
+    let agreed =
+        counter.at_deadline(entry, entry == end).map_err(|fault| run.seat.failure(fault))?;
+    if let Some(largest) = agreed {
+        end = largest;
         counter.clock = run.now();
     }
     run.reached = end;

@@ -33,7 +33,8 @@ pub(super) fn perform(tree: &Tree, owner: u32, seat: &Seat<'_>) -> Result<Worker
         Kind::Write => &mut latencies.write,
     }) = Histogram::new();
     let finish = tree.workers.stonewall == Stonewall::Finish;
-    let limits = Limits { finish, ..Limits::default() };
+    let continues = matches!(tree.selection.count, EntryCount::Until(_));
+    let limits = Limits { finish, continues, ..Limits::default() };
     let counter = Counter::new(seat.control, seat.slot, limits, latencies);
     let run = Run { tree, seat, chains, context, time, kind, reached: 0 };
     seat.run(TreeLoop { run, room, pass: 0 }, counter)

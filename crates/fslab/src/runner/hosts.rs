@@ -41,6 +41,7 @@ pub(crate) trait HostGate {
     /// `None` if this host does not take part.
     fn measure(
         &self,
+        phase: &Phase,
         takes_part: bool,
         run: &mut dyn FnMut(Option<Start<'_>>) -> bool,
     ) -> Waited<()>;

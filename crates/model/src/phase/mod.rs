@@ -45,7 +45,9 @@ pub use operation_log::OperationLog;
 pub use pace::{Arrivals, MinimumRate, Pace, Rate};
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
-pub use result::{Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult};
+pub use result::{
+    AtDeadline, Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult,
+};
 pub use sharing::{FileOrder, FileSharing, SeveralFiles};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
 pub use stream::{
@@ -60,7 +62,7 @@ pub use tree::{
 };
 pub use workers::{CpuList, IoPriority, Pin, Stonewall, WorkerKind, WorkerShare, Workers};
 
-use crate::metric::Metric;
+use crate::{metric::Metric, units::Nanos};
 
 /// Phase of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -130,7 +132,7 @@ impl Phase {
             Work::Stream(stream)
                 if stream.direction == Direction::Write
                     && stream.end_sync != EndSync::None
-                    && stream.bound == Bound::Once
+                    && stream.bound.is_one_pass()
                     && stream.writes_once()
                     && !self.timed.tick_subtracted =>
             {
@@ -271,6 +273,19 @@ impl Work {
         }
     }
 
+    /// Time at which the workers agree on a number of operations.
+    pub fn deadline(&self) -> Option<Nanos> {
+        if let Self::Stream(Stream { bound: Bound::Deadline(time), .. })
+        | Self::Tree(Tree {
+            selection: Selection { count: EntryCount::Until(time), .. },
+            ..
+        }) = self
+        {
+            return Some(*time);
+        }
+        None
+    }
+
     /// Ramp time and runtime, if the work is limited by time.
     pub fn time_limit(&self) -> Option<TimeLimit> {
         match self {
@@ -280,7 +295,7 @@ impl Work {
             Self::Stream(stream) => match stream.bound {
                 Bound::Time { ramp, run } => Some(TimeLimit { ramp, run }),
                 Bound::Amount(amount) => amount.time,
-                Bound::Once | Bound::Ops(_) | Bound::Together(_) => None,
+                Bound::Once | Bound::Ops(_) | Bound::Together(_) | Bound::Deadline(_) => None,
             },
             Self::Replay(replay) => match replay.until {
                 Until::Time { ramp, run } => Some(TimeLimit { ramp, run }),

@@ -44,6 +44,9 @@ pub struct WorkerResult {
     /// Count up to the last full second, as reported by dbench. Only for replays that end by time.
     #[serde(default)]
     pub ticked: Option<Ticked>,
+    /// Work up to the deadline of the phase, or to the end of the worker if it ended earlier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_deadline: Option<AtDeadline>,
     /// CPU time of the worker in user mode, from the start of the loop (ramp time included) to
     /// close.
     pub user_time: Nanos,
@@ -102,6 +105,16 @@ pub struct Moved {
     pub bytes: Bytes,
 }
 
+/// Work up to a deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtDeadline {
+    /// Time since the start of the measurement, until the last operation that started before the
+    /// deadline had ended.
+    pub elapsed: Nanos,
+    /// Operations and bytes.
+    pub moved: Moved,
+}
+
 /// Bytes up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticked {
@@ -126,9 +139,9 @@ pub struct Latencies {
     pub service_read: Histogram,
     /// Service time of writes of the same loops.
     pub service_write: Histogram,
-    /// Submission latency, io_uring only: until the kernel accepted the operation.
+    /// Submission latency, engines with a queue only: until the kernel accepted the operation.
     pub submit: Histogram,
-    /// Completion latency, io_uring only: from submission to completion.
+    /// Completion latency, engines with a queue only: from submission to completion.
     pub complete: Histogram,
     /// Sync calls in the loop.
     pub flush: Histogram,

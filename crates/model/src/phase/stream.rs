@@ -158,7 +158,7 @@ impl Stream {
             | AccessPattern::Trace => false,
         };
         let through = self.open.direct || self.open.sync || self.open.dsync;
-        through || (self.bound == Bound::Once && !overwritten)
+        through || (self.bound.is_one_pass() && !overwritten)
     }
 
     /// Bytes of each file that a worker accesses, except in segmented files.
@@ -426,4 +426,14 @@ pub enum Bound {
         /// Measured time.
         run: Nanos,
     },
+    /// After one pass, or a time at which each worker continues up to the largest number of
+    /// operations that any worker had completed by then, as IOR does with a stonewall and wear-out.
+    Deadline(Nanos),
+}
+
+impl Bound {
+    /// True if each worker makes at most one pass.
+    pub fn is_one_pass(self) -> bool {
+        matches!(self, Self::Once | Self::Deadline(_))
+    }
 }

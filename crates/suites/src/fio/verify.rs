@@ -96,9 +96,11 @@ impl Section {
             }
             Bound::Amount(WorkLimit { ops, .. }) if sizes.is_empty() && ops >= pass => Bound::Once,
             Bound::Amount(limit) => Bound::Amount(WorkLimit { time: None, ..limit }),
-            bound @ (Bound::Once | Bound::Ops(_) | Bound::Together(_) | Bound::Time { .. }) => {
-                bound
-            }
+            bound @ (Bound::Once
+            | Bound::Ops(_)
+            | Bound::Together(_)
+            | Bound::Time { .. }
+            | Bound::Deadline(_)) => bound,
         };
         Some(reads)
     }

@@ -86,7 +86,7 @@ fn unused(point: &WorkloadParameters) -> Vec<&'static str> {
     unless(point.text("fsync_every") != "0", &["fsync_call"]);
     unless(point.time("think_time") != Nanos(0), &["think_time_every"]);
     unless(point.time("runtime") != Nanos(0), &["ramp_time"]);
-    unless(point.count("workers") > 1, &["sharing", "stonewall"]);
+    unless(point.count("workers") > 1, &["sharing", "stonewall", "stonewall_time"]);
     unless(!point.flag("o_sync"), &["o_dsync"]);
     unless(reads(point) || name(point) == "copy", &["verify"]);
     unless(reads(point), &["read_first_block"]);
@@ -122,6 +122,15 @@ fn pace(point: &WorkloadParameters) -> Option<Problem> {
         return problem(
             "`runtime` and `operations` exclude each other",
             "set `runtime` to \"0s\" or `operations` to 0",
+        );
+    }
+    let unpaced = !paced && point.time("think_time") == Nanos(0);
+    let once = point.time("runtime") == Nanos(0) && point.count("operations") == 0;
+    let alone = unpaced && once && point.word("stonewall") == "off";
+    if point.time("stonewall_time") != Nanos(0) && !alone {
+        return problem(
+            "`stonewall_time` excludes `runtime`, `operations`, `rate`, `think_time`, and `stonewall`",
+            "set `stonewall_time` to \"0s\", or use the default values of the other parameters",
         );
     }
     None

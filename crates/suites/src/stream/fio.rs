@@ -384,6 +384,9 @@ fn bound(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
         Bound::Ops(count) => operations(job, stream, count),
         Bound::Amount(_) => impossible.push("an amount of work with a time limit"),
         Bound::Together(_) => impossible.push("fio has no common number of operations"),
+        Bound::Deadline(_) => {
+            impossible.push("stonewall_time: fio has no common number of operations")
+        }
         Bound::Time { ramp, run } => {
             job.set("time_based", 1);
             job.set("runtime", time(run));

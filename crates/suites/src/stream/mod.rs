@@ -243,7 +243,10 @@ fn stream(point: &WorkloadParameters, seed: u64) -> Stream {
     };
     stream.pace = pace(point);
     stream.bound = match (point.time("runtime"), point.count("operations")) {
-        (Nanos(0), 0) => Bound::Once,
+        (Nanos(0), 0) => match point.time("stonewall_time") {
+            Nanos(0) => Bound::Once,
+            time => Bound::Deadline(time),
+        },
         (Nanos(0), operations) => Bound::Ops(operations),
         (run, _) => Bound::Time { ramp: point.time("ramp_time"), run },
     };

@@ -113,6 +113,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("workers", Kind::Count { min: 1, max: 1024 }, "1", "Number of workers."),
     parameter("worker_type", Kind::Word(&["thread", "process"]), "thread", "Kind of worker."),
     parameter("stonewall", Kind::Word(&["off", "stop", "finish"]), "off", "When the first worker finishes, stop the others, or let them finish without measuring them."),
+    parameter("stonewall_time", Kind::Time, "0s", "After this time, each worker continues up to the largest number of operations that any worker had completed by then (IOR `-D` with `stoneWallingWearOut`). 0s: off."),
     parameter("pin", Kind::Flag, "false", "Pin each worker to a CPU, round-robin."),
     parameter("io_priority", Kind::Word(IO_PRIORITIES), "none", "Class and level of ioprio_set(2): idle, best effort (be), or real time (rt)."),
     parameter("cache", Kind::Word(&["cold", "unchanged", "warm"]), "cold", "Cache state before each measured phase: cold, unchanged since the layout, or warm (files read once)."),

@@ -246,6 +246,9 @@ fn extent(stream: &Stream) -> String {
         Bound::Ops(ops) => format!("{} per worker", counted(ops, "operation")),
         Bound::Together(ops) => counted(ops, "operation"),
         Bound::Amount(amount) => amount_of(stream, amount),
+        Bound::Deadline(time) => {
+            format!("{} per worker, stonewall after {}", stream.size, timed(Nanos(0), time))
+        }
         Bound::Time { ramp, run } => timed(ramp, run),
     }
 }

@@ -238,6 +238,7 @@ impl Channel {
                     Request::Directory { .. }
                     | Request::Proceed { .. }
                     | Request::Start { .. }
+                    | Request::Agreed { .. }
                     | Request::Cancel,
                 ) => {}
                 Ok(request) => return Ok(Some(request)),
@@ -333,11 +334,15 @@ impl Channel {
 
     /// Waits until the workers of the phase are prepared, reports it, and waits for the start.
     /// Returns the instant of the start.
-    fn start(&self, step: u64, phase_ready: impl FnOnce() -> bool) -> Waited<Nanos> {
+    fn start(
+        &self,
+        (step, deadline): (u64, Option<Nanos>),
+        phase_ready: impl FnOnce() -> bool,
+    ) -> Waited<Nanos> {
         if !phase_ready() {
             return Err(Canceled);
         }
-        self.report(&Answer::Prepared { step })?;
+        self.report(&Answer::Prepared { step, deadline })?;
         let rank = self.rank;
         let instant = self.wait(|request| match request {
             Request::Start { step: of, instants } if *of == step => {
@@ -351,6 +356,18 @@ impl Channel {
             self.report(&Answer::Missed { by: now - instant })?;
         }
         Ok(instant)
+    }
+}
+
+impl Channel {
+    /// Reports the largest number of operations of a worker of this host at the deadline, and waits
+    /// for that of all hosts.
+    fn agree(&self, step: u64, operations: u64) -> Waited<u64> {
+        self.report(&Answer::AtDeadline { step, operations })?;
+        self.wait(|request| match request {
+            Request::Agreed { step: of, operations } if *of == step => Some(*operations),
+            _ => None,
+        })
     }
 }
 
@@ -382,14 +399,20 @@ impl HostGate for Channel {
 
     fn measure(
         &self,
+        phase: &Phase,
         takes_part: bool,
         run: &mut dyn FnMut(Option<Start<'_>>) -> bool,
     ) -> Waited<()> {
-        let step = self.next_step();
+        let step = (self.next_step(), phase.work.deadline());
         if !takes_part {
-            return self.start(step, || true).map(drop);
+            self.start(step, || true)?;
+            return match step {
+                (step, Some(_)) => self.agree(step, 0).map(drop),
+                (_, None) => Ok(()),
+            };
         }
         let gate = StartGate::held();
+        let agree = |operations| self.agree(step.0, operations).ok();
         thread::scope(|scope| {
             let waiting = scope.spawn(|| {
                 let started = self.start(step, || gate.wait_arrived(&self.interrupt));
@@ -399,12 +422,7 @@ impl HostGate for Channel {
                 }
                 started.map(drop)
             });
-            let ran = run(Some(Start {
-                gate: &gate,
-                delay: Nanos(0),
-                earliest: Nanos(0),
-                background: false,
-            }));
+            let ran = run(Some(Start { agree: Some(&agree), ..Start::at(&gate) }));
             if !ran {
                 gate.cancel();
             }

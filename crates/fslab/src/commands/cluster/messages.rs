@@ -36,6 +36,8 @@ pub(super) enum Request {
     Proceed { step: u64 },
     /// Start of the workers, as an instant of each host's clock.
     Start { step: u64, instants: Vec<Nanos> },
+    /// Largest number of operations of a worker at the deadline of the phase.
+    Agreed { step: u64, operations: u64 },
     /// The trial ends, because another host failed.
     Cancel,
 }
@@ -89,8 +91,11 @@ pub(super) enum Answer {
     Directory { path: String },
     /// This host has reached a step.
     Reached { step: u64, name: String },
-    /// The workers are prepared.
-    Prepared { step: u64 },
+    /// The workers are prepared. The deadline is the time from the start at which they agree on a
+    /// number of operations.
+    Prepared { step: u64, deadline: Option<Nanos> },
+    /// The workers of this host have reached the deadline; largest number of operations of one.
+    AtDeadline { step: u64, operations: u64 },
     /// This host got the start after the instant, by this time.
     Missed { by: Nanos },
     /// Result of a measured phase.

@@ -37,6 +37,9 @@ const LONGEST_LEAD: Nanos = Nanos(5_000_000_000);
 /// Pauses between attempts to start a session.
 const RELAUNCH: [Duration; 3] =
     [Duration::from_secs(2), Duration::from_secs(8), Duration::from_secs(20)];
+/// Time before a deadline from which the relays exchange messages often. They then sleep for at most
+/// a second.
+const BEFORE_DEADLINE: Nanos = Nanos(1_500_000_000);
 /// Longest wait for the end of a canceled trial.
 const CANCELED: Duration = Duration::from_secs(60);
 
@@ -60,6 +63,10 @@ struct Progress {
     prepared: BTreeMap<u64, usize>,
     /// Phases that have started, with the start and the clocks before it.
     started: Vec<(Nanos, Clocks)>,
+    /// Instant before the deadline of the phase that is measured.
+    deadline: Option<Nanos>,
+    /// Numbers of operations at the deadline, by step.
+    at_deadline: BTreeMap<u64, Vec<u64>>,
     /// Clocks after each phase.
     after: Vec<Clocks>,
     /// Results of the phases.
@@ -127,6 +134,10 @@ impl<'a> OnHosts<'a> {
             if progress.canceled.is_some_and(|since| since.elapsed() > CANCELED) {
                 return Err(Lost { host: None, why: "a canceled trial did not end".into() });
             }
+            if progress.deadline.is_some_and(|deadline| engine::now() >= deadline) {
+                progress.deadline = None;
+                session.measuring(false)?;
+            }
             if let Some((host, answer)) = session.receive(Duration::from_millis(50))? {
                 self.answer(session, &mut progress, (host, answer), hosts)?;
             }
@@ -160,7 +171,7 @@ impl<'a> OnHosts<'a> {
                     session.send(&Request::Proceed { step })?;
                 }
             }
-            Answer::Prepared { step } => {
+            Answer::Prepared { step, deadline } => {
                 let prepared = progress.prepared.entry(step).or_default();
                 *prepared += 1;
                 if *prepared == hosts {
@@ -171,7 +182,18 @@ impl<'a> OnHosts<'a> {
                         instants: instants(session, &clocks, start),
                     })?;
                     session.measuring(true)?;
+                    progress.deadline =
+                        deadline.map(|time| Nanos((start + time).0 - BEFORE_DEADLINE.0));
                     progress.started.push((start, clocks));
+                }
+            }
+            Answer::AtDeadline { step, operations } => {
+                let counts = progress.at_deadline.entry(step).or_default();
+                counts.push(operations);
+                if counts.len() == hosts {
+                    let operations = counts.iter().copied().max().unwrap_or(0);
+                    session.send(&Request::Agreed { step, operations })?;
+                    session.measuring(true)?;
                 }
             }
             Answer::Missed { by } => {

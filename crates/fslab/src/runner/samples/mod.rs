@@ -69,6 +69,7 @@ pub(super) fn of_phase(phase: &Phase, result: &PhaseResult, known: &PhaseContext
     if let Some(rate) = ticked(result) {
         named.add(Metric::ThroughputDbench, rate);
     }
+    at_deadline(&mut named, result);
     for Reported { name, metric, value } in &result.reported {
         let phase = name.as_ref().map_or(phase.name.clone(), |name| phase.number(name));
         named.samples.push(Sample { phase, metric: *metric, worker: None, value: *value });
@@ -125,6 +126,20 @@ fn ticked(result: &PhaseResult) -> Option<f64> {
     let elapsed = ticks.iter().map(|tick| tick.elapsed).max().filter(|time| time.0 > 0)?;
     let bytes: u64 = ticks.iter().map(|tick| tick.bytes.0).sum();
     Some(float(bytes) * 1e9 / nanos(elapsed))
+}
+
+/// Rates up to the deadline, if the workers record them.
+fn at_deadline(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
+    let parts = result.workers.iter().map(|worker| worker.at_deadline);
+    let Some(parts) = parts.collect::<Option<Vec<_>>>() else { return };
+    let elapsed = parts.iter().map(|part| part.elapsed).max().filter(|time| time.0 > 0);
+    let Some(elapsed) = elapsed else { return };
+    let rate = |amount: u64| float(amount) * 1e9 / nanos(elapsed);
+    let bytes = parts.iter().map(|part| part.moved.bytes.0).sum();
+    if bytes > 0 {
+        named.add(Metric::ThroughputDeadline, rate(bytes));
+    }
+    named.add(Metric::OpsRateDeadline, rate(parts.iter().map(|part| part.moved.ops.0).sum()));
 }
 
 /// Value of a metric over all workers.

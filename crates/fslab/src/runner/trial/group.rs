@@ -300,7 +300,7 @@ fn run_member<'a>(member: Member<'a>, shared: Shared<'_>, is_shown: bool) -> Out
         true => (Nanos(0), shared.first + together.start_delay),
         false => (together.start_delay, Nanos(0)),
     };
-    let start = Start { gate, delay, earliest, background: stops(phase) };
+    let start = Start { delay, earliest, background: stops(phase), ..Start::at(gate) };
     let result = match &mut session {
         Some(session) if start.wait(stop) => session.measure(),
         Some(_) => Err(Stop::Interrupted),

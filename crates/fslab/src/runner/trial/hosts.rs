@@ -59,7 +59,7 @@ impl Workload<'_> {
         hosts.fence(&format!("{}, all prepared", phase.name))?;
         let (monitor, before) = (mounted.monitor(), hosts.network());
         let mut result = Ok(PhaseResult::default());
-        let waited = hosts.measure(takes_part, &mut |start| {
+        let waited = hosts.measure(phase, takes_part, &mut |start| {
             result = run_work(phase, &Context { start, ..context }, None).map_err(fails);
             result.is_ok()
         });

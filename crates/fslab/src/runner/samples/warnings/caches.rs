@@ -2,7 +2,7 @@
 
 use model::{
     Bytes, Metric, Phase, PhaseResult, Ratio, Sample, Warning,
-    phase::{AccessPattern, Bound, Cache, Direction, Stream, Work},
+    phase::{AccessPattern, Cache, Direction, Stream, Work},
 };
 
 use crate::runner::samples::{
@@ -72,7 +72,7 @@ fn each_reads(stream: &Stream) -> bool {
 /// A strided pass over a short file visits one block many times, random patterns visit some blocks
 /// twice, and a loop limited by time or operations starts again.
 fn distinct(stream: &Stream, result: &PhaseResult) -> Bytes {
-    let once = stream.bound == Bound::Once;
+    let once = stream.bound.is_one_pass();
     let records = stream.size.0 / stream.block_size.0.max(1);
     match stream.access_pattern {
         AccessPattern::SameBlock => stream.block_size,
