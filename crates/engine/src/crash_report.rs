@@ -396,17 +396,8 @@ pub(crate) fn check(stream: &Stream, paths: &[PathBuf]) -> Result<(), EngineErro
     let syncs = stream.sync_every.is_some_and(|every| every.call.is_durable());
     let writers =
         (0..stream.workers.count).filter(|worker| stream.direction.writes(*worker)).count();
-    let moves = match stream.io_engine {
-        IoEngineKind::Ring(ring) => !ring.nop,
-        IoEngineKind::Copy(_) | IoEngineKind::Null => false,
-        IoEngineKind::Offset
-        | IoEngineKind::Aio(_)
-        | IoEngineKind::Position
-        | IoEngineKind::Bytewise
-        | IoEngineKind::Stdio
-        | IoEngineKind::Vector(_)
-        | IoEngineKind::Mmap(_) => true,
-    };
+    let engine = stream.io_engine.properties();
+    let moves = engine.moves && engine.own_data;
     let problem = if !payload::has_headers(stream) {
         Some(("its blocks have no headers", "use random content and a larger block_size"))
     } else if !syncs {

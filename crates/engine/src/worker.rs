@@ -22,7 +22,7 @@ use crate::{
     io::{
         AccessMode, Aio, Bytewise, Copy, IoEngine, Mmap, Null, Offset, PassCalls, PassPoint,
         Position, Ring, Several, SlotMemory, Stdio, Update, Vector, depth, failure_of_several,
-        is_complete, touches_files, updates,
+        is_complete, updates,
     },
     io_loop::{self, IoLoop, LoopConfig, Observer, Queue},
     operation_log::OperationLog,
@@ -62,19 +62,21 @@ impl<'a> Assignment<'a> {
         let mut pool = pool.map_err(|fault| self.failure(fault))?;
         let (base, len) = pool.region();
         let slots = pool.slots();
-        if has_engine_per_file(stream) {
-            return self.perform_several(slots);
-        }
+        let of = stream.clone();
         match stream.io_engine {
-            IoEngineKind::Offset => self.run(Offset::open(stream, path, mode), slots),
+            IoEngineKind::Offset => self.each(slots, move |path| Offset::open(&of, path, mode)),
             IoEngineKind::Position if updates(stream) => {
                 self.run(Update::open(stream, path, mode), slots)
             }
-            IoEngineKind::Position => self.run(Position::open(stream, path, mode), slots),
+            IoEngineKind::Position => self.each(slots, move |path| Position::open(&of, path, mode)),
             IoEngineKind::Bytewise => self.run(Bytewise::open(stream, path, mode), slots),
             IoEngineKind::Stdio => self.run(Stdio::open(stream, path, mode), slots),
-            IoEngineKind::Vector(flags) => self.run(Vector::open(stream, flags, path, mode), slots),
-            IoEngineKind::Mmap(advice) => self.run(Mmap::open(stream, advice, path, mode), slots),
+            IoEngineKind::Vector(flags) => {
+                self.each(slots, move |path| Vector::open(&of, flags, path, mode))
+            }
+            IoEngineKind::Mmap(advice) => {
+                self.each(slots, move |path| Mmap::open(&of, advice, path, mode))
+            }
             IoEngineKind::Ring(ring) => {
                 let area = SlotMemory { base, len, slots: slots.len() };
                 self.run(Ring::open(stream, ring, paths, mode, area, worker), slots)
@@ -88,37 +90,16 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// As [`Self::perform`], with several files. Engines with a queue have the cases of one file.
-    fn perform_several(self, slots: Slots<'_>) -> Result<WorkerResult, Failure> {
-        let (stream, mode) = (self.stream.clone(), self.mode());
-        match self.stream.io_engine {
-            IoEngineKind::Offset => {
-                self.run(self.several(move |path| Offset::open(&stream, path, mode)), slots)
-            }
-            IoEngineKind::Position => {
-                self.run(self.several(move |path| Position::open(&stream, path, mode)), slots)
-            }
-            IoEngineKind::Vector(flags) => {
-                self.run(self.several(move |path| Vector::open(&stream, flags, path, mode)), slots)
-            }
-            IoEngineKind::Mmap(advice) => {
-                self.run(self.several(move |path| Mmap::open(&stream, advice, path, mode)), slots)
-            }
-            IoEngineKind::Bytewise
-            | IoEngineKind::Stdio
-            | IoEngineKind::Ring(_)
-            | IoEngineKind::Aio(_)
-            | IoEngineKind::Copy(_)
-            | IoEngineKind::Null => unreachable!("see `has_engine_per_file` and `run::check`"),
-        }
-    }
-
-    fn several<E>(
-        &self,
+    /// Runs the loop with one engine per file.
+    fn each<'p, E: IoEngine<'p> + 'static>(
+        self,
+        slots: Slots<'p>,
         open: impl Fn(&Path) -> Result<E, Fault> + 'static,
-    ) -> Result<Several<E>, Fault> {
-        let limit = self.stream.files.several().map_or(1, |files| files.open);
-        Several::open(self.paths.to_vec(), limit, open)
+    ) -> Result<WorkerResult, Failure> {
+        match self.stream.files.several() {
+            None => self.run(open(&self.paths[0]), slots),
+            Some(files) => self.run(Several::open(self.paths.to_vec(), files.open, open), slots),
+        }
     }
 
     #[cold]
@@ -157,7 +138,7 @@ impl<'a> Assignment<'a> {
     /// Length of the file at the start, if the access pattern depends on it.
     fn end(&self) -> Result<u64, Fault> {
         if self.stream.access_pattern != AccessPattern::Append
-            || !touches_files(self.stream.io_engine)
+            || !self.stream.moves()
         {
             return Ok(0);
         }
@@ -234,21 +215,6 @@ impl<'a> Assignment<'a> {
             StreamLoop { assignment: self, io, queue, order, engine: Some(engine), would_block };
         Ok((work, counter))
     }
-}
-
-/// True if each of several files has a separate engine.
-fn has_engine_per_file(stream: &Stream) -> bool {
-    let own = match stream.io_engine {
-        IoEngineKind::Ring(_) | IoEngineKind::Aio(_) | IoEngineKind::Null => false,
-        IoEngineKind::Offset
-        | IoEngineKind::Position
-        | IoEngineKind::Bytewise
-        | IoEngineKind::Stdio
-        | IoEngineKind::Vector(_)
-        | IoEngineKind::Mmap(_)
-        | IoEngineKind::Copy(_) => true,
-    };
-    own && stream.files.several().is_some()
 }
 
 /// Work of a worker with [`FileCreation::Complete`], and the files that it creates.

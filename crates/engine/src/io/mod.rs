@@ -55,19 +55,8 @@ pub(crate) use update::Update;
 pub(crate) use vector::Vector;
 
 /// Maximum number of operations in flight per worker.
-pub(crate) fn depth(interface: IoEngineKind) -> u32 {
-    match interface {
-        IoEngineKind::Ring(ring) => ring.depth,
-        IoEngineKind::Aio(aio) => aio.depth,
-        IoEngineKind::Offset
-        | IoEngineKind::Position
-        | IoEngineKind::Bytewise
-        | IoEngineKind::Stdio
-        | IoEngineKind::Vector(_)
-        | IoEngineKind::Mmap(_)
-        | IoEngineKind::Copy(_)
-        | IoEngineKind::Null => 1,
-    }
+pub(crate) fn depth(engine: IoEngineKind) -> u32 {
+    engine.properties().queue_depth.unwrap_or(1)
 }
 
 /// True if operations read their block and may write it back.
@@ -98,22 +87,6 @@ impl Kind {
             Self::Read => Operation::Read,
             Self::Write => Operation::Write,
         }
-    }
-}
-
-/// True if the engine accesses files, which the null engine and io_uring with NOPs do not.
-pub(crate) fn touches_files(interface: IoEngineKind) -> bool {
-    match interface {
-        IoEngineKind::Null => false,
-        IoEngineKind::Ring(ring) => !ring.nop,
-        IoEngineKind::Offset
-        | IoEngineKind::Position
-        | IoEngineKind::Bytewise
-        | IoEngineKind::Stdio
-        | IoEngineKind::Vector(_)
-        | IoEngineKind::Mmap(_)
-        | IoEngineKind::Aio(_)
-        | IoEngineKind::Copy(_) => true,
     }
 }
 

@@ -1,14 +1,14 @@
 //! Rejects invalid streams before anything is changed.
 
 use model::phase::{
-    AccessPattern, Bound, DataPattern, Direction, FileCreation, FileSharing, IoEngineKind, Jump,
+    AccessPattern, Bound, DataPattern, Direction, EngineFiles, FileCreation, FileSharing, IoEngineKind, Jump,
     Pace, PassStart, Rate, Stonewall, Stream, WorkerKind,
 };
 
 use crate::{
     Context, EngineError,
     file_offset::FILE_SHIFT,
-    io::{touches_files, updates},
+    io::updates,
     payload,
 };
 
@@ -126,7 +126,7 @@ fn content(stream: &Stream) -> Option<Problem> {
             "set queue_depth to 1, or use other content",
         ));
     }
-    let null = !touches_files(stream.io_engine);
+    let null = !stream.moves();
     if any_reads(stream) && stream.open.creation == FileCreation::Fresh && !null {
         return Some(("it reads files that it creates itself", "write them in an earlier phase"));
     }
@@ -326,25 +326,24 @@ fn interface(stream: &Stream) -> Option<Problem> {
 fn handling(stream: &Stream) -> Option<Problem> {
     let handling = stream.file_handling?;
     let reopens = handling.pass_start == PassStart::Reopen;
-    match stream.io_engine {
-        IoEngineKind::Bytewise | IoEngineKind::Stdio | IoEngineKind::Copy(_) => Some((
+    if stream.io_engine.properties().files == EngineFiles::One {
+        return Some((
             "this I/O engine does not support file handling",
             "use io_engine pread, read, preadv2, mmap, io_uring, or io_submit",
-        )),
-        IoEngineKind::Mmap(_) if reopens => {
-            Some(("mmap cannot open its file again", "use another io_engine"))
-        }
-        IoEngineKind::Ring(ring) if reopens && ring.fixed_buffers => {
-            Some(("a registered file cannot be opened again", "set fixed_buffers to false"))
-        }
-        IoEngineKind::Offset
-        | IoEngineKind::Position
-        | IoEngineKind::Vector(_)
-        | IoEngineKind::Mmap(_)
-        | IoEngineKind::Ring(_)
-        | IoEngineKind::Aio(_)
-        | IoEngineKind::Null => None,
+        ));
     }
+    if reopens && matches!(stream.io_engine, IoEngineKind::Mmap(_)) {
+        return Some(("mmap cannot open its file again", "use another io_engine"));
+    }
+    if reopens && registers_file(stream) {
+        return Some(("a registered file cannot be opened again", "set fixed_buffers to false"));
+    }
+    None
+}
+
+/// True if the file is registered with io_uring.
+fn registers_file(stream: &Stream) -> bool {
+    matches!(stream.io_engine, IoEngineKind::Ring(ring) if ring.fixed_buffers)
 }
 
 fn several(stream: &Stream) -> Option<Problem> {
@@ -385,24 +384,18 @@ fn several(stream: &Stream) -> Option<Problem> {
             Some(("this access_pattern has one file", "use another access_pattern, or one file"))
         }
     };
-    let engine = match stream.io_engine {
-        IoEngineKind::Ring(ring) if ring.fixed_buffers => Some((
+    let engine = match stream.io_engine.properties().files {
+        EngineFiles::One => {
+            Some(("this io_engine has one file", "use another io_engine, or one file"))
+        }
+        EngineFiles::Each if updates(stream) => {
+            Some(("updates have one file", "use one file per worker"))
+        }
+        EngineFiles::All if registers_file(stream) => Some((
             "only one file is registered with io_uring",
             "set fixed_buffers to false, or use one file",
         )),
-        IoEngineKind::Bytewise | IoEngineKind::Stdio | IoEngineKind::Copy(_) => {
-            Some(("this io_engine has one file", "use another io_engine, or one file"))
-        }
-        IoEngineKind::Position if updates(stream) => {
-            Some(("updates have one file", "use one file per worker"))
-        }
-        IoEngineKind::Offset
-        | IoEngineKind::Position
-        | IoEngineKind::Vector(_)
-        | IoEngineKind::Mmap(_)
-        | IoEngineKind::Ring(_)
-        | IoEngineKind::Aio(_)
-        | IoEngineKind::Null => None,
+        EngineFiles::Each | EngineFiles::All => None,
     };
     pattern.or(engine)
 }

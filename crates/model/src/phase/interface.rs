@@ -28,6 +28,79 @@ pub enum IoEngineKind {
     Null,
 }
 
+/// Properties of an I/O engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineProperties {
+    /// Names of the calls that read and write, such as `pread` and `pwrite`.
+    pub calls: [&'static str; 2],
+    /// Operations in flight, of engines with a queue.
+    pub queue_depth: Option<u32>,
+    /// True if operations transfer data. The null engine and NOPs of io_uring do not.
+    pub moves: bool,
+    /// True if written data comes from a buffer of the worker.
+    pub own_data: bool,
+    /// True if each write is durable before it completes.
+    pub durable_writes: bool,
+    /// Files that a worker can have.
+    pub files: EngineFiles,
+}
+
+/// Files that a worker can have with an I/O engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineFiles {
+    /// One file, without calls at the start of a pass.
+    One,
+    /// Several files, with one engine for each.
+    Each,
+    /// Several files, with one engine for all.
+    All,
+}
+
+impl IoEngineKind {
+    /// Properties of the engine.
+    pub fn properties(self) -> EngineProperties {
+        let calls = |read, write| EngineProperties {
+            calls: [read, write],
+            queue_depth: None,
+            moves: true,
+            own_data: true,
+            durable_writes: false,
+            files: EngineFiles::Each,
+        };
+        let one = |read, write| EngineProperties { files: EngineFiles::One, ..calls(read, write) };
+        let all = |name| EngineProperties { files: EngineFiles::All, ..calls(name, name) };
+        match self {
+            Self::Offset => calls("pread", "pwrite"),
+            Self::Position => calls("read", "write"),
+            Self::Bytewise => one("1-byte read", "1-byte write"),
+            Self::Stdio => one("fread", "fwrite"),
+            Self::Vector(flags) => EngineProperties {
+                durable_writes: flags.dsync,
+                ..calls("preadv2", "pwritev2")
+            },
+            Self::Mmap(_) => calls("mmap", "mmap"),
+            Self::Ring(ring) => EngineProperties {
+                queue_depth: Some(ring.depth),
+                moves: !ring.nop,
+                durable_writes: ring.linked_fdatasync,
+                ..all("io_uring")
+            },
+            Self::Aio(aio) => {
+                EngineProperties { queue_depth: Some(aio.depth), ..all("io_submit") }
+            }
+            Self::Copy(call) => {
+                let name = match call {
+                    CopyCall::CopyFileRange => "copy_file_range",
+                    CopyCall::Sendfile => "sendfile",
+                    CopyCall::Splice => "splice",
+                };
+                EngineProperties { own_data: false, ..one(name, name) }
+            }
+            Self::Null => EngineProperties { moves: false, ..all("null") },
+        }
+    }
+}
+
 /// Flags of preadv2(2) and pwritev2(2), for all calls of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFlags {

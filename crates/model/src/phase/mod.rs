@@ -39,7 +39,9 @@ pub use coherence::{Change, Coherence};
 pub use command::Command;
 pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
 pub use hierarchy::{DirectoryTree, EntryCount, Selection};
-pub use interface::{Advice, Aio, CallFlags, CopyCall, IoEngineKind, Ring};
+pub use interface::{
+    Advice, Aio, CallFlags, CopyCall, EngineFiles, EngineProperties, IoEngineKind, Ring,
+};
 pub use limit::WorkLimit;
 pub use operation_log::OperationLog;
 pub use pace::{Arrivals, MinimumRate, Pace, Rate};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     handling::{FileHandling, Region},
-    interface::{IoEngineKind, Ring},
+    interface::IoEngineKind,
     limit::WorkLimit,
     operation_log::OperationLog,
     pace::{MinimumRate, Pace},
@@ -106,7 +106,7 @@ impl Stream {
 
     /// True if data is transferred. The null engine and io_uring NOPs transfer no data.
     pub fn moves(&self) -> bool {
-        !matches!(self.io_engine, IoEngineKind::Null | IoEngineKind::Ring(Ring { nop: true, .. }))
+        self.io_engine.properties().moves
     }
 
     /// True if all workers write and each write is synced before the next one of its worker.
@@ -114,22 +114,11 @@ impl Stream {
         let synced = self
             .sync_every
             .is_some_and(|every| every.after == SyncInterval::Ops(1) && every.call.is_durable());
-        let flags = match self.io_engine {
-            IoEngineKind::Vector(flags) => flags.dsync,
-            IoEngineKind::Ring(ring) => ring.linked_fdatasync,
-            IoEngineKind::Offset
-            | IoEngineKind::Aio(_)
-            | IoEngineKind::Position
-            | IoEngineKind::Bytewise
-            | IoEngineKind::Stdio
-            | IoEngineKind::Mmap(_)
-            | IoEngineKind::Copy(_)
-            | IoEngineKind::Null => false,
-        };
+        let durable = self.io_engine.properties().durable_writes;
         self.direction == Direction::Write
             && self.moves()
             && self.access_pattern != AccessPattern::Tickets
-            && (synced || flags || self.open.sync || self.open.dsync)
+            && (synced || durable || self.open.sync || self.open.dsync)
     }
 
     /// True if no block is overwritten before it is synced. Data that is overwritten in the page

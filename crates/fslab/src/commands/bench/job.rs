@@ -4,7 +4,7 @@
 use model::{
     Nanos, Phase, WorkloadParameters,
     phase::{
-        AccessPattern, Arrivals, Bound, CopyCall, Direction, IoEngineKind, Load, Pace, Rate,
+        AccessPattern, Arrivals, Bound, Direction, EngineProperties, IoEngineKind, Load, Pace, Rate,
         Replay, Role, Set, Stream, SyncCall, SyncInterval, Tree, Until, Work, WorkLimit,
     },
 };
@@ -118,7 +118,9 @@ fn of_stream(stream: &Stream) -> Vec<String> {
 }
 
 fn engine(stream: &Stream) -> String {
-    let calls = |read: &str, write: &str| match stream.direction {
+    let EngineProperties { calls: [read, write], queue_depth, .. } = stream.io_engine.properties();
+    let calls = match stream.direction {
+        _ if read == write => read.to_owned(),
         Direction::Read => read.to_owned(),
         Direction::Write => write.to_owned(),
         Direction::Alternate
@@ -126,19 +128,9 @@ fn engine(stream: &Stream) -> String {
         | Direction::Mixed(_)
         | Direction::Update(_) => format!("{read}/{write}"),
     };
-    match stream.io_engine {
-        IoEngineKind::Offset => calls("pread", "pwrite"),
-        IoEngineKind::Position => calls("read", "write"),
-        IoEngineKind::Bytewise => calls("1-byte read", "1-byte write"),
-        IoEngineKind::Stdio => calls("fread", "fwrite"),
-        IoEngineKind::Vector(_) => calls("preadv2", "pwritev2"),
-        IoEngineKind::Mmap(_) => "mmap".into(),
-        IoEngineKind::Ring(ring) => format!("io_uring depth={}", ring.depth),
-        IoEngineKind::Aio(aio) => format!("io_submit depth={}", aio.depth),
-        IoEngineKind::Copy(CopyCall::CopyFileRange) => "copy_file_range".into(),
-        IoEngineKind::Copy(CopyCall::Sendfile) => "sendfile".into(),
-        IoEngineKind::Copy(CopyCall::Splice) => "splice".into(),
-        IoEngineKind::Null => "null".into(),
+    match queue_depth {
+        Some(depth) => format!("{calls} depth={depth}"),
+        None => calls,
     }
 }
 

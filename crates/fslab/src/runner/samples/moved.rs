@@ -3,7 +3,7 @@
 use model::{
     Bytes, Metric, Nanos, Phase, PhaseResult, SystemActivity,
     activity::DeviceActivity,
-    phase::{Direction, EndSync, IoEngineKind, Stream, TreeStep, Work, WorkerResult},
+    phase::{Direction, EndSync, Stream, TreeStep, Work, WorkerResult},
 };
 
 use super::{PhaseSamples, beyond_counting, direction, float, nanos, ramp, sum};
@@ -143,8 +143,7 @@ pub(super) fn durable(stream: &Stream) -> bool {
         || stream.sync_every.is_some_and(|every| every.call.is_durable())
         || stream.open.sync
         || stream.open.dsync
-        || matches!(stream.io_engine, IoEngineKind::Vector(flags) if flags.dsync)
-        || matches!(stream.io_engine, IoEngineKind::Ring(ring) if ring.linked_fdatasync)
+        || stream.io_engine.properties().durable_writes
 }
 
 /// Reports whether all data written by a phase had reached the devices at its end, because the data
