@@ -60,6 +60,9 @@ pub(crate) struct IoLoop<'p> {
     config: LoopConfig,
     sync_schedule: Option<SyncSchedule>,
     generation: u64,
+    // True if there are no syncs in the loop and no calls at the start of a pass. One test of this
+    // value is faster than the tests of its parts.
+    plain: bool,
 }
 
 /// Limits of the loop of a worker. Only writers continue after a stop, because later phases need
@@ -107,8 +110,8 @@ impl<'p> IoLoop<'p> {
         config: LoopConfig,
     ) -> Self {
         let syncs = stream.sync_every.filter(|_| mode.writes());
-        let generation = config.generation;
-        Self { slots, config, sync_schedule: syncs.map(SyncSchedule::new), generation }
+        let (generation, plain) = (config.generation, syncs.is_none() && config.pass.is_none());
+        Self { slots, config, sync_schedule: syncs.map(SyncSchedule::new), generation, plain }
     }
 
     /// Number of operations that can be in flight.
@@ -166,7 +169,9 @@ impl<'p> IoLoop<'p> {
             return Ok(false);
         }
         let Some(planned) = order.next() else { return Ok(false) };
-        self.before_next(counter, engine, order)?;
+        if !self.plain {
+            self.before_next(counter, engine, order)?;
+        }
         let mut begun = counter.clock;
         let due = self.due(counter, planned);
         if due != counter.clock {
@@ -194,7 +199,7 @@ impl<'p> IoLoop<'p> {
                 unreachable!("a synchronous engine completes before it returns")
             }
         }
-        if !self.syncs_before_next() {
+        if !self.plain && !self.syncs_before_next() {
             self.sync_if_due(counter, engine, order)?;
         }
         Ok(true)

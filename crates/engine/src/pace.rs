@@ -177,8 +177,13 @@ impl Pacer {
 
     /// Scheduled start of the next operation of `len` bytes; `now` or earlier means immediately.
     /// `done` operations are complete. Call it once per operation.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn due(&mut self, now: Nanos, len: usize, kind: Kind, done: u64) -> Nanos {
+        if self.free() { now } else { self.paced(now, len, kind, done) }
+    }
+
+    #[inline(never)]
+    fn paced(&mut self, now: Nanos, len: usize, kind: Kind, done: u64) -> Nanos {
         match self {
             Self::Free => now,
             Self::Think(think) => think.due(now, done),

@@ -216,7 +216,7 @@ impl<'p> IoLoop<'p> {
             Some(op) => op,
             None => {
                 // A sync covers only the writes before it.
-                if self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
+                if !self.plain && self.sync_schedule.as_ref().is_some_and(SyncSchedule::due) {
                     if self.syncs_before_next() {
                         self.plan_next(counter, queue, order);
                     }
@@ -279,7 +279,7 @@ impl<'p> IoLoop<'p> {
                 }
             },
         };
-        if self.config.pass.is_some() && order.takes_calls() {
+        if !self.plain && self.config.pass.is_some() && order.takes_calls() {
             queue.pass_waits = true;
             queue.next = Some((planned, due));
             return None;
