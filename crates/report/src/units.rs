@@ -248,7 +248,6 @@ pub fn duration(time: Nanos) -> String {
 }
 
 /// Size with three significant digits, in the largest unit in which it is at least 1: `640 MiB`.
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn bytes(size: Bytes) -> String {
     alone(Unit::Bytes, size.0 as f64)
 }

@@ -53,7 +53,6 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
             .map(|[median, low, high]| Some(SweepValue { median, ends: Some((low, high)) }))
             .collect(),
     };
-    #[expect(clippy::cast_precision_loss, reason = "a length of time, below 2^53 ns")]
     let interval = rate_series.interval as f64;
     let y_axis = format!("{quantity}, {} — higher is better ↑", scale.name);
     let series: Vec<Series> = rate_series.lines.iter().map(series).collect();

@@ -42,7 +42,6 @@ type Part = (&'static str, bool, f64);
 fn parts(cpu: &CpuActivity, host: bool) -> Vec<Part> {
     let time = |time: model::Nanos| time.seconds() * 1e9;
     let threads = Origin::ALL.into_iter().filter(|origin| origin.attributed());
-    #[expect(clippy::cast_precision_loss, reason = "a share of some digits is shown")]
     let unattributed = cpu.unattributed() as f64;
     let first: [Part; 2] = [
         ("workload", true, time(cpu.workload)),
@@ -83,7 +82,6 @@ fn merged(activity: &SystemActivity) -> Option<f64> {
     let (merged, done) = devices.fold((0, 0), |(merged, done), device| {
         (merged + device.reads_merged + device.writes_merged, done + device.reads + device.writes)
     });
-    #[expect(clippy::cast_precision_loss, reason = "a share of some digits is shown")]
     (merged + done > 0).then(|| merged as f64 / (merged + done) as f64)
 }
 

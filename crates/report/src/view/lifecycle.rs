@@ -22,7 +22,7 @@ use super::{
     sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell, scale_of},
 };
-use crate::units::one_line;
+use crate::{samples::value, units::one_line};
 
 /// Column: title, base unit, text of a missing value, and the value of a trial at the step of the
 /// row. Columns with a fixed step ignore the step of the row. [`Unit::Nanoseconds`] is replaced by
@@ -39,39 +39,39 @@ const TIMES: [Quantity; 5] = [
 
 const WORK: [Quantity; 4] = [
     ("program", Unit::Nanoseconds, "no program", |trial, step| {
-        let counted = sample(trial, step, Metric::ProcessInstructions);
+        let counted = value(trial, step, Metric::ProcessInstructions);
         counted.or_else(|| {
-            let user = sample(trial, step, Metric::UserTime)?;
-            Some(user + sample(trial, step, Metric::SystemTime)?)
+            let user = value(trial, step, Metric::UserTime)?;
+            Some(user + value(trial, step, Metric::SystemTime)?)
         })
     }),
     ("kernel threads", Unit::Nanoseconds, NOT_AVAILABLE, |trial, step| {
-        let counted = sample(trial, step, Metric::KernelThreadInstructions);
-        counted.or_else(|| sample(trial, step, Metric::KernelThreadTime))
+        let counted = value(trial, step, Metric::KernelThreadInstructions);
+        counted.or_else(|| value(trial, step, Metric::KernelThreadTime))
     }),
     ("read", Unit::Bytes, NOT_AVAILABLE, |trial, step| {
-        sample(trial, step, Metric::DeviceBytesRead)
+        value(trial, step, Metric::DeviceBytesRead)
     }),
     ("written", Unit::Bytes, NOT_AVAILABLE, |trial, step| {
-        sample(trial, step, Metric::DeviceBytesWritten)
+        value(trial, step, Metric::DeviceBytesWritten)
     }),
 ];
 
 const AVAILABLE: [Quantity; 3] = [
     ("available", Unit::Bytes, NOT_AVAILABLE, |trial, _| {
-        sample(trial, MKFS, Metric::SpaceAvailable)
+        value(trial, MKFS, Metric::SpaceAvailable)
     }),
     ("of device", Unit::Fraction, NOT_AVAILABLE, |trial, _| available_fraction(trial)),
-    ("inodes", Unit::Count, "on demand", |trial, _| sample(trial, MKFS, Metric::Inodes)),
+    ("inodes", Unit::Count, "on demand", |trial, _| value(trial, MKFS, Metric::Inodes)),
 ];
 
 const USED: [Quantity; 3] = [
-    ("used", Unit::Bytes, NOT_AVAILABLE, |trial, _| sample(trial, SPACE, Metric::SpaceUsed)),
+    ("used", Unit::Bytes, NOT_AVAILABLE, |trial, _| value(trial, SPACE, Metric::SpaceUsed)),
     ("apparent size", Unit::Bytes, NOT_AVAILABLE, |trial, _| {
-        sample(trial, SPACE, Metric::ApparentSize)
+        value(trial, SPACE, Metric::ApparentSize)
     }),
     ("space amplification", Unit::Ratio, NOT_AVAILABLE, |trial, _| {
-        sample(trial, SPACE, Metric::SpaceAmplification)
+        value(trial, SPACE, Metric::SpaceAmplification)
     }),
 ];
 
@@ -299,21 +299,14 @@ fn table(
 /// Duration of a step, or its instructions in an icount guest.
 pub(super) fn elapsed(trial: &TrialRecord, step: &str) -> Option<f64> {
     let [time, counted] = [Metric::Elapsed, Metric::StepInstructions];
-    sample(trial, step, time).or_else(|| sample(trial, step, counted))
+    value(trial, step, time).or_else(|| value(trial, step, counted))
 }
 
 /// Available space as a fraction of the device.
 pub(super) fn available_fraction(trial: &TrialRecord) -> Option<f64> {
-    let usable = sample(trial, MKFS, Metric::SpaceAvailable)?;
-    let total = sample(trial, MKFS, Metric::DeviceSize)?;
+    let usable = value(trial, MKFS, Metric::SpaceAvailable)?;
+    let total = value(trial, MKFS, Metric::DeviceSize)?;
     (total > 0.0).then(|| usable / total)
-}
-
-/// Sample of a step over all workers, in the base unit of the metric.
-fn sample(trial: &TrialRecord, step: &str, metric: Metric) -> Option<f64> {
-    let mut samples = trial.samples.iter().filter(|sample| sample.worker.is_none());
-    let found = samples.find(|sample| sample.phase == step && sample.metric == metric);
-    found.map(|sample| sample.value)
 }
 
 /// Reason why a filesystem has no results at all.

@@ -135,7 +135,6 @@ fn breakdown<'a>(trial: &'a TrialRecord, phase: &str) -> Option<CpuBreakdown<'a>
 impl CpuBreakdown<'_> {
     /// Amounts of [`PARTS`]. If `counted`, they are nanoseconds or instructions per operation,
     /// otherwise fractions of the window.
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     fn parts(&self, counted: bool, unattributed: bool) -> [f64; PARTS.len()] {
         let cpu = self.cpu;
         let of = |origin| cpu.of(origin).0 as f64;

@@ -292,7 +292,6 @@ fn add_cpu(measurement: &mut Measurement, phase: &str, job: &Job<'_>, sides: &[&
     let sum = |of: &dyn Fn(&Entry) -> Option<f64>| -> Option<f64> {
         job.workers.iter().map(|entry| of(entry)).sum()
     };
-    #[expect(clippy::cast_precision_loss, reason = "a number of workers")]
     let workers = job.workers.len() as f64;
     let shares = [
         (Metric::UserCpuUtilization, sum(&|entry| entry.usr_cpu)),

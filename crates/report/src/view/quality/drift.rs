@@ -12,6 +12,7 @@ use model::{
 
 use super::direction;
 use crate::{
+    samples::value,
     units::{fixed, percent, percents},
     view::{
         equivalence_margin::EquivalenceMargin,
@@ -63,10 +64,7 @@ fn cells(record: &RunRecord, filesystems: &[Filesystem]) -> Vec<CellSeries> {
             else {
                 continue;
             };
-            let mut samples = trial.samples.iter().filter(|sample| sample.worker.is_none());
-            let own =
-                samples.find(|sample| sample.phase == phase.name && sample.metric == phase.primary);
-            let Some(value) = own.map(|sample| sample.value) else { continue };
+            let Some(value) = value(trial, &phase.name, phase.primary) else { continue };
             let of_cell = &mut found[trial.cell][at];
             let of_cell =
                 of_cell.get_or_insert_with(|| CellSeries { better, repetitions: Vec::new() });
