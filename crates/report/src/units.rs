@@ -66,6 +66,10 @@ impl Scale {
     /// Seconds for durations of any length, for tables whose rows are added up.
     pub(crate) const SECONDS: Self = Self { divisor: 1e9, name: "s", unit: Unit::Nanoseconds };
 
+    /// Nanoseconds for durations of any length, for logarithmic axes.
+    pub(crate) const NANOSECONDS: Self =
+        Self { divisor: 1.0, name: "ns", unit: Unit::Nanoseconds };
+
     /// Common unit of these values: the largest unit in which the largest value is at least 1. A
     /// smaller unit is used if the smallest value would be below 0.1 and the largest stays below
     /// 10,000.

@@ -27,6 +27,7 @@ mod run_conditions;
 pub(crate) mod sample_index;
 mod samples;
 mod scaling;
+mod series;
 mod sizes;
 mod slowdown;
 mod study;
@@ -127,7 +128,7 @@ impl View {
         let (scaling, sweeps, interactions) =
             across(&suites, &filesystems, &sample_index, &quality);
         let devices = devices::contests(&suites, &filesystems, (&sample_index, &quality));
-        let sizes = sizes::by_size(&sample_index, &filesystems);
+        let sizes = sizes::by_size(&sample_index, &filesystems, &quality);
         let slowdowns = slowdown::slowdowns(&sample_index, &suites, quality.margin);
         facts.add_methods([hosts::method(record)]);
         quality.with_numbers(&sample_index, &suites, &filesystems);
@@ -207,7 +208,7 @@ fn methods(
         filesystems.iter().any(|own| own.is_raw).then_some(raw::METHOD),
         (!sizes.is_empty()).then_some(sizes::METHOD),
         (!slowdowns.is_empty()).then_some(slowdown::METHOD),
-        (!sweeps.is_empty()).then_some(sweeps::METHOD),
+        (!sweeps.is_empty() || !sizes.is_empty()).then_some(sweeps::METHOD),
     ]
 }
 
@@ -237,7 +238,7 @@ fn across(
         || scaling::scaling(suites, filesystems, sample_index, quality),
         || {
             rayon::join(
-                || sweeps::sweeps(suites, filesystems, sample_index.record, quality),
+                || sweeps::sweeps(suites, filesystems, sample_index, quality),
                 || interaction::interactions(suites, filesystems, sample_index, quality),
             )
         },

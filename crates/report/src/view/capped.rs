@@ -12,7 +12,7 @@ use model::{Metric, Value};
 use super::{
     facts::Filesystem,
     points::{Status, Suite, Test, WorkPoint},
-    sweeps,
+    series,
 };
 use crate::charts::data::{CappedBar, CappedGroup, CappedPanel};
 use crate::units::{Scale, grouped, one_line};
@@ -83,11 +83,11 @@ fn chart(points: &[&WorkPoint], filesystems: &[Filesystem]) -> Option<Capped> {
         place,
         panels: points.iter().map(|point| panel(point, points.len() > 1, filesystems)).collect(),
         cut: cut(&medians),
-        repetitions: sweeps::repetitions(summaries()),
+        repetitions: series::repetitions(summaries()),
         intervals: summaries().all(|summary| summary.interval.is_some()),
         codes: tests().flat_map(Test::codes).collect(),
         absent: empty
-            .map(|index| (filesystems[index].name.clone(), sweeps::reason(points, index)))
+            .map(|index| (filesystems[index].name.clone(), series::reason(points, index)))
             .collect(),
     })
 }

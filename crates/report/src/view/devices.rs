@@ -17,7 +17,7 @@ use crate::{
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
-        findings::{Answer, Finding, PointFindings, WithheldFinding, disagreement, list},
+        findings::{Answer, PointFindings, disagreement, list},
         points::{self, Entry, Ranker, Suite, Test, WorkPoint},
         quality::RunQuality,
         sample_index::SampleIndex,
@@ -184,11 +184,9 @@ impl Contest {
     fn answer(&self, margin: EquivalenceMargin) -> Answer {
         let withheld = |reason: String, hint: String| {
             let question = format!("fastest device on {}", self.place());
-            let test = self.test.clone();
-            Answer::Withheld(WithheldFinding { template: "C19", test, question, reason, hint })
+            Answer::withheld("C19", &self.test, question, reason, hint)
         };
-        let found =
-            |text| Answer::Found(Finding { template: "C19", test: self.test.clone(), text });
+        let found = |text| Answer::found("C19", &self.test, text);
         if let Some(least) = self.too_few() {
             let needed = needed(LEVEL);
             let hint = format!("run at least {needed} repetitions on each device");

@@ -70,7 +70,7 @@ impl TestContext<'_> {
     }
 
     pub(super) fn found(&self, template: &'static str, text: String) -> Answer {
-        Answer::Found(Finding { template, test: self.test.id.clone(), text })
+        Answer::found(template, &self.test.id, text)
     }
 
     pub(super) fn withheld(

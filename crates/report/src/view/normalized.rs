@@ -16,6 +16,7 @@ use super::{
     facts::Filesystem,
     points::{self, Entry, Suite, Test, WorkPoint},
     quality::RunQuality,
+    series::{TestSeries, reason},
     sweeps,
     tables::{Body, Column, Row, Table, TableCell, metric_label},
 };
@@ -95,7 +96,7 @@ fn what(name: &str, points: &[&WorkPoint]) -> String {
 fn reasons_of(points: &[&WorkPoint], filesystems: &[Filesystem]) -> String {
     let filesystems = filesystems.iter().enumerate();
     let reasons =
-        filesystems.map(|(index, own)| (sweeps::reason(points, index), own.name.as_str()));
+        filesystems.map(|(index, own)| (reason(points, index), own.name.as_str()));
     let reasons = grouped(reasons);
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
@@ -126,21 +127,17 @@ fn chart(
     quality: &RunQuality,
     comparer: &mut Comparer,
 ) -> Option<Normalized> {
-    let tests: Vec<Option<&Test>> = points.iter().map(|point| point.test(name)).collect();
-    let entries = || tests.iter().flatten().flat_map(|test| &test.entries);
-    let has =
-        |index: usize| entries().any(|entry| entry.filesystem == index && entry.summary.is_some());
-    let metric = tests.iter().flatten().next()?.metric;
-    let (base_at, base) = reference(&tests, filesystems)?;
+    let all = TestSeries::new(points, name)?;
+    let (base_at, base) = reference(&all.tests, filesystems)?;
     let mut rows = Vec::new();
-    for index in (0..filesystems.len()).filter(|index| has(*index)) {
-        for (at, (point, test)) in points.iter().zip(&tests).enumerate() {
+    for index in (0..filesystems.len()).filter(|index| all.has(*index)) {
+        for (at, (point, test)) in points.iter().zip(&all.tests).enumerate() {
             let entry = test.and_then(|test| test.entry(index));
             let own = entry.map(|entry| entry.repetitions.as_slice()).unwrap_or_default();
             let is_base = index == base.filesystem && at == base_at;
             let found = match is_base {
                 true => Ok((1.0, None)),
-                false => relative(&base.repetitions, own, metric, quality, comparer),
+                false => relative(&base.repetitions, own, all.metric, quality, comparer),
             };
             rows.push(Multiple {
                 filesystem: index,
@@ -155,11 +152,7 @@ fn chart(
     let id = format!("normalized-{}-{}", points[0].id, slug(name));
     let reference =
         format!("{}, {CONDITION}={}", filesystems[base.filesystem].name, level(points[base_at]));
-    let missing = (0..filesystems.len()).filter(|index| !has(*index));
-    let absent: Vec<(String, String)> = missing
-        .map(|index| (filesystems[index].name.clone(), sweeps::reason(points, index)))
-        .collect();
-    let repetitions = sweeps::repetitions(entries().filter_map(|entry| entry.summary.as_ref()));
+    let repetitions = all.repetitions();
     let delta = quality.margin.label();
     let mut chart = Normalized {
         table: Table {
@@ -168,7 +161,7 @@ fn chart(
             caption: vec![
                 format!(
                     "{}, × that of {reference}, higher is better ↑",
-                    capital(&metric_label(metric))
+                    capital(&metric_label(all.metric))
                 ),
                 format!("n = {repetitions} repetitions on each side"),
                 METHOD.into(),
@@ -177,16 +170,16 @@ fn chart(
             columns: points.iter().map(|point| Column::new(level(point), "")).collect(),
             rows: Vec::new(),
         },
-        codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
+        codes: all.codes(),
         margin: quality.margin.ratio().0,
         id,
         what,
-        metric,
+        metric: all.metric,
         reference,
         rows,
         delta,
         repetitions,
-        absent,
+        absent: all.absent(filesystems),
     };
     chart.table.rows = table_rows(&chart, filesystems);
     Some(chart)
