@@ -53,7 +53,7 @@ pub(crate) use facts::{Facts, Filesystem, Missing};
 pub(crate) use findings::{Finding, Findings, PointFindings, WithheldFinding, disagreement};
 pub(crate) use interaction::{Across, EffectRow, Interaction};
 pub(crate) use normalized::{METHOD as NORMALIZED, Normalized};
-pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint};
+pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint, without};
 pub(crate) use quality::RunQuality;
 use sample_index::SampleIndex;
 pub(crate) use samples::Samples;
@@ -63,7 +63,7 @@ pub use study::views;
 pub(crate) use study::{Part, StudyView};
 pub(crate) use sweeps::{Sweep, level, tests};
 pub(crate) use tables::{
-    Body, Overview, Row, Table, TableCell, ValueCell, directions, metric_label,
+    Body, Overview, Row, Table, TableCell, ValueCell, alike, directions, metric_label,
 };
 pub(crate) use totals::Totals;
 pub(crate) use warnings::WarningRow;

@@ -118,8 +118,8 @@ impl Sheet {
             let value = self.resolved(value, &style);
             match *name {
                 "font" => set.extend(font(&value).map(|(name, value)| (name, value.to_owned()))),
-                "font-weight" => drop(set.insert(name, weight(&value).to_owned())),
-                _ if ATTRIBUTES.contains(name) => drop(set.insert(name, value.replace('"', "'"))),
+                "font-weight" => set.extend([(*name, weight(&value).to_owned())]),
+                _ if ATTRIBUTES.contains(name) => set.extend([(*name, value.replace('"', "'"))]),
                 _ => {}
             }
         }

@@ -7,7 +7,7 @@
 //! results, and captions name it. Ratios are Hodges–Lehmann estimates with the interval of the
 //! inverted test (`analysis::compare`), not ratios of medians.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use analysis::{Comparer, Repetition, blocks};
 use model::{Metric, Value};
@@ -18,7 +18,7 @@ use super::{
     quality::RunQuality,
     series::{TestSeries, reason},
     sweeps,
-    tables::{Body, Column, Row, Table, TableCell, metric_label},
+    tables::{Body, Column, Row, Table, TableCell, metric_label, slices},
 };
 use crate::charts::data::Multiple;
 use crate::units::{capital, grouped, one_line, ratio, slug};
@@ -59,15 +59,12 @@ pub(crate) fn normalized(
     filesystems: &[Filesystem],
     quality: &RunQuality,
 ) -> Vec<Found> {
-    let fixed_parameters = |point: &WorkPoint| -> BTreeMap<String, Value> {
-        let own = point.parameters.iter().filter(|(name, _)| *name != CONDITION);
-        own.map(|(name, value)| (name.clone(), value.clone())).collect()
-    };
-    let points = suite.points.iter().filter(|point| point.conditions.contains_key(CONDITION));
-    let groups = grouped(points.map(|point| (fixed_parameters(point), point)));
+    let groups = slices(suite, CONDITION).into_iter();
+    let groups = groups.filter(|points| points[0].conditions.contains_key(CONDITION));
     let mut comparer = Comparer::new();
     let mut all = Vec::new();
-    for (_, points) in groups.iter().filter(|(_, points)| points.len() > 1) {
+    for points in groups {
+        let points = points.as_slice();
         let mut names = sweeps::tests(points);
         if names.is_empty() {
             // If nothing was measured, no test is known, and one entry has the reasons.
@@ -95,8 +92,7 @@ fn what(name: &str, points: &[&WorkPoint]) -> String {
 /// Reasons why no filesystem has a value under any scheduler.
 fn reasons_of(points: &[&WorkPoint], filesystems: &[Filesystem]) -> String {
     let filesystems = filesystems.iter().enumerate();
-    let reasons =
-        filesystems.map(|(index, own)| (reason(points, index), own.name.as_str()));
+    let reasons = filesystems.map(|(index, own)| (reason(points, index), own.name.as_str()));
     let reasons = grouped(reasons);
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();

@@ -13,7 +13,7 @@ mod tasks;
 use analysis::Summary;
 use model::{Metric, metric::Unit, phase::Cache};
 
-pub(crate) use overview::{Overview, overview, slices, value_cell};
+pub(crate) use overview::{Overview, alike, overview, slices, value_cell};
 pub(crate) use ranked::{pair_result, ranked};
 pub(crate) use tasks::timed;
 

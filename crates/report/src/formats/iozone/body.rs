@@ -72,13 +72,7 @@ impl<'a> Body<'a> {
 
     /// Value in the unit of the output, truncated to an integer as in IOzone.
     fn shown(&self, rate: f64, block: u64) -> u64 {
-        let block = 1024.0 * block as f64;
-        whole(match self.unit {
-            IozoneUnit::KiloBytes => rate / 1024.0,
-            IozoneUnit::Operations => rate / block,
-            IozoneUnit::Micros if rate > 0.0 => 1e6 * block / rate,
-            IozoneUnit::Micros => 0.0,
-        })
+        whole(self.exact(rate, block))
     }
 
     fn write_rows(&self, text: &mut String) {

@@ -262,19 +262,28 @@ fn by_filesystem(
     tables
 }
 
-/// Groups of at least two points that differ in one parameter only, in the order of its values.
-pub(crate) fn slices<'a>(suite: &'a Suite, parameter: &str) -> Vec<Vec<&'a WorkPoint>> {
-    let mut slices: Vec<Vec<&WorkPoint>> = Vec::new();
+/// Groups of points that differ at most in these parameters, in the order of their values.
+pub(crate) fn alike<'a>(
+    points: impl Iterator<Item = &'a WorkPoint>,
+    but: &[&str],
+) -> Vec<Vec<&'a WorkPoint>> {
+    let mut groups: Vec<Vec<&WorkPoint>> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for point in &suite.points {
-        let others = point.parameters.iter().filter(|(name, _)| *name != parameter);
+    for point in points {
+        let others = point.parameters.iter().filter(|(name, _)| !but.contains(&name.as_str()));
         let key = format!("{:?}", others.collect::<Vec<_>>());
-        let place = *places.entry(key).or_insert(slices.len());
-        match slices.get_mut(place) {
-            Some(slice) => slice.push(point),
-            None => slices.push(vec![point]),
+        let place = *places.entry(key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(point),
+            None => groups.push(vec![point]),
         }
     }
+    groups
+}
+
+/// Groups of at least two points that differ in one parameter only, in the order of its values.
+pub(crate) fn slices<'a>(suite: &'a Suite, parameter: &str) -> Vec<Vec<&'a WorkPoint>> {
+    let mut slices = alike(suite.points.iter(), &[parameter]);
     slices.retain(|slice| slice.len() > 1);
     slices
 }
