@@ -196,6 +196,11 @@ pub(crate) fn percents(share: f64, interval: Option<Interval>) -> String {
     format!("{share} % [{low} to {high} %]")
 }
 
+/// p-value as text: `= 0.012`, `< 0.001`.
+pub(crate) fn probability(p: f64) -> String {
+    if p < 0.001 { "< 0.001".into() } else { format!("= {}", fixed(p, 3)) }
+}
+
 /// Ratio with the digits that its interval allows: `×1.073 [1.052, 1.094]`.
 pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
     let Some(Interval { low, high, .. }) = interval else {

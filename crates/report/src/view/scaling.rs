@@ -16,8 +16,6 @@ use analysis::{
 };
 use model::{Metric, Value, metric::Better};
 
-pub(crate) use tables::probability;
-
 use crate::charts::data::Line;
 use crate::{
     units::{Scale, capital, slug},

@@ -97,9 +97,7 @@ impl Mean<'_> {
             return self.withheld(&why, "");
         }
         match aggregate::geometric(&pairs, self.run.seed) {
-            Ok(found) => {
-                Answer::found("C12", "", self.text(&found, (wins, losses), &missing))
-            }
+            Ok(found) => Answer::found("C12", "", self.text(&found, (wins, losses), &missing)),
             Err(absent) => self.withheld(&absent.to_string(), ""),
         }
     }
@@ -150,9 +148,7 @@ impl Mean<'_> {
     fn withheld(&self, reason: &str, hint: &str) -> Answer {
         let question = format!(
             "mean of {} relative to {} over all workloads of {}",
-            self.run.filesystems[self.other].name,
-            self.run.filesystems[0].name,
-            self.suite.name
+            self.run.filesystems[self.other].name, self.run.filesystems[0].name, self.suite.name
         );
         Answer::withheld("C12", "", question, reason, hint)
     }

@@ -13,10 +13,9 @@ use model::{OptionOf, Ratio, Warning};
 
 use super::Input;
 use crate::{
-    units::count,
+    units::{count, probability},
     view::{
         findings::{Answer, list},
-        scaling::probability,
         sweeps::signed,
         tables::{Body, Column, Row, Table, TableCell, metric_label},
     },

@@ -8,10 +8,9 @@ use model::metric::Unit;
 
 use super::{EffectRow, Input, effects, findings, level_label};
 use crate::{
-    units::{Scale, fixed, percent, span},
+    units::{Scale, fixed, percent, probability, span},
     view::{
         points::WorkPoint,
-        scaling::probability,
         tables::{Body, Column, Row, Table, TableCell, ValueCell},
     },
 };

@@ -10,7 +10,7 @@ use model::metric::Unit;
 
 use super::{Analyzed, Clients, clients, findings};
 use crate::{
-    units::{Scale, capital, fixed, percent},
+    units::{Scale, capital, fixed, percent, probability},
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
@@ -206,11 +206,6 @@ fn trend(trend: &Result<Trend, NotEstimable>) -> String {
         Err(_) => String::new(),
     };
     format!("{} %{ends}, p {}", change(trend.per_doubling.0), probability(trend.p))
-}
-
-/// p-value as text: `= 0.012`, `< 0.001`.
-pub(crate) fn probability(p: f64) -> String {
-    if p < 0.001 { "< 0.001".into() } else { format!("= {}", fixed(p, 3)) }
 }
 
 fn law(laws: &Result<Laws, NotEstimable>) -> String {

@@ -12,11 +12,10 @@ use analysis::{
 use model::{Ratio, metric::Better};
 
 use crate::{
-    units::{Scale, capital, fixed, grouped, percents, ratio, span},
+    units::{Scale, capital, fixed, grouped, percents, probability, ratio, span},
     view::{
         equivalence_margin::EquivalenceMargin,
         findings::{Answer, PointFindings, WithheldFinding, disagreement},
-        scaling::probability,
         sweeps::{Cut, TOO_FEW},
     },
 };
