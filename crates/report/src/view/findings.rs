@@ -51,9 +51,7 @@ impl TestContext<'_> {
 
     /// Entries in the order of the filesystems.
     pub(super) fn entries(&self) -> Vec<&Entry> {
-        let mut entries: Vec<&Entry> = self.test.entries.iter().collect();
-        entries.sort_by_key(|entry| entry.filesystem);
-        entries
+        self.test.in_plan_order()
     }
 
     /// One of three values, by the quantity of the test: available space, guest instructions, or

@@ -188,6 +188,18 @@ impl Test {
         self.entries.iter().flat_map(|entry| entry.codes.iter().copied()).collect()
     }
 
+    /// Warning codes of the measurement of all entries.
+    pub(crate) fn measured_codes(&self) -> BTreeSet<&'static str> {
+        self.entries.iter().flat_map(|entry| entry.measured_codes.iter().copied()).collect()
+    }
+
+    /// Entries in plan order.
+    pub(crate) fn in_plan_order(&self) -> Vec<&Entry> {
+        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+        entries.sort_by_key(|entry| entry.filesystem);
+        entries
+    }
+
     /// Entry of a filesystem.
     pub(crate) fn entry(&self, filesystem: usize) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.filesystem == filesystem)

@@ -47,8 +47,7 @@ pub(crate) fn replays(
     if sample_index.clock == Clock::Instructions {
         return None;
     }
-    let mut entries: Vec<&Entry> = test.entries.iter().collect();
-    entries.sort_by_key(|entry| entry.filesystem);
+    let entries = test.in_plan_order();
     let measured = |op: ReplayOp| {
         let done = |entry: &&&Entry| {
             trials(sample_index, entry, test).any(|trial| did(trial, test, op) > 0)
