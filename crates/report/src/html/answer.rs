@@ -200,6 +200,11 @@ impl Screen<'_> {
         index.map(marker).unwrap_or_default()
     }
 
+    /// True if at least one test is compared.
+    fn compared(&self) -> bool {
+        self.answers.iter().any(|answer| answer.accounts.compared())
+    }
+
     /// Number of tests by outcome, for each part.
     fn accounts(&self) -> Vec<String> {
         let text = |answer: &Answer| {

@@ -376,7 +376,11 @@ fn of_filesystems(
         return sentence(text.into());
     }
     if measured < 2 {
-        return sentence("fewer than two filesystems were measured: no comparison".into());
+        let only = columns(view, tests).into_iter().find(|column| !view.filesystems[*column].is_raw);
+        return sentence(match only {
+            Some(only) => format!("only {} was measured: no comparison", view.filesystems[only].name),
+            None => "no filesystem was measured".into(),
+        });
     }
     if m == 0 {
         let why = match view.facts.imported {
