@@ -174,12 +174,12 @@ fn block(sheet: &mut Sheet, about: &About<'_>, (index, filesystem): (usize, &str
         return;
     }
     colored(sheet, (top + 2, 1, last, width), about.bounds);
-    let line = |(series, row): (usize, u32)| Line {
+    let line = |(look, row): (usize, u32)| Line {
         name: (row, 0),
         levels: (top + 1, 1, top + 1, width),
         values: (row, 1, row, width),
         interval: None,
-        series,
+        look,
     };
     let lines: Vec<Line> = (0..rows.len()).zip(top + 2..).map(line).collect();
     let drawn = Words {
