@@ -5,6 +5,8 @@
 //! confidence interval limits the digits: its half-width is rounded to two significant digits, and
 //! the value to the same decimal place.
 
+use std::collections::BTreeMap;
+
 use analysis::{Interval, Summary};
 use model::{Bytes, Metric, Nanos, metric::Unit};
 
@@ -67,8 +69,7 @@ impl Scale {
     pub(crate) const SECONDS: Self = Self { divisor: 1e9, name: "s", unit: Unit::Nanoseconds };
 
     /// Nanoseconds for durations of any length, for logarithmic axes.
-    pub(crate) const NANOSECONDS: Self =
-        Self { divisor: 1.0, name: "ns", unit: Unit::Nanoseconds };
+    pub(crate) const NANOSECONDS: Self = Self { divisor: 1.0, name: "ns", unit: Unit::Nanoseconds };
 
     /// Common unit of these values: the largest unit in which the largest value is at least 1. A
     /// smaller unit is used if the smallest value would be below 0.1 and the largest stays below
@@ -315,12 +316,14 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
 }
 
 /// Values grouped by key, in the order of the first value of each key.
-pub(crate) fn grouped<K: PartialEq, V>(
+pub(crate) fn grouped<K: Ord + Clone, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    let mut places: BTreeMap<K, usize> = BTreeMap::new();
     for (key, value) in pairs {
-        match groups.iter_mut().find(|(known, _)| *known == key) {
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
             Some((_, values)) => values.push(value),
             None => groups.push((key, vec![value])),
         }
@@ -338,7 +341,13 @@ pub(crate) fn span(counts: impl Iterator<Item = u32> + Clone) -> String {
 
 /// Distinct values, in the order of their first occurrence.
 pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
-    grouped(all.into_iter().map(|one| (one, ()))).into_iter().map(|(one, _)| one).collect()
+    let mut known = Vec::new();
+    for one in all {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+    }
+    known
 }
 
 /// Text with its first letter in upper case.

@@ -6,8 +6,6 @@
 //! workloads. CPU time and I/O have one row per step. Space after the workload has one row per
 //! workload point.
 
-use std::collections::BTreeMap;
-
 use analysis::Summary;
 use model::{
     Clock, FillLevel, Metric, RunRecord, SystemSetting,
@@ -22,7 +20,10 @@ use super::{
     sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell, scale_of},
 };
-use crate::{samples::value, units::one_line};
+use crate::{
+    samples::value,
+    units::{grouped, one_line},
+};
 
 /// Column: title, base unit, text of a missing value, and the value of a trial at the step of the
 /// row. Columns with a fixed step ignore the step of the row. [`Unit::Nanoseconds`] is replaced by
@@ -49,9 +50,7 @@ const WORK: [Quantity; 4] = [
         let counted = value(trial, step, Metric::KernelThreadInstructions);
         counted.or_else(|| value(trial, step, Metric::KernelThreadTime))
     }),
-    ("read", Unit::Bytes, NOT_AVAILABLE, |trial, step| {
-        value(trial, step, Metric::DeviceBytesRead)
-    }),
+    ("read", Unit::Bytes, NOT_AVAILABLE, |trial, step| value(trial, step, Metric::DeviceBytesRead)),
     ("written", Unit::Bytes, NOT_AVAILABLE, |trial, step| {
         value(trial, step, Metric::DeviceBytesWritten)
     }),
@@ -202,27 +201,23 @@ fn subjects(
     filesystems: &[Filesystem],
     apart: impl Fn(&CellRecord) -> String,
 ) -> Vec<Subject> {
-    let mut subjects: Vec<Subject> = Vec::new();
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for (filesystem, Filesystem { name, .. }) in filesystems.iter().enumerate() {
-        let cells = record.cells.iter().enumerate();
-        let own = |cell: &CellRecord| !cell.cell.aa_duplicate && cell.cell.filesystem.name == *name;
-        for (index, cell) in cells.filter(|(_, cell)| own(cell)) {
+    let all = filesystems.iter().enumerate().flat_map(|(filesystem, Filesystem { name, .. })| {
+        let cells =
+            record.cells.iter().enumerate().filter(move |(_, cell)| {
+                !cell.cell.aa_duplicate && cell.cell.filesystem.name == *name
+            });
+        let apart = &apart;
+        cells.map(move |(index, cell)| {
             let apart = apart(cell);
             let title = match apart.is_empty() {
                 true => name.clone(),
                 false => format!("{name} · {apart}"),
             };
-            let place = *places.entry(title.clone()).or_insert(subjects.len());
-            match subjects.get_mut(place) {
-                Some(subject) => subject.cells.push(index),
-                None => {
-                    subjects.push(Subject { title, filesystem, cells: vec![index], step: "" });
-                }
-            }
-        }
-    }
-    subjects
+            ((title, filesystem), index)
+        })
+    });
+    let subject = |((title, filesystem), cells)| Subject { title, filesystem, cells, step: "" };
+    grouped(all).into_iter().map(subject).collect()
 }
 
 /// Table of a definition; `None` if it has no values.

@@ -14,7 +14,10 @@ use super::{
     times::{self, Kind},
     version,
 };
-use crate::imports::{ImportError, Measurement, phase};
+use crate::{
+    imports::{ImportError, Measurement, phase},
+    units::grouped,
+};
 
 /// Parts of a document.
 pub(super) struct Source<'a> {
@@ -45,16 +48,13 @@ const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "
 /// Measurements of all jobs of a document, in its order.
 pub(super) fn measurements(source: &Source<'_>) -> Result<Vec<Measurement>, ImportError> {
     let unit = io_unit(source)?;
-    let mut jobs: Vec<Job<'_>> = Vec::new();
-    let mut places: BTreeMap<(&str, u64), usize> = BTreeMap::new();
-    for entry in source.entries {
-        let group = entry.groupid.to_bits();
-        let place = *places.entry((&entry.jobname, group)).or_insert(jobs.len());
-        if place == jobs.len() {
-            jobs.push(Job { name: &entry.jobname, group, workers: Vec::new() });
-        }
-        jobs[place].workers.push(entry);
-    }
+    let named = source.entries.iter().map(|entry| {
+        let name = (entry.jobname.as_str(), entry.groupid.to_bits());
+        (name, entry)
+    });
+    let jobs = grouped(named);
+    let job = |((name, group), workers)| Job { name, group, workers };
+    let jobs: Vec<Job<'_>> = jobs.into_iter().map(job).collect();
     let measurement = |job: &Job<'_>| {
         let others = jobs.iter().filter(|other| other.group == job.group && other.name != job.name);
         let others: Vec<String> = others.map(|other| other.name.to_owned()).collect();

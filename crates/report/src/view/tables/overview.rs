@@ -1,6 +1,6 @@
 //! Overview of a suite: filesystems × tests per point, tests × parameter values per filesystem.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use analysis::Summary;
 use model::{Metric, Value};
@@ -267,18 +267,11 @@ pub(crate) fn alike<'a>(
     points: impl Iterator<Item = &'a WorkPoint>,
     but: &[&str],
 ) -> Vec<Vec<&'a WorkPoint>> {
-    let mut groups: Vec<Vec<&WorkPoint>> = Vec::new();
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for point in points {
+    let keyed = points.map(|point| {
         let others = point.parameters.iter().filter(|(name, _)| !but.contains(&name.as_str()));
-        let key = format!("{:?}", others.collect::<Vec<_>>());
-        let place = *places.entry(key).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some(group) => group.push(point),
-            None => groups.push(vec![point]),
-        }
-    }
-    groups
+        (format!("{:?}", others.collect::<Vec<_>>()), point)
+    });
+    grouped(keyed).into_iter().map(|(_, points)| points).collect()
 }
 
 /// Groups of at least two points that differ in one parameter only, in the order of its values.
