@@ -70,8 +70,7 @@ impl<'a> SampleIndex<'a> {
     /// Like [`values`](Self::values), with the repetition of each. A round is one repetition of
     /// every open cell, so repetitions identify rounds.
     pub(crate) fn repetitions(&self, cell: usize, phase: &str, metric: Metric) -> Vec<(u32, f64)> {
-        let of_trial =
-            |trial: &TrialRecord| Some((trial.repetition, value(trial, phase, metric)?));
+        let of_trial = |trial: &TrialRecord| Some((trial.repetition, value(trial, phase, metric)?));
         self.measured(cell).filter_map(of_trial).collect()
     }
 

@@ -187,8 +187,14 @@ mod tests {
             let text = Accounts::new(view).text().unwrap();
             assert!(text.contains(&reason) && !text.contains("0 with"), "{text}");
             let page = html(view, &[]);
-            assert!(page.contains(&format!("Only {name} was measured: no comparison.")), "{page}");
+            assert!(
+                page.contains(&format!("Only {name} was measured, so nothing is compared.")),
+                "{page}"
+            );
             assert!(!page.contains("No difference is significant"), "{page}");
+            let own = view.findings.by_point.iter().flat_map(|point| &point.findings).count();
+            let shown = crate::view::answer::Answer::new(view).findings.len();
+            assert_eq!(shown, own.min(crate::view::answer::FINDINGS_MAX));
         }
     }
 
