@@ -262,6 +262,9 @@ async function controls(browser, page) {
     const before = await shown();
     want(/\d+ of \d+ tests? shown/.test(before ?? ""), `#shown says "${before}"`);
     want((await tab.locator("#shown").getAttribute("aria-live")) === "polite", "#shown is not aria-live");
+    await start();
+    want(await tabTo(tab, "#filters > summary"), "the filters cannot be reached by Tab");
+    await tab.keyboard.press("Enter");
 
     // A filesystem that is left out is gone from every row and column.
     await start();

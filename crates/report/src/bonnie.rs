@@ -18,8 +18,8 @@ pub(crate) mod tests;
 
 use model::{Bytes, Nanos};
 
-pub use export::{ExportError, export, median, records};
 pub(crate) use export::{SUITE, short_phase};
+pub use export::{export, median, records};
 pub use read::{ReadError, read};
 pub use text::text;
 pub use write::{header, write};

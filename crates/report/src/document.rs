@@ -89,9 +89,7 @@ pub(crate) enum Layout {
     Full,
     /// Numbers with the half-widths of their intervals.
     Compact,
-    /// Medians, so that the parts of a sum are aligned.
-    Medians,
-    /// Numbers alone.
+    /// Numbers alone, so that the parts of a sum are aligned.
     Bare,
     /// Texts. On a terminal, a row is an item of a list.
     Records,

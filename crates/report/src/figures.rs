@@ -135,6 +135,13 @@ fn is_skip(reason: &str) -> bool {
     reason.starts_with("skipped")
 }
 
+/// Like [`absent`], for filesystems given by index.
+fn absent_of(view: &View, all: &[(usize, String)]) -> String {
+    let name =
+        |(at, reason): &(usize, String)| (view.filesystems[*at].name.clone(), reason.clone());
+    absent(&all.iter().map(name).collect::<Vec<_>>())
+}
+
 /// Filesystems missing in a figure: names of skipped ones, and the others with the first reason.
 /// The section of missing results has all reasons and hints.
 fn absent(absent: &[(String, String)]) -> String {

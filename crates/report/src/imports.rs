@@ -133,6 +133,30 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// Measurement without results.
+    fn new(
+        suite: &'static str,
+        program: String,
+        label: String,
+        parameters: BTreeMap<String, Value>,
+    ) -> Self {
+        Self {
+            name: None,
+            program,
+            suite,
+            parameters,
+            label,
+            phases: Vec::new(),
+            outcome: Outcome::Measured,
+            samples: Vec::new(),
+            histograms: Vec::new(),
+            warnings: Vec::new(),
+            facts: Environment::default(),
+            started_unix: None,
+            elapsed: Nanos(0),
+        }
+    }
+
     /// Adds a fact, such as the name of the file.
     pub fn fact(&mut self, name: &str, value: &str) {
         self.facts.set(name, value);
@@ -142,6 +166,13 @@ impl Measurement {
     fn sample(&mut self, phase: &str, metric: Metric, value: f64) {
         if value.is_finite() {
             self.samples.push(Sample { phase: phase.into(), metric, worker: None, value });
+        }
+    }
+
+    /// Adds the samples of a phase that have a value.
+    fn samples<const N: usize>(&mut self, phase: &str, all: [(Metric, Option<f64>); N]) {
+        for (metric, value) in all {
+            value.into_iter().for_each(|value| self.sample(phase, metric, value));
         }
     }
 
@@ -155,4 +186,10 @@ impl Measurement {
 /// Measured phase of an imported cell. Its cache state is unknown.
 fn phase(name: &str, group: &str, primary: Metric) -> PhaseInfo {
     PhaseInfo { name: name.into(), group: group.into(), role: Role::Measure, primary, cache: None }
+}
+
+/// Label of the recorded parameters among these: `file_size=4GiB workers=2`.
+fn label(parameters: &BTreeMap<String, Value>, names: &[&str]) -> String {
+    let known = names.iter().filter_map(|name| Some(format!("{name}={}", parameters.get(*name)?)));
+    known.collect::<Vec<_>>().join(" ")
 }

@@ -51,11 +51,12 @@ pub use explain::{Explanation, UnknownWord, explain};
 #[cfg(feature = "parquet")]
 pub use formats::parquet::{ParquetError, parquet};
 pub use formats::{
-    dbench::{DbenchForm, NotDbench, dbench},
-    fio::{FioFormat, NotFio, fio},
-    iozone::{IozoneCommand, IozoneUnit, NotIozone, iozone, iozone_output, iozone_workbook},
+    NotInLayout,
+    dbench::{DbenchForm, dbench},
+    fio::{FioFormat, fio},
+    iozone::{IozoneCommand, IozoneUnit, iozone, iozone_output, iozone_workbook},
     json::json,
-    mdtest::{MdtestCommand, MdtestTables, NotMdtest, mdtest, mdtest_files},
+    mdtest::{MdtestCommand, MdtestTables, mdtest, mdtest_files},
     prometheus::prometheus,
     xlsx::{XlsxError, xlsx},
 };

@@ -6,7 +6,7 @@
 pub(crate) mod csv;
 
 use model::{
-    Metric, RunRecord, Sample, Value, Warning,
+    Bytes, Metric, RunRecord, Sample, Value, Warning, WorkloadParameters,
     record::{CellRecord, Outcome, TrialRecord},
 };
 
@@ -17,6 +17,38 @@ pub(crate) fn imported(record: &RunRecord) -> Option<&str> {
     record.warnings.iter().find_map(|warning| {
         if let Warning::Imported { program } = warning { Some(program.as_str()) } else { None }
     })
+}
+
+/// Measured trials of a cell, in the order of measurement.
+pub(crate) fn measured(record: &RunRecord, cell: usize) -> impl Iterator<Item = &TrialRecord> {
+    let own = move |trial: &&TrialRecord| trial.cell == cell && trial.outcome == Outcome::Measured;
+    record.trials.iter().filter(own)
+}
+
+/// Value of a metric in a phase or step of a trial, for all workers together.
+pub(crate) fn value(trial: &TrialRecord, phase: &str, metric: Metric) -> Option<f64> {
+    let own = |sample: &&Sample| {
+        sample.phase == phase && sample.metric == metric && sample.worker.is_none()
+    };
+    trial.samples.iter().find(own).map(|sample| sample.value)
+}
+
+/// Integer parameter of a workload.
+pub(crate) fn count(point: &WorkloadParameters, name: &str) -> Option<u64> {
+    match point.parameters.get(name) {
+        Some(Value::Count(count)) => Some(*count),
+        _ => None,
+    }
+}
+
+/// Size parameter of a workload.
+pub(crate) fn size(point: &WorkloadParameters, name: &str) -> Option<Bytes> {
+    point.parameters.get(name).and_then(Value::as_size)
+}
+
+/// True if a boolean parameter of a workload is set.
+pub(crate) fn flag(point: &WorkloadParameters, name: &str) -> bool {
+    point.parameters.get(name) == Some(&Value::Flag(true))
 }
 
 /// Texts of a cell in its rows.

@@ -5,6 +5,8 @@
 //! confidence interval limits the digits: its half-width is rounded to two significant digits, and
 //! the value to the same decimal place.
 
+use std::collections::BTreeMap;
+
 use analysis::{Interval, Summary};
 use model::{Bytes, Metric, Nanos, metric::Unit};
 
@@ -65,6 +67,9 @@ fn scales(unit: Unit) -> &'static [(f64, &'static str)] {
 impl Scale {
     /// Seconds for durations of any length, for tables whose rows are added up.
     pub(crate) const SECONDS: Self = Self { divisor: 1e9, name: "s", unit: Unit::Nanoseconds };
+
+    /// Nanoseconds for durations of any length, for logarithmic axes.
+    pub(crate) const NANOSECONDS: Self = Self { divisor: 1.0, name: "ns", unit: Unit::Nanoseconds };
 
     /// Common unit of these values: the largest unit in which the largest value is at least 1. A
     /// smaller unit is used if the smallest value would be below 0.1 and the largest stays below
@@ -192,6 +197,11 @@ pub(crate) fn percents(share: f64, interval: Option<Interval>) -> String {
     format!("{share} % [{low} to {high} %]")
 }
 
+/// p-value as text: `= 0.012`, `< 0.001`.
+pub(crate) fn probability(p: f64) -> String {
+    if p < 0.001 { "< 0.001".into() } else { format!("= {}", fixed(p, 3)) }
+}
+
 /// Ratio with the digits that its interval allows: `×1.073 [1.052, 1.094]`.
 pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
     let Some(Interval { low, high, .. }) = interval else {
@@ -248,7 +258,6 @@ pub fn duration(time: Nanos) -> String {
 }
 
 /// Size with three significant digits, in the largest unit in which it is at least 1: `640 MiB`.
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn bytes(size: Bytes) -> String {
     alone(Unit::Bytes, size.0 as f64)
 }
@@ -307,12 +316,14 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
 }
 
 /// Values grouped by key, in the order of the first value of each key.
-pub(crate) fn grouped<K: PartialEq, V>(
+pub(crate) fn grouped<K: Ord + Clone, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    let mut places: BTreeMap<K, usize> = BTreeMap::new();
     for (key, value) in pairs {
-        match groups.iter_mut().find(|(known, _)| *known == key) {
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
             Some((_, values)) => values.push(value),
             None => groups.push((key, vec![value])),
         }
@@ -330,7 +341,13 @@ pub(crate) fn span(counts: impl Iterator<Item = u32> + Clone) -> String {
 
 /// Distinct values, in the order of their first occurrence.
 pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
-    grouped(all.into_iter().map(|one| (one, ()))).into_iter().map(|(one, _)| one).collect()
+    let mut known = Vec::new();
+    for one in all {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+    }
+    known
 }
 
 /// Text with its first letter in upper case.

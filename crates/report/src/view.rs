@@ -27,6 +27,7 @@ mod run_conditions;
 pub(crate) mod sample_index;
 mod samples;
 mod scaling;
+mod series;
 mod sizes;
 mod slowdown;
 mod study;
@@ -52,7 +53,7 @@ pub(crate) use facts::{Facts, Filesystem, Missing};
 pub(crate) use findings::{Finding, Findings, PointFindings, WithheldFinding, disagreement};
 pub(crate) use interaction::{Across, EffectRow, Interaction};
 pub(crate) use normalized::{METHOD as NORMALIZED, Normalized};
-pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint};
+pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint, without};
 pub(crate) use quality::RunQuality;
 use sample_index::SampleIndex;
 pub(crate) use samples::Samples;
@@ -62,7 +63,7 @@ pub use study::views;
 pub(crate) use study::{Part, StudyView};
 pub(crate) use sweeps::{Sweep, level, tests};
 pub(crate) use tables::{
-    Body, Overview, Row, Table, TableCell, ValueCell, directions, metric_label,
+    Body, Overview, Row, Table, TableCell, ValueCell, alike, directions, metric_label,
 };
 pub(crate) use totals::Totals;
 pub(crate) use warnings::WarningRow;
@@ -127,7 +128,7 @@ impl View {
         let (scaling, sweeps, interactions) =
             across(&suites, &filesystems, &sample_index, &quality);
         let devices = devices::contests(&suites, &filesystems, (&sample_index, &quality));
-        let sizes = sizes::by_size(&sample_index, &filesystems);
+        let sizes = sizes::by_size(&sample_index, &filesystems, &quality);
         let slowdowns = slowdown::slowdowns(&sample_index, &suites, quality.margin);
         facts.add_methods([hosts::method(record)]);
         quality.with_numbers(&sample_index, &suites, &filesystems);
@@ -207,7 +208,7 @@ fn methods(
         filesystems.iter().any(|own| own.is_raw).then_some(raw::METHOD),
         (!sizes.is_empty()).then_some(sizes::METHOD),
         (!slowdowns.is_empty()).then_some(slowdown::METHOD),
-        (!sweeps.is_empty()).then_some(sweeps::METHOD),
+        (!sweeps.is_empty() || !sizes.is_empty()).then_some(sweeps::METHOD),
     ]
 }
 
@@ -237,7 +238,7 @@ fn across(
         || scaling::scaling(suites, filesystems, sample_index, quality),
         || {
             rayon::join(
-                || sweeps::sweeps(suites, filesystems, sample_index.record, quality),
+                || sweeps::sweeps(suites, filesystems, sample_index, quality),
                 || interaction::interactions(suites, filesystems, sample_index, quality),
             )
         },

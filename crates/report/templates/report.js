@@ -66,6 +66,7 @@
       make("fieldset", {}, make("legend", {}, "Values"),
         make("label", {}, radios[0], "absolute"), make("label", {}, radios[1], "ratio")),
       reset, shown));
+  const filters = make("details", { id: "filters" }, make("summary", {}, "Filter and compare"), form);
 
   const state = () => ({
     hidden: names.filter((_, index) => !boxes[index].checked),
@@ -406,10 +407,11 @@
   }
 
   if (points.length) {
-    document.querySelector("nav").after(form);
+    document.querySelector("nav").after(filters);
     Object.assign(last, { filesystems: "[]", tests: "[[],[]]", ratios: "[false,false]", drawn: "[false,false]", query: '""' });
     restore();
     apply();
+    filters.open = last.query !== '""';
     form.addEventListener("input", apply);
     form.addEventListener("change", apply);
     form.addEventListener("submit", (event) => event.preventDefault());

@@ -7,9 +7,12 @@ use model::{
     Bytes, Metric, Nanos, RunRecord, Value, Warning, WorkloadParameters,
     record::{CellRecord, Outcome, TrialRecord},
 };
-use thiserror::Error;
 
 use super::{Figure, Format, IO_PHASES, Largest, PHASES, PhaseFigures, Record, SEEKS, write};
+use crate::{
+    formats::NotInLayout,
+    samples::{count, size, value},
+};
 
 /// Suite whose cells are exported.
 pub(crate) const SUITE: &str = "bonnie";
@@ -27,28 +30,11 @@ const ROUNDING: f64 = 1e-6;
 /// Maximum length of a name, in characters, so that it fits into tables made of records.
 const NAME: usize = 64;
 
-/// Reason that a run cannot be exported as records.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ExportError {
-    /// The run has no cells of suite `bonnie`.
-    #[error(
-        "the run has no cells of suite bonnie, and only these make records of bonnie++; run a plan \
-         with `suite = \"bonnie\"`, or print this run with --format csv"
-    )]
-    OtherSuite,
-    /// No repetition was completed.
-    #[error(
-        "no repetition of suite bonnie was measured to its end; `fslab report` without --format \
-         prints the reason"
-    )]
-    NothingMeasured,
-}
-
 /// All measured repetitions of suite `bonnie`, one line each in the order of measurement.
 ///
 /// # Errors
-/// [`ExportError`] if there are none.
-pub fn export(run: &RunRecord, format: Format) -> Result<String, ExportError> {
+/// [`NotInLayout`] if there are none.
+pub fn export(run: &RunRecord, format: Format) -> Result<String, NotInLayout> {
     let lines = records(run, format)?.iter().map(|record| write(record) + "\n").collect();
     Ok(lines)
 }
@@ -56,10 +42,10 @@ pub fn export(run: &RunRecord, format: Format) -> Result<String, ExportError> {
 /// All measured repetitions of suite `bonnie` in the order of measurement.
 ///
 /// # Errors
-/// [`ExportError`] if there are none.
-pub fn records(run: &RunRecord, format: Format) -> Result<Vec<Record>, ExportError> {
+/// [`NotInLayout`] if there are none.
+pub fn records(run: &RunRecord, format: Format) -> Result<Vec<Record>, NotInLayout> {
     if !run.cells.iter().any(|cell| cell.cell.workload.suite == SUITE) {
-        return Err(ExportError::OtherSuite);
+        return Err(NotInLayout::OtherSuite { suites: &[SUITE], program: "bonnie++" });
     }
     let measured = run.trials.iter().filter(|trial| trial.outcome == Outcome::Measured);
     let records: Vec<Record> = measured
@@ -69,7 +55,7 @@ pub fn records(run: &RunRecord, format: Format) -> Result<Vec<Record>, ExportErr
             is_ours.then(|| record(run, cell, trial, format))
         })
         .collect();
-    if records.is_empty() { Err(ExportError::NothingMeasured) } else { Ok(records) }
+    if records.is_empty() { Err(NotInLayout::NothingMeasured(SUITE)) } else { Ok(records) }
 }
 
 /// First record with the median of each number over all records. A number that most records do not
@@ -108,11 +94,7 @@ fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Forma
     let ran =
         |phases: &[PhaseFigures]| phases.iter().any(|phase| *phase != PhaseFigures::default());
     let (io, files) = (ran(&phases[..IO_PHASES]), ran(&phases[IO_PHASES..]));
-    let size = |name: &str| match point.parameters.get(name) {
-        Some(Value::Size(size)) => Some(*size),
-        _ => None,
-    };
-    let more = |name: &str, than: Bytes| size(name).filter(|size| *size != than);
+    let more = |name: &str, than: Bytes| size(point, name).filter(|size| *size != than);
     let file_chunk = more("small_file_block_size", CHUNK).filter(|_| files).map(|size| size.0);
     // Written if there are several directories, or if the next field would otherwise be misread as
     // their number.
@@ -129,7 +111,7 @@ fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Forma
             .and_then(|text| text.parse().ok())
             .or(count(point, "workers")),
         seed: fact("bonnie.seed").map_or_else(|| run.info.seed.to_string(), str::to_owned),
-        file: size("file_size").filter(|_| io),
+        file: size(point, "file_size").filter(|_| io),
         chunk: more("block_size", CHUNK).filter(|_| io),
         // With several workers, each one seeks in a separate file.
         seeks: count(point, "seeks").filter(|_| io).map(|seeks| seeks * workers),
@@ -146,13 +128,6 @@ fn record(run: &RunRecord, cell: &CellRecord, trial: &TrialRecord, format: Forma
     }
 }
 
-fn count(point: &WorkloadParameters, name: &str) -> Option<u64> {
-    match point.parameters.get(name) {
-        Some(Value::Count(count)) => Some(*count),
-        _ => None,
-    }
-}
-
 fn largest(point: &WorkloadParameters) -> Option<Largest> {
     match (point.parameters.get("links"), point.parameters.get("small_file_size_max")) {
         (Some(Value::Word(kind)), _) if kind == "hard" => Some(Largest::Link),
@@ -164,11 +139,7 @@ fn largest(point: &WorkloadParameters) -> Option<Largest> {
 
 /// Rate, CPU %, and longest operation of a phase, from the samples for all workers together.
 fn figures(trial: &TrialRecord, phase: &str, at: usize) -> PhaseFigures {
-    let sample = |metric| {
-        let of_all = trial.samples.iter().filter(|sample| sample.worker.is_none());
-        let mut found = of_all.filter(|sample| sample.phase == phase && sample.metric == metric);
-        found.next().map(|sample| sample.value)
-    };
+    let sample = |metric| value(trial, phase, metric);
     let rate = if at < SEEKS { Metric::Throughput } else { Metric::OpsRate };
     let unit = if at < SEEKS { 1024.0 } else { 1.0 };
     let elapsed = sample(Metric::Elapsed);

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     View, fixture,
+    formats::NotInLayout,
     imports::{IMPORTERS, Importing, assemble},
     json,
 };
@@ -260,7 +261,7 @@ fn imported_records_never_have_findings() {
 #[test]
 fn a_run_of_another_suite_has_no_records() {
     let error = export(&fixture::record(), Format::V198).unwrap_err();
-    assert_eq!(error, ExportError::OtherSuite);
+    assert_eq!(error, NotInLayout::OtherSuite { suites: &["bonnie"], program: "bonnie++" });
     assert!(error.to_string().contains("suite = \"bonnie\""));
 }
 
@@ -298,7 +299,7 @@ fn failed_repetitions_make_no_record() {
     for trial in &mut run.trials {
         trial.outcome = Outcome::Failed { reason: "putc: No space left on device (28)".into() };
     }
-    assert_eq!(export(&run, Format::V198), Err(ExportError::NothingMeasured));
+    assert_eq!(export(&run, Format::V198), Err(NotInLayout::NothingMeasured("bonnie")));
 }
 
 /// Tables that bonnie++ 2.00a printed, with other rates of files, which it prints incorrectly.

@@ -1,5 +1,9 @@
 //! Data of charts, in display units, as the view computes them.
 
+use analysis::Summary;
+
+use crate::units::Scale;
+
 /// A tested level: position on the logarithmic axis and label.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
@@ -21,6 +25,14 @@ pub(crate) struct Series {
 pub(crate) struct SweepValue {
     pub(crate) median: f64,
     pub(crate) ends: Option<(f64, f64)>,
+}
+
+impl SweepValue {
+    /// Summary in a display scale.
+    pub(crate) fn of(summary: &Summary, scale: Scale) -> Self {
+        let ends = summary.interval.map(|ends| (scale.number(ends.low), scale.number(ends.high)));
+        Self { median: scale.number(summary.median), ends }
+    }
 }
 
 /// Medians and ends of intervals, which an axis must show.

@@ -88,7 +88,7 @@ fn draw(svg: &mut Svg, across: &Across, row: &IntervalRow, y: f64) {
 }
 
 /// Text shortened to a number of letters. The tables have the full text.
-pub(super) fn shortened(text: &str, letters: usize) -> String {
+pub(crate) fn shortened(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();
     }

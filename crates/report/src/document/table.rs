@@ -122,6 +122,13 @@ impl Row {
 }
 
 impl ValueCell {
+    /// An estimate that is not the median of the n values.
+    pub(crate) fn estimate(value: f64, interval: Option<Interval>, n: u32, scale: Scale) -> Self {
+        let warnings = Vec::new();
+        let summary = Summary { n, median: value, interval, min: value, max: value, warnings };
+        Self::plain(&summary, scale)
+    }
+
     /// A summary without rank, warnings, or failures.
     pub(crate) fn plain(summary: &Summary, scale: Scale) -> Self {
         Self {

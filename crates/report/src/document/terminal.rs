@@ -131,7 +131,6 @@ impl Page {
                 Block::Table(table, Layout::Bare) => self.plain(table),
                 Block::Table(table, Layout::Records) => self.records(table),
                 Block::Table(table, Layout::Compact) => self.matrix(table),
-                Block::Table(table, Layout::Medians) => self.activity(table),
                 Block::Spark(spark) => self.spark(spark),
                 Block::Fold(_, own) => self.blocks(own, depth),
                 Block::Code(_, text) => {

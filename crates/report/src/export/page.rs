@@ -2,7 +2,8 @@
 //! below it.
 
 use crate::{
-    document::{Figure, Kind},
+    charts::intervals::shortened,
+    document::Figure,
     export::{
         absolute::absolute,
         measure::{lines, width},
@@ -53,10 +54,10 @@ struct Around {
 
 /// Figure as a separate picture.
 pub(super) fn framed(figure: &Figure, view: &View, sheet: &Sheet) -> String {
-    let title = cut(&one_line(&figure.title), TITLE_MAX);
+    let title = shortened(&one_line(&figure.title), TITLE_MAX);
     let valid = valid(&figure.svg);
     let description = between(&valid, "<desc", "</desc>").unwrap_or("");
-    let finding = finding(view, description).map(|text| cut(&one_line(text), TITLE_MAX));
+    let finding = finding(view, description).map(|text| shortened(&one_line(text), TITLE_MAX));
     let below = match finding {
         Some(_) => title.clone(),
         None => one_line(&view.facts.title),
@@ -68,12 +69,12 @@ pub(super) fn framed(figure: &Figure, view: &View, sheet: &Sheet) -> String {
         caption: caption(figure, view),
         origin: origin(view),
     };
-    picture(&figure.svg, figure.kind, &around, sheet)
+    picture(&figure.svg, &around, sheet)
 }
 
 /// Chart of published results as a separate picture, labeled as published.
 pub(super) fn framed_published(drawn: &Figure, set: &Published, sheet: &Sheet) -> String {
-    let title = cut(&one_line(&drawn.title), TITLE_MAX);
+    let title = shortened(&one_line(&drawn.title), TITLE_MAX);
     let around = Around {
         first: title.clone(),
         second: one_line(&format!("{}, {}", set.article, set.author)),
@@ -81,23 +82,23 @@ pub(super) fn framed_published(drawn: &Figure, set: &Published, sheet: &Sheet) -
         caption: format!("{} {}; {}.", drawn.caption, set.machine, set.kernel),
         origin: one_line(&format!("{} · {}", set.full_name(), set.source)),
     };
-    picture(&drawn.svg, drawn.kind, &around, sheet)
+    picture(&drawn.svg, &around, sheet)
 }
 
 /// Chart with its frame.
-fn picture(svg: &str, kind: Kind, around: &Around, sheet: &Sheet) -> String {
-    let chart = sheet.apply(&absolute(&valid(svg), &sheet.looks), &["plot", kind.name()]);
+fn picture(svg: &str, around: &Around, sheet: &Sheet) -> String {
+    let chart = sheet.apply(&absolute(&valid(svg), &sheet.looks));
     let (chart_width, chart_height) = size_of(&chart);
     let room = chart_width.max(ROOM_MIN);
     let description = between(&chart, "<desc", "</desc>").unwrap_or("");
     let mut page = Page { sheet, body: String::new(), room, y: MARGIN };
     page.block(&Block { text: &around.first, size: 16.0, bold: true, color: "--ink" });
-    let second = cut(&around.second, TITLE_MAX);
+    let second = shortened(&around.second, TITLE_MAX);
     page.block(&Block { text: &second, size: 12.5, bold: false, color: "--soft" });
     page.y += 10.0;
     page.chart(&chart);
     page.y += chart_height + 10.0;
-    let caption = cut(&one_line(&around.caption), CAPTION_MAX);
+    let caption = shortened(&one_line(&around.caption), CAPTION_MAX);
     page.block(&Block { text: &caption, size: 11.0, bold: false, color: "--soft" });
     page.y += 6.0;
     page.block(&Block { text: &around.origin, size: 9.5, bold: false, color: "--soft" });
@@ -203,12 +204,4 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
 fn valid(text: &str) -> String {
     let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
     text.chars().map(|c| if allowed(c) { c } else { '\u{fffd}' }).collect()
-}
-
-/// Truncates a text to `letters` characters, including an ellipsis.
-fn cut(text: &str, letters: usize) -> String {
-    if text.chars().count() <= letters {
-        return text.to_owned();
-    }
-    text.chars().take(letters - 1).chain(['…']).collect()
 }

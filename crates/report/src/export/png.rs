@@ -100,7 +100,6 @@ pub(super) fn png(svg: &str, pixels_per_unit: f32) -> Result<Vec<u8>, PngError> 
 /// Length in pixels, rounded up. `None` if it is not positive or exceeds [`PIXELS_MAX`].
 fn pixels(length: f32, pixels_per_unit: f32) -> Option<u32> {
     let pixels = f64::from(length) * f64::from(pixels_per_unit);
-    #[expect(clippy::cast_precision_loss, reason = "a power of ten below 2^53")]
     let fits = pixels > 0.0 && pixels <= PIXELS_MAX as f64;
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,14 +1,11 @@
 //! Heatmap of a suite: ratio of each filesystem to the best of each test.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{Figure, Kind, absent, is_skip, qualified, repetitions};
 use crate::{
     charts::heatmap::{HeatCell, HeatMap, HeatRow, step},
-    units::{capital, fixed, one_line},
+    units::{capital, fixed, grouped, one_line},
     view::{Entry, Family, Status, Suite, Test, View, WorkPoint, directions},
 };
 use analysis::compare::{Side, Size, Verdict};
@@ -296,17 +293,7 @@ impl Sheet<'_> {
     }
 
     fn group(&self, key: &dyn Fn(&Line) -> String) -> Groups {
-        let mut places: BTreeMap<String, usize> = BTreeMap::new();
-        let mut groups: Groups = Vec::new();
-        for (at, line) in self.lines.iter().enumerate() {
-            let label = key(line);
-            let place = *places.entry(label.clone()).or_insert(groups.len());
-            if place == groups.len() {
-                groups.push((label, Vec::new()));
-            }
-            groups[place].1.push(at);
-        }
-        groups
+        grouped(self.lines.iter().map(key).zip(0..))
     }
 
     /// Geometric means over the tests common to all filesystems with numbers.

@@ -2,7 +2,7 @@
 
 use model::{Profile, metric::Unit, record::HistogramKind};
 
-use super::{Figure, Kind, absent, qualified, repetitions};
+use super::{Figure, Kind, absent_of, qualified, repetitions};
 use crate::{
     charts::{
         self,
@@ -197,12 +197,8 @@ impl Sheet<'_> {
 
     /// Measurement warnings, and missing filesystems.
     fn qualifications(&self) -> String {
-        let codes = self.test.entries.iter().flat_map(|entry| entry.measured_codes.iter().copied());
-        let missing = self.curves.absent.iter();
-        let missing: Vec<(String, String)> = missing
-            .map(|(filesystem, reason)| (self.name(*filesystem).to_owned(), reason.clone()))
-            .collect();
-        format!("{}{}", qualified(&codes.collect()), absent(&missing))
+        let absent = absent_of(self.view, &self.curves.absent);
+        qualified(&self.test.measured_codes()) + &absent
     }
 }
 

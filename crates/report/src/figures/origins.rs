@@ -2,7 +2,7 @@
 
 use model::metric::Unit;
 
-use super::{Figure, Kind, absent, qualified, repetitions};
+use super::{Figure, Kind, absent_of, qualified, repetitions};
 use crate::{
     charts::origins::{OriginBar, origins as charts},
     units::{Scale, alone, percent},
@@ -40,17 +40,14 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
         true => "unattributed: interrupts, and tasks that existed only between two samples",
         false => "unattributed time is not available for tests shorter than 0.2 s",
     };
-    let codes = own.entries.iter().flat_map(|entry| entry.measured_codes.iter().copied());
-    let missing = origins.absent.iter();
-    let missing: Vec<_> = missing.map(|(at, reason)| (name(*at), reason.clone())).collect();
     let caption = format!(
         "Segments: means of {}, each with texture and letter. Bar: workload and attributed kernel \
          threads; at its end the median with its 95 % confidence interval, and the mean of other \
          processes, which is not drawn. Measured from worker setup to the end of the last worker; \
          {unattributed}.{}{}",
         repetitions(origins.lines.iter().map(|line| line.attributed.n)),
-        qualified(&codes.collect()),
-        absent(&missing)
+        qualified(&own.measured_codes()),
+        absent_of(view, &origins.absent)
     );
     let id = format!("{}--cpu-time", own.id);
     let description = format!("{title}. The data are in the system activity table.");

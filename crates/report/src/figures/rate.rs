@@ -1,8 +1,6 @@
 //! Chart of the rate during a test.
 
-use std::collections::BTreeSet;
-
-use super::{Figure, Kind, absent, qualified, repetitions};
+use super::{Figure, Kind, absent_of, qualified, repetitions};
 use crate::{
     charts::{
         data::{Series, SweepValue},
@@ -33,8 +31,7 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
     let medians = rate_series.lines.iter().flat_map(|line| line.rates.iter().map(|rates| rates[0]));
     let scale = Scale::of(rate_series.unit, medians);
     let name = |filesystem: usize| view.filesystems[filesystem].name.clone();
-    let codes = own.entries.iter().flat_map(|entry| entry.measured_codes.iter().copied());
-    let codes: BTreeSet<&str> = codes.collect();
+    let codes = own.measured_codes();
     // Short tests and short series get no statement.
     let long = rate_series.lines.iter().all(|line| line.rates.len() >= LEAST);
     let found =
@@ -53,13 +50,10 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
             .map(|[median, low, high]| Some(SweepValue { median, ends: Some((low, high)) }))
             .collect(),
     };
-    #[expect(clippy::cast_precision_loss, reason = "a length of time, below 2^53 ns")]
     let interval = rate_series.interval as f64;
     let y_axis = format!("{quantity}, {} — higher is better ↑", scale.name);
     let series: Vec<Series> = rate_series.lines.iter().map(series).collect();
     let chart = lines::rate(&y_axis, interval / 1e9, &series);
-    let missing = rate_series.absent.iter();
-    let missing: Vec<_> = missing.map(|(at, reason)| (name(*at), reason.clone())).collect();
     let caption = format!(
         "Rate over the measured time, in intervals of {}. Line: median of {}; band: minimum to \
          maximum (not a confidence interval). A line ends when fewer than half of the repetitions \
@@ -68,7 +62,7 @@ pub(super) fn figure(view: &View, suite: usize, point: usize, test: usize) -> Op
         alone(model::metric::Unit::Nanoseconds, interval),
         repetitions(rate_series.lines.iter().map(|line| line.n)),
         qualified(&codes),
-        absent(&missing)
+        absent_of(view, &rate_series.absent)
     );
     let (id, description) = (format!("{}--rate-over-time", own.id), format!("{title}."));
     Some(Figure::new(Kind::RateOverTime, id, chart, (title, &description), caption))

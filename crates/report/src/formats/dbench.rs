@@ -11,11 +11,14 @@ use std::fmt::Write;
 use model::{
     Metric, Nanos, RunRecord, Value,
     phase::{ReplayOp, Series},
-    record::{CellRecord, HistogramKind, Outcome, TrialRecord},
+    record::{CellRecord, HistogramKind, TrialRecord},
 };
-use thiserror::Error;
 
-use crate::units::one_line;
+use super::{NotInLayout, cells_of, program};
+use crate::{
+    samples::{count, flag, measured, value},
+    units::one_line,
+};
 
 /// Suite whose cells are exported.
 const SUITE: &str = "dbench";
@@ -25,23 +28,6 @@ const REPLAY: &str = "replay";
 
 /// Bytes per MB of dbench.
 const MB: f64 = 1e6;
-
-/// Reason that a run cannot be shown in the layout of dbench.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NotDbench {
-    /// The run has no cells of suite `dbench`.
-    #[error(
-        "the run has no cells of suite dbench, and only these make an output in the layout of \
-         dbench; run a plan with `suite = \"dbench\"`, or print this run with --format csv"
-    )]
-    OtherSuite,
-    /// No repetition was completed.
-    #[error(
-        "no repetition of suite dbench was measured to its end; `fslab report` without --format \
-         prints the reason"
-    )]
-    NothingMeasured,
-}
 
 /// Layout of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,41 +41,27 @@ pub enum DbenchForm {
 /// Formats a run of suite `dbench` in the layout of dbench.
 ///
 /// # Errors
-/// [`NotDbench`] if the run has no measured trials of that suite.
-pub fn dbench(record: &RunRecord, form: DbenchForm) -> Result<String, NotDbench> {
-    let ours = record.cells.iter().enumerate();
-    let ours: Vec<_> = ours
-        .filter(|(_, own)| own.cell.workload.suite == SUITE && !own.cell.aa_duplicate)
-        .collect();
-    if ours.is_empty() {
-        return Err(NotDbench::OtherSuite);
-    }
-    let outputs = ours.into_iter().filter_map(|(index, cell)| {
+/// [`NotInLayout`] if the run has no measured trials of that suite.
+pub fn dbench(record: &RunRecord, form: DbenchForm) -> Result<String, NotInLayout> {
+    let outputs = cells_of(record, &[SUITE], "dbench")?.into_iter().filter_map(|(index, cell)| {
         let trial = middle(record, index)?;
         Some(Output { record, cell, trial }.text(form))
     });
     let text = outputs.collect::<Vec<_>>().join("\n");
-    if text.is_empty() { Err(NotDbench::NothingMeasured) } else { Ok(text) }
+    if text.is_empty() { Err(NotInLayout::NothingMeasured(SUITE)) } else { Ok(text) }
 }
 
 /// Measured trial of a cell with the median throughput, the lower one of two.
 fn middle(record: &RunRecord, cell: usize) -> Option<&TrialRecord> {
-    let own = |trial: &&TrialRecord| trial.cell == cell && trial.outcome == Outcome::Measured;
-    let mut trials: Vec<&TrialRecord> = record.trials.iter().filter(own).collect();
+    let mut trials: Vec<&TrialRecord> = measured(record, cell).collect();
     trials.sort_by(|a, b| throughput(a).total_cmp(&throughput(b)));
     trials.get(trials.len().saturating_sub(1) / 2).copied()
 }
 
-fn sample(trial: &TrialRecord, metric: Metric) -> Option<f64> {
-    let mut all = trial.samples.iter();
-    let own = all.find(|own| own.phase == REPLAY && own.metric == metric && own.worker.is_none());
-    own.map(|own| own.value)
-}
-
 /// Throughput up to the last full second; for other replays, over the whole time.
 fn throughput(trial: &TrialRecord) -> f64 {
-    let known = sample(trial, Metric::ThroughputDbench).filter(|rate| *rate > 0.0);
-    known.or_else(|| sample(trial, Metric::Throughput)).unwrap_or(0.0)
+    let known = value(trial, REPLAY, Metric::ThroughputDbench).filter(|rate| *rate > 0.0);
+    known.or_else(|| value(trial, REPLAY, Metric::Throughput)).unwrap_or(0.0)
 }
 
 struct Output<'a> {
@@ -117,7 +89,7 @@ impl Output<'_> {
 
     /// Line that names the program and the loadfile.
     fn head(&self) -> String {
-        let program = one_line(self.record.info.program.split(" (").next().unwrap_or_default());
+        let program = program(self.record);
         let fact = |name: &str| {
             let known = self.trial.environment.get(name);
             let known = known.or_else(|| self.record.environment.get(name));
@@ -135,7 +107,7 @@ impl Output<'_> {
     fn lines(&self, text: &mut String) {
         let clients = self.count("clients");
         for tick in self.ticks() {
-            let ops = tick.ops / float(clients.max(1));
+            let ops = tick.ops / clients.max(1) as f64;
             let _ = writeln!(
                 text,
                 "{clients:>4}  {ops:>8.0}  {:>7.2} MB/sec  execute {:>3} sec",
@@ -148,16 +120,16 @@ impl Output<'_> {
         for (op, count, mean, max) in self.operations() {
             let _ = writeln!(text, " {:<12} {count:>7} {mean:>9.3} {max:>9.3}", op.name());
         }
-        let flag = |name: &str, words: &'static str| match self.parameter(name) {
-            Some(Value::Flag(true)) => words,
-            _ => "",
+        let words = |name: &str, words: &'static str| match flag(&self.cell.cell.workload, name) {
+            true => words,
+            false => "",
         };
         let _ = writeln!(
             text,
             "\nThroughput {} MB/sec{}{}  {clients} clients  {clients} procs  max_latency={:.3} ms",
             digits(throughput(self.trial) / MB),
-            flag("o_sync", " (sync open)"),
-            flag("sync_directories", " (sync dirs)"),
+            words("o_sync", " (sync open)"),
+            words("sync_directories", " (sync dirs)"),
             self.latency()
         );
     }
@@ -165,7 +137,7 @@ impl Output<'_> {
     fn fields(&self, text: &mut String) {
         let clients = self.count("clients");
         for tick in self.ticks() {
-            let ops = tick.ops / float(clients.max(1));
+            let ops = tick.ops / clients.max(1) as f64;
             let _ = writeln!(text, "@R@{clients}@{ops:.0}@{:.2}@{}@0@", tick.rate, tick.second);
         }
         for (op, count, mean, max) in self.operations() {
@@ -179,7 +151,7 @@ impl Output<'_> {
     fn ticks(&self) -> Vec<Tick> {
         let series = self.trial.series.iter().find(|(phase, _)| phase == REPLAY);
         let Some((_, series)) = series else { return Vec::new() };
-        let seconds = match self.parameter("runtime") {
+        let seconds = match self.cell.cell.workload.parameters.get("runtime") {
             Some(Value::Time(time)) if self.count("replay_count") == 0 => {
                 (time.0 - u64::from(time.0 > 0)) / 1_000_000_000
             }
@@ -189,7 +161,7 @@ impl Output<'_> {
             .map(|second| Tick {
                 second,
                 ops: until(series, &series.ops, second),
-                rate: until(series, &series.bytes, second) / float(second) / MB,
+                rate: until(series, &series.bytes, second) / second as f64 / MB,
             })
             .collect();
         if let Some(last) = ticks.last_mut() {
@@ -212,30 +184,23 @@ impl Output<'_> {
 
     /// Maximum latency in milliseconds.
     fn latency(&self) -> f64 {
-        sample(self.trial, Metric::LatencyMax).map_or_else(
+        value(self.trial, REPLAY, Metric::LatencyMax).map_or_else(
             || self.operations().iter().map(|row| row.3).fold(0.0, f64::max),
             |nanos| nanos / 1e6,
         )
     }
 
-    fn parameter(&self, name: &str) -> Option<&Value> {
-        self.cell.cell.workload.parameters.get(name)
-    }
-
     fn count(&self, name: &str) -> u64 {
-        match self.parameter(name) {
-            Some(Value::Count(count)) => *count,
-            _ => 0,
-        }
+        count(&self.cell.cell.workload, name).unwrap_or(0)
     }
 }
 
 /// Sum of the counts up to a second after the start of a series. The interval that contains it
 /// counts in proportion.
 fn until(series: &Series, counts: &[u64], second: u64) -> f64 {
-    let interval = float(series.interval.0.max(1));
-    let filled = float(second) * 1e9 / interval;
-    let part = |(at, count): (u64, &u64)| float(*count) * (filled - float(at)).clamp(0.0, 1.0);
+    let interval = series.interval.0.max(1) as f64;
+    let filled = second as f64 * 1e9 / interval;
+    let part = |(at, count): (u64, &u64)| *count as f64 * (filled - at as f64).clamp(0.0, 1.0);
     (0..).zip(counts).map(part).sum()
 }
 
@@ -250,11 +215,6 @@ fn digits(value: f64) -> String {
         _ => 5,
     };
     format!("{value:.places$}")
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts and times are below 2^53")]
-fn float(number: u64) -> f64 {
-    number as f64
 }
 
 #[cfg(test)]

@@ -17,12 +17,15 @@ mod text;
 use model::{
     Metric, RunRecord,
     phase::Role,
-    record::{CellRecord, Outcome, PhaseInfo, TrialRecord},
+    record::{CellRecord, PhaseInfo, TrialRecord},
 };
-use thiserror::Error;
 
 use self::{layout::Node, section::Section};
-use crate::units::{one_line, slug};
+use super::{NotInLayout, cells_of, program};
+use crate::{
+    samples::{measured, value},
+    units::{one_line, slug},
+};
 
 /// Suites whose cells are exported.
 const SUITES: [&str; 2] = ["stream", "fio"];
@@ -38,23 +41,6 @@ pub enum FioFormat {
     Normal,
     /// Terse, version 3: one line per job.
     Terse,
-}
-
-/// Reason that a run cannot be written as a document of fio.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NotFio {
-    /// The run has no cells of suites `stream` and `fio`.
-    #[error(
-        "the run has no cells of suites stream and fio, and only these make a document of fio; run \
-         a plan with `suite = \"stream\"`, or print this run with --format json"
-    )]
-    OtherSuite,
-    /// No repetition has a rate.
-    #[error(
-        "no repetition of these suites has a rate in time; `fslab report` without --format prints \
-         the reason"
-    )]
-    NothingMeasured,
 }
 
 /// Differences from fio that no key shows.
@@ -82,26 +68,18 @@ struct Job<'a> {
 /// Writes the run in a format of fio.
 ///
 /// # Errors
-/// [`NotFio`] if the run has no measured repetitions of suites `stream` and `fio`.
-pub fn fio(record: &RunRecord, format: FioFormat) -> Result<String, NotFio> {
-    let is_own = |cell: &CellRecord| {
-        SUITES.contains(&cell.cell.workload.suite.as_str()) && !cell.cell.aa_duplicate
-    };
-    if !record.cells.iter().any(is_own) {
-        return Err(NotFio::OtherSuite);
-    }
-    let own = record.cells.iter().enumerate().filter(|(_, cell)| is_own(cell));
+/// [`NotInLayout`] if the run has no measured repetitions of suites `stream` and `fio`.
+pub fn fio(record: &RunRecord, format: FioFormat) -> Result<String, NotInLayout> {
     let mut jobs: Vec<Job<'_>> = Vec::new();
-    for (index, cell) in own {
+    for (index, cell) in cells_of(record, &SUITES, "fio")? {
         let first = jobs.last().map_or(0, |job| job.group + 1);
         jobs.extend(jobs_of(record, index, cell, first));
     }
     if jobs.is_empty() {
-        return Err(NotFio::NothingMeasured);
+        return Err(NotInLayout::NothingMeasured(SUITES[0]));
     }
     let seconds = record.info.ended_unix.unwrap_or(record.info.started_unix).0 / 1_000_000_000;
-    let version = one_line(&record.info.program);
-    let version = version.split(" (").next().unwrap_or_default().replace("fslab ", "fslab-");
+    let version = program(record).replace("fslab ", "fslab-");
     match format {
         FioFormat::Normal => return Ok(text::normal(&jobs, &version)),
         FioFormat::Terse => return Ok(terse::terse(&jobs, &version)),
@@ -153,9 +131,7 @@ fn median_of<'a>(
     index: usize,
     phase: &PhaseInfo,
 ) -> Option<(&'a TrialRecord, usize)> {
-    let trials = record.trials.iter();
-    let mut trials: Vec<(f64, &TrialRecord)> = trials
-        .filter(|trial| trial.cell == index && trial.outcome == Outcome::Measured)
+    let mut trials: Vec<(f64, &TrialRecord)> = measured(record, index)
         .filter_map(|trial| Some((value(trial, &phase.name, phase.primary)?, trial)))
         .filter(|(_, trial)| value(trial, &phase.name, Metric::Throughput).is_some())
         .collect();
@@ -163,12 +139,6 @@ fn median_of<'a>(
     let repetitions = trials.len();
     let (_, trial) = *trials.get(repetitions.checked_sub(1)? / 2)?;
     Some((trial, repetitions))
-}
-
-/// Value of a metric for all workers together.
-fn value(trial: &TrialRecord, phase: &str, metric: Metric) -> Option<f64> {
-    let mut own = trial.samples.iter().filter(|sample| sample.worker.is_none());
-    own.find(|sample| sample.phase == phase && sample.metric == metric).map(|own| own.value)
 }
 
 /// Name of a job: that of its section; otherwise filesystem, phase, and the start of the cell ID,

@@ -14,37 +14,20 @@ mod head;
 use std::collections::BTreeSet;
 
 use model::{
-    RunRecord, Value, WorkloadParameters,
+    RunRecord, WorkloadParameters,
     phase::Role,
-    record::{CellRecord, Outcome, TrialRecord},
+    record::{CellRecord, TrialRecord},
 };
-use thiserror::Error;
 
 use self::body::Body;
+use super::{NotInLayout, cells_of, program};
 use crate::{
-    samples::imported,
+    samples::{self, flag, imported, measured},
     units::{distinct, one_line, span, utc},
 };
 
 /// Suite whose cells are exported.
 const SUITE: &str = "iozone";
-
-/// Reason that a run cannot be shown in the layout of IOzone.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NotIozone {
-    /// The run has no cells of suite `iozone`.
-    #[error(
-        "the run has no cells of suite iozone, and only these make a report in the layout of \
-         IOzone; run a plan with `suite = \"iozone\"`, or print this run with --format csv"
-    )]
-    OtherSuite,
-    /// No repetition was completed.
-    #[error(
-        "no repetition of suite iozone was measured to its end; `fslab report` without --format \
-         prints the reason"
-    )]
-    NothingMeasured,
-}
 
 /// Parameters of a cell, and its measured trials.
 type Member<'a> = (&'a WorkloadParameters, Vec<&'a TrialRecord>);
@@ -79,8 +62,8 @@ pub struct IozoneCommand {
 /// Formats a run of suite `iozone` in the text layout of IOzone.
 ///
 /// # Errors
-/// [`NotIozone`] if the run has no measured trials of that suite.
-pub fn iozone(record: &RunRecord) -> Result<String, NotIozone> {
+/// [`NotInLayout`] if the run has no measured trials of that suite.
+pub fn iozone(record: &RunRecord) -> Result<String, NotInLayout> {
     output(record, None)
 }
 
@@ -88,7 +71,7 @@ pub fn iozone(record: &RunRecord) -> Result<String, NotIozone> {
 ///
 /// # Errors
 /// As [`iozone()`].
-pub fn iozone_output(record: &RunRecord, command: &IozoneCommand) -> Result<String, NotIozone> {
+pub fn iozone_output(record: &RunRecord, command: &IozoneCommand) -> Result<String, NotInLayout> {
     output(record, Some(command))
 }
 
@@ -96,26 +79,25 @@ pub fn iozone_output(record: &RunRecord, command: &IozoneCommand) -> Result<Stri
 ///
 /// # Errors
 /// As [`iozone()`].
-pub fn iozone_workbook(record: &RunRecord, command: &IozoneCommand) -> Result<Vec<u8>, NotIozone> {
+pub fn iozone_workbook(
+    record: &RunRecord,
+    command: &IozoneCommand,
+) -> Result<Vec<u8>, NotInLayout> {
     let ours = ours(record)?;
     let name = ours.first().map_or("", |(_, own)| own.cell.filesystem.name.as_str());
     let reports = reports(record, &ours, name);
-    let Some(report) = reports.first() else { return Err(NotIozone::NothingMeasured) };
+    let Some(report) = reports.first() else { return Err(NotInLayout::NothingMeasured(SUITE)) };
     let tables = Body::new(&report.members, command.unit).tables();
-    let program = record.info.program.split(" (").next().unwrap_or_default();
-    Ok(biff::workbook(&command.words, &format!("iozone workload, {program}"), &tables))
+    let caption = format!("iozone workload, {}", program(record));
+    Ok(biff::workbook(&command.words, &caption, &tables))
 }
 
 /// Cells of the suite with their indexes.
-fn ours(record: &RunRecord) -> Result<Vec<(usize, &CellRecord)>, NotIozone> {
-    let ours = record.cells.iter().enumerate();
-    let ours: Vec<_> = ours
-        .filter(|(_, own)| own.cell.workload.suite == SUITE && !own.cell.aa_duplicate)
-        .collect();
-    if ours.is_empty() { Err(NotIozone::OtherSuite) } else { Ok(ours) }
+fn ours(record: &RunRecord) -> Result<Vec<(usize, &CellRecord)>, NotInLayout> {
+    cells_of(record, &[SUITE], "IOzone")
 }
 
-fn output(record: &RunRecord, command: Option<&IozoneCommand>) -> Result<String, NotIozone> {
+fn output(record: &RunRecord, command: Option<&IozoneCommand>) -> Result<String, NotInLayout> {
     let ours = ours(record)?;
     let mut names: Vec<&str> = Vec::new();
     let mut text = String::new();
@@ -131,7 +113,7 @@ fn output(record: &RunRecord, command: Option<&IozoneCommand>) -> Result<String,
             Body::new(&members, unit).write(&mut text, command);
         }
     }
-    if text.is_empty() { Err(NotIozone::NothingMeasured) } else { Ok(text) }
+    if text.is_empty() { Err(NotInLayout::NothingMeasured(SUITE)) } else { Ok(text) }
 }
 
 /// Cells of a filesystem in one report. They differ only in file size, block size, workers, and
@@ -152,10 +134,7 @@ fn reports<'a>(
     let filled = ours.iter().any(|(_, own)| !own.cell.fill_level.is_empty());
     let mut reports: Vec<Report<'a>> = Vec::new();
     for (index, own) in ours.iter().filter(|(_, own)| own.cell.filesystem.name == name) {
-        let trials = record.trials.iter();
-        let trials: Vec<&TrialRecord> = trials
-            .filter(|trial| trial.cell == *index && trial.outcome == Outcome::Measured)
-            .collect();
+        let trials: Vec<&TrialRecord> = measured(record, *index).collect();
         if trials.is_empty() {
             continue;
         }
@@ -264,13 +243,8 @@ fn head(
 
 /// Lines of IOzone for the options of the cells.
 fn options(members: &[Member]) -> Vec<String> {
-    let flag = |name: &str| {
-        let set = |(point, _): &Member| match point.parameters.get(name) {
-            Some(Value::Flag(set)) => *set,
-            _ => false,
-        };
-        !members.is_empty() && members.iter().all(set)
-    };
+    let set =
+        |name: &str| !members.is_empty() && members.iter().all(|(point, _)| flag(point, name));
     let flags = [
         ("include_fsync", "Include fsync in write timing"),
         ("include_close", "Include close in write timing"),
@@ -279,7 +253,7 @@ fn options(members: &[Member]) -> Vec<String> {
         ("o_dsync", "DSYNC Mode. "),
     ];
     let mut lines: Vec<String> =
-        flags.iter().filter(|(name, _)| flag(name)).map(|(_, line)| (*line).to_owned()).collect();
+        flags.iter().filter(|(name, _)| set(name)).map(|(_, line)| (*line).to_owned()).collect();
     let sizes = |name: &str| {
         distinct(members.iter().map(|(point, _)| kib(point, name)).filter(|size| *size > 0))
     };
@@ -306,17 +280,11 @@ fn parameters(point: &WorkloadParameters) -> Vec<String> {
 }
 
 fn kib(point: &WorkloadParameters, name: &str) -> u64 {
-    match point.parameters.get(name) {
-        Some(Value::Size(size)) => size.0 / 1024,
-        _ => 0,
-    }
+    samples::size(point, name).map_or(0, |size| size.0 / 1024)
 }
 
 fn count(point: &WorkloadParameters, name: &str) -> u64 {
-    match point.parameters.get(name) {
-        Some(Value::Count(count)) => *count,
-        _ => 0,
-    }
+    samples::count(point, name).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -6,14 +6,18 @@
 
 use std::fmt::Write;
 
+use analysis::moments::Moments;
 use model::{
     Metric, RunRecord, Value,
     phase::Role,
-    record::{CellRecord, HistogramKind, Outcome, TrialRecord},
+    record::{CellRecord, HistogramKind, TrialRecord},
 };
-use thiserror::Error;
 
-use crate::units::one_line;
+use super::{NotInLayout, cells_of, program};
+use crate::{
+    samples::{self, flag, measured, value},
+    units::one_line,
+};
 
 /// Suite whose cells are exported.
 const SUITE: &str = "mdtest";
@@ -31,23 +35,6 @@ const ROWS: [(&str, &str); 10] = [
     ("tree-create", "Tree creation"),
     ("tree-remove", "Tree removal"),
 ];
-
-/// Reason that a run cannot be shown with the tables of mdtest.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NotMdtest {
-    /// The run has no cells of suite `mdtest`.
-    #[error(
-        "the run has no cells of suite mdtest, and only these make an output in the layout of \
-         mdtest; run a plan with `suite = \"mdtest\"`, or print this run with --format csv"
-    )]
-    OtherSuite,
-    /// No repetition was completed.
-    #[error(
-        "no repetition of suite mdtest was measured to its end; `fslab report` without --format \
-         prints the reason"
-    )]
-    NothingMeasured,
-}
 
 /// Tables of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,15 +60,9 @@ pub struct MdtestCommand {
 /// Formats a run of suite `mdtest` with the tables of mdtest.
 ///
 /// # Errors
-/// [`NotMdtest`] if the run has no measured trials of that suite.
-pub fn mdtest(record: &RunRecord, command: &MdtestCommand) -> Result<String, NotMdtest> {
-    let ours = record.cells.iter().enumerate();
-    let ours: Vec<_> = ours
-        .filter(|(_, own)| own.cell.workload.suite == SUITE && !own.cell.aa_duplicate)
-        .collect();
-    if ours.is_empty() {
-        return Err(NotMdtest::OtherSuite);
-    }
+/// [`NotInLayout`] if the run has no measured trials of that suite.
+pub fn mdtest(record: &RunRecord, command: &MdtestCommand) -> Result<String, NotInLayout> {
+    let ours = cells_of(record, &[SUITE], "mdtest")?;
     let several = ours.len() > 1;
     let outputs = ours.into_iter().filter_map(|(index, cell)| {
         let trials: Vec<&TrialRecord> = measured(record, index).collect();
@@ -89,7 +70,7 @@ pub fn mdtest(record: &RunRecord, command: &MdtestCommand) -> Result<String, Not
         (!output.trials.is_empty()).then(|| output.text(several))
     });
     let text = outputs.collect::<Vec<_>>().join("\n");
-    if text.is_empty() { Err(NotMdtest::NothingMeasured) } else { Ok(text) }
+    if text.is_empty() { Err(NotInLayout::NothingMeasured(SUITE)) } else { Ok(text) }
 }
 
 /// Number of files that each worker created, the smallest of all repetitions. `None` if no files
@@ -98,7 +79,7 @@ pub fn mdtest_files(record: &RunRecord) -> Option<u64> {
     let phase = "file-create";
     let created = |(index, cell): (usize, &CellRecord)| {
         let workers = match (count(cell, "workers"), cell.cell.workload.parameters.get("sharing")) {
-            (workers, _) if !flag(cell, "first_worker_creates") => workers,
+            (workers, _) if !flag(&cell.cell.workload, "first_worker_creates") => workers,
             (_, Some(Value::Word(sharing))) if sharing == "file" => 1,
             (workers, _) => workers,
         };
@@ -112,20 +93,8 @@ pub fn mdtest_files(record: &RunRecord) -> Option<u64> {
     record.cells.iter().enumerate().filter_map(created).min()
 }
 
-fn measured(record: &RunRecord, cell: usize) -> impl Iterator<Item = &TrialRecord> {
-    let own = move |trial: &&TrialRecord| trial.cell == cell && trial.outcome == Outcome::Measured;
-    record.trials.iter().filter(own)
-}
-
 fn count(cell: &CellRecord, name: &str) -> u64 {
-    match cell.cell.workload.parameters.get(name) {
-        Some(Value::Count(count)) => *count,
-        _ => 0,
-    }
-}
-
-fn flag(cell: &CellRecord, name: &str) -> bool {
-    matches!(cell.cell.workload.parameters.get(name), Some(Value::Flag(true)))
+    samples::count(&cell.cell.workload, name).unwrap_or(0)
 }
 
 struct Output<'a> {
@@ -137,7 +106,7 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn text(&self, several: bool) -> String {
-        let program = one_line(self.record.info.program.split(" (").next().unwrap_or_default());
+        let program = program(self.record);
         let workers = count(self.cell, "workers");
         let mut text = format!(
             "mdtest workload, measured by {program}, not by mdtest: {workers} worker{}\n",
@@ -187,7 +156,7 @@ impl Output<'_> {
         }
     }
 
-    fn table(&self, text: &mut String, title: &str, value: impl Fn(f64) -> f64) {
+    fn table(&self, text: &mut String, title: &str, of: impl Fn(f64) -> f64) {
         let _ = writeln!(text, "{title}");
         let head = ["Max", "Min", "Mean", "Std Dev"];
         let rule = ["---", "---", "----", "-------"];
@@ -196,39 +165,21 @@ impl Output<'_> {
             let _ = writeln!(text, "   {name:<18}{columns}");
         }
         for (phase, name) in ROWS {
-            let rates = self.trials.iter().filter_map(|trial| rate(trial, phase));
-            let values: Vec<f64> = rates.map(&value).collect();
+            let rates = self.trials.iter().filter_map(|trial| value(trial, phase, Metric::OpsRate));
+            let values: Vec<f64> = rates.map(&of).collect();
             if values.is_empty() {
                 continue;
             }
             let max = values.iter().copied().fold(f64::MIN, f64::max);
             let min = values.iter().copied().fold(f64::MAX, f64::min);
-            let (mean, deviation) = moments(&values);
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let deviation = Moments::of(&values).map_or(0.0, |own| own.deviation);
             let _ = writeln!(
                 text,
                 "   {name:<18}     {max:>14.3} {min:>14.3} {mean:>14.3} {deviation:>14.3}"
             );
         }
     }
-}
-
-/// Operations per second of a phase.
-fn rate(trial: &TrialRecord, phase: &str) -> Option<f64> {
-    let mut all = trial.samples.iter();
-    let own =
-        all.find(|own| own.phase == phase && own.metric == Metric::OpsRate && own.worker.is_none());
-    own.map(|own| own.value)
-}
-
-/// Mean, and standard deviation of the sample; 0 for one value.
-fn moments(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    if values.len() < 2 {
-        return (mean, 0.0);
-    }
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, (squares / (n - 1.0)).sqrt())
 }
 
 #[cfg(test)]

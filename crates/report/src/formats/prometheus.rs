@@ -51,7 +51,6 @@ pub fn prometheus(view: &View) -> String {
         "What qualifies the numbers of a test, by its code.",
         warnings.into_iter().map(one),
     );
-    #[expect(clippy::cast_precision_loss, reason = "a count of repetitions")]
     let failed = failed.into_iter().map(|(labels, count)| (labels, count as f64));
     gauge(
         &mut text,

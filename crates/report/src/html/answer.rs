@@ -8,7 +8,7 @@ use crate::{
         html::{marker, rendered},
     },
     figures,
-    units::{count, distinct},
+    units::{count, distinct, fixed},
     view::{
         View,
         answer::{self, Answer, Board, BoardCell, BoardRow, FINDINGS_MAX, Grade},
@@ -32,6 +32,8 @@ const SHADES: [f64; 3] = [1.5, 2.5, 5.0];
 const BESIDE_MAX: usize = 10;
 /// Maximum width of a table next to the findings, in letters.
 const LETTERS_MAX: usize = 105;
+/// Maximum width of a table with ratios on the line of the median next to another table.
+const HALF_MAX: usize = 80;
 /// Letters of a column with the ratio on the line of the median, and of other columns. A longer
 /// title is broken into lines.
 const INLINE: usize = 14;
@@ -116,13 +118,18 @@ fn only_test(view: &View) -> Option<Figure> {
 /// Smallest ratio to the best that is shown in the top group.
 const SHOWN_IN_TOP: f64 = 1.15;
 
-/// True if the table of medians leaves space for the findings next to it.
-fn is_narrow(board: &Board) -> bool {
+/// Width of a table of medians in letters.
+fn letters(board: &Board) -> usize {
     let columns = board.filesystems.len();
     let column = if columns <= INLINE_MAX { INLINE } else { SHORT };
     let unit = |row: &BoardRow| if board.unit.is_some() { 0 } else { row.unit.chars().count() + 1 };
     let titles = board.rows.iter().map(|row| row.title.chars().count() + unit(row));
-    columns <= BESIDE_MAX && titles.max().unwrap_or(0) + columns * column <= LETTERS_MAX
+    titles.max().unwrap_or(0) + columns * column
+}
+
+/// True if the table of medians leaves space for the findings next to it.
+fn is_narrow(board: &Board) -> bool {
+    board.filesystems.len() <= BESIDE_MAX && letters(board) <= LETTERS_MAX
 }
 
 /// Class of a cell by its distance from the best.
@@ -139,6 +146,11 @@ fn shade(cell: &BoardCell) -> &'static str {
 }
 
 impl Screen<'_> {
+    /// Grade of the part.
+    fn grade_of(&self, answer: &Answer) -> &'static str {
+        answer.trust.grade.name()
+    }
+
     /// True for the grade of the part.
     fn is(&self, answer: &Answer, grade: &str) -> bool {
         answer.trust.grade.name() == grade
@@ -165,10 +177,16 @@ impl Screen<'_> {
     fn ratio(&self, cell: &BoardCell) -> String {
         match cell.distance {
             Some(distance) if !cell.blocked && (!cell.top || distance >= SHOWN_IN_TOP) => {
-                format!("÷{distance:.1}")
+                format!("÷{}", fixed(distance, if distance < 1.095 { 2 } else { 1 }))
             }
             Some(_) | None => String::new(),
         }
+    }
+
+    /// True if a cell of the table has a ratio to the best.
+    fn has_ratios(&self, board: &Board) -> bool {
+        let mut cells = board.rows.iter().flat_map(|row| &row.cells).flatten();
+        cells.any(|cell| !self.ratio(cell).is_empty())
     }
 
     fn shade(&self, cell: &BoardCell) -> &'static str {
@@ -187,8 +205,9 @@ impl Screen<'_> {
 
     /// Class of a table: ratios are next to the medians, below them, or omitted.
     fn density(&self, board: &Board) -> &'static str {
+        let inline = self.is_whole(board) || letters(board) <= HALF_MAX;
         match board.filesystems.len() {
-            0..=INLINE_MAX => "",
+            0..=INLINE_MAX if inline => "",
             _ if board.rows.len() <= STACKED_MAX => " stacked",
             _ => " dense",
         }
@@ -198,6 +217,11 @@ impl Screen<'_> {
     fn marker(&self, name: &str) -> String {
         let index = self.names.iter().position(|own| own == name);
         index.map(marker).unwrap_or_default()
+    }
+
+    /// True if at least one test is compared.
+    fn compared(&self) -> bool {
+        self.answers.iter().any(|answer| answer.accounts.compared())
     }
 
     /// Number of tests by outcome, for each part.
@@ -233,5 +257,90 @@ mod tests {
         assert_eq!(shades, ["near0", "near1", "near2", "near3", "near4"]);
         let blocked = BoardCell { blocked: true, ..cell(1.0, false) };
         assert_eq!(shade(&blocked), "", "a blocked number is not compared");
+    }
+
+    /// Table of this many filesystems in two tests.
+    fn board(filesystems: usize, distance: f64) -> Board {
+        let cell = |at: usize| {
+            let distance = if at == 0 { 1.0 } else { distance };
+            let top = at == 0;
+            Some(BoardCell { value: "1.23".into(), top, blocked: false, distance: Some(distance) })
+        };
+        let row = |title: &str| BoardRow {
+            title: title.into(),
+            unit: "deliveries/s",
+            cells: (0..filesystems).map(cell).collect(),
+        };
+        Board {
+            filesystems: (0..filesystems).map(|at| format!("ext{at}")).collect(),
+            unit: None,
+            rows: vec![row("write"), row("mail-delivery")],
+            further: 0,
+        }
+    }
+
+    /// First screen with these tables.
+    fn screen(boards: &[Board], mut answer: Answer) -> String {
+        let mut with = |board: &Board| {
+            answer.board = board.clone();
+            answer.clone()
+        };
+        let answers: Vec<Answer> = boards.iter().map(&mut with).collect();
+        rendered(&Screen {
+            names: Vec::new(),
+            answers: &answers,
+            figure: None,
+            pages: vec![""; boards.len()],
+            findings: Vec::new(),
+            further: 0,
+            open: 0,
+            ended: true,
+            failures: Vec::new(),
+            missing: Vec::new(),
+            margin: "5 %".into(),
+            titles: vec!["a"; boards.len()],
+            warned: false,
+            inconclusive: false,
+        })
+    }
+
+    #[test]
+    fn a_table_next_to_another_has_its_ratios_below_the_medians_if_it_is_wide() {
+        let answer = Answer::new(&View::new(&crate::fixture::record()));
+        let class = "class=\"score stacked\"";
+        let alone = screen(&[board(5, 2.0)], answer.clone());
+        assert!(!alone.contains(class) && alone.contains("<i>÷2.0</i>"), "{alone}");
+        let both = screen(&[board(5, 2.0), board(9, 2.0)], answer.clone());
+        assert_eq!(both.matches(class).count(), 2, "{both}");
+        let narrow = screen(&[board(3, 2.0), board(9, 2.0)], answer);
+        assert_eq!(narrow.matches(class).count(), 1, "{narrow}");
+    }
+
+    #[test]
+    fn ratios_near_1_have_two_decimal_places_and_tables_without_ratios_no_space_for_them() {
+        let answer = Answer::new(&View::new(&crate::fixture::record()));
+        assert!(screen(&[board(3, 1.04)], answer.clone()).contains("<i>÷1.04</i>"));
+        let mut blocked = board(3, 1.04);
+        let cells = blocked.rows.iter_mut().flat_map(|row| &mut row.cells).flatten();
+        cells.for_each(|cell| cell.blocked = true);
+        assert!(!screen(&[blocked], answer).contains("<i>"));
+    }
+
+    #[test]
+    fn each_part_has_the_color_of_its_grade() {
+        let good = Answer::new(&View::new(&crate::fixture::record()));
+        let page = screen(&[board(3, 2.0)], good.clone());
+        let class = format!("<p class=\"levels {}\">", good.trust.grade.name());
+        assert!(page.contains(&class), "{page}");
+    }
+
+    #[test]
+    fn the_chart_of_the_only_test_has_its_title() {
+        let mut record = crate::fixture::with_records(&[model::Bytes::mib(1)], "own");
+        record.cells.iter_mut().for_each(|cell| cell.phases.truncate(1));
+        let view = View::new(&record);
+        let figure = only_test(&view).unwrap();
+        let page = crate::html(&view, &[]);
+        assert!(page.contains(&format!("<h2 class=\"part\">{}</h2>", figure.title)), "{page}");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Bytes, Environment, Metric, Nanos, Value, record::Outcome};
+use model::{Bytes, Metric, Value};
 
-use super::{ImportError, Importer, Measurement, phase};
+use super::{ImportError, Importer, Measurement, label, phase};
 use crate::bonnie::{
     self, Figure, Largest, PHASES, PhaseFigures, Record, SEEKS, SUITE, short_phase,
 };
@@ -48,32 +48,17 @@ fn of_version(version: &str) -> String {
 
 fn measurement(record: &Record) -> Measurement {
     let parameters = parameters(record);
-    let known = ["file_size", "files"].into_iter().filter_map(|name| {
-        let value = parameters.get(name)?;
-        Some(format!("{name}={value}"))
-    });
-    let mut facts = Environment::default();
-    facts.set("bonnie.format", record.format.name());
-    facts.set("bonnie.version", record.version.as_str());
-    facts.set("bonnie.name", record.name.as_str());
-    if !record.seed.is_empty() {
-        facts.set("bonnie.seed", record.seed.as_str());
-    }
+    let label = label(&parameters, &["file_size", "files"]);
     let mut measurement = Measurement {
         name: Some(record.name.clone()),
-        program: of_version(&record.version),
-        suite: SUITE,
-        label: known.collect::<Vec<_>>().join(" "),
-        parameters,
-        phases: Vec::new(),
-        outcome: Outcome::Measured,
-        samples: Vec::new(),
-        histograms: Vec::new(),
-        warnings: Vec::new(),
-        facts,
-        started_unix: None,
-        elapsed: Nanos(0),
+        ..Measurement::new(SUITE, of_version(&record.version), label, parameters)
     };
+    measurement.fact("bonnie.format", record.format.name());
+    measurement.fact("bonnie.version", &record.version);
+    measurement.fact("bonnie.name", &record.name);
+    if !record.seed.is_empty() {
+        measurement.fact("bonnie.seed", &record.seed);
+    }
     for (at, (name, figures)) in PHASES.into_iter().zip(record.phases).enumerate() {
         if figures != PhaseFigures::default() {
             measurement.phases.push((at, phase(name, group(name), primary(at))));

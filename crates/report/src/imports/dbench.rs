@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Environment, Metric, Nanos, Value, record::Outcome};
+use model::{Metric, Nanos, Value, record::Outcome};
 
-use super::{ImportError, Importer, Measurement, phase};
+use super::{ImportError, Importer, Measurement, label, phase};
 
 /// Suite of the cells.
 const SUITE: &str = "dbench";
@@ -196,29 +196,17 @@ impl Output {
     /// Measurement, if the output has a result.
     fn measurement(self) -> Option<Measurement> {
         let (rate, latency) = self.result?;
-        let known = ["clients", "loadfile"].into_iter();
-        let known = known.filter_map(|name| Some(format!("{name}={}", self.parameters.get(name)?)));
         let version = self.version.unwrap_or_else(|| "unknown".into());
-        let mut facts = Environment::default();
-        facts.set("dbench.version", version.as_str());
-        let mut measurement = Measurement {
-            name: None,
-            program: match self.is_of_fslab {
-                true => format!("fslab {version}, dbench format"),
-                false => format!("dbench {version}"),
-            },
-            suite: SUITE,
-            label: known.collect::<Vec<_>>().join(" "),
-            parameters: self.parameters,
-            phases: vec![(0, phase(REPLAY, "all clients", Metric::ThroughputDbench))],
-            outcome: Outcome::Measured,
-            samples: Vec::new(),
-            histograms: Vec::new(),
-            warnings: Vec::new(),
-            facts,
-            started_unix: None,
-            elapsed: Nanos(0),
+        let program = match self.is_of_fslab {
+            true => format!("fslab {version}, dbench format"),
+            false => format!("dbench {version}"),
         };
+        let label = label(&self.parameters, &["clients", "loadfile"]);
+        let mut measurement = Measurement {
+            phases: vec![(0, phase(REPLAY, "all clients", Metric::ThroughputDbench))],
+            ..Measurement::new(SUITE, program, label, self.parameters)
+        };
+        measurement.fact("dbench.version", &version);
         // The summary of the machine-readable format of dbench 5.0 has the rate 0.
         let rate = if rate > 0.0 { rate } else { self.last_rate.unwrap_or_default() * MB };
         if rate <= 0.0 {
@@ -226,10 +214,8 @@ impl Output {
             measurement.outcome = Outcome::Failed { reason };
             return Some(measurement);
         }
-        measurement.sample(REPLAY, Metric::ThroughputDbench, rate);
-        if let Some(latency) = latency {
-            measurement.sample(REPLAY, Metric::LatencyMax, latency);
-        }
+        let results = [(Metric::ThroughputDbench, Some(rate)), (Metric::LatencyMax, latency)];
+        measurement.samples(REPLAY, results);
         for (place, (name, mean, max)) in (1..).zip(self.operations) {
             measurement.phases.push((place, phase(&name, "operations", Metric::LatencyMean)));
             measurement.sample(&name, Metric::LatencyMean, mean);

@@ -10,10 +10,10 @@ mod rows;
 
 use std::collections::BTreeMap;
 
-use model::{Bytes, Environment, Metric, Nanos, Value, record::Outcome};
+use model::{Bytes, Metric, Value};
 
 use self::head::{Head, Unit};
-use super::{ImportError, Importer, Measurement, phase};
+use super::{ImportError, Importer, Measurement, label, phase};
 use crate::iozone_layout::{COLUMNS, WORKERS};
 
 /// Suite of the cells.
@@ -108,28 +108,16 @@ fn new(head: &Head, file: u64, block: u64) -> Measurement {
             parameters.insert(name.into(), Value::Size(Bytes(size.saturating_mul(1024))));
         }
     }
-    let known = ["file_size", "block_size", "workers"].into_iter();
-    let known = known.filter_map(|name| Some(format!("{name}={}", parameters.get(name)?)));
-    let mut facts = Environment::default();
-    facts.set("iozone.version", head.version.as_str());
-    if let Some(command) = &head.command {
-        facts.set("iozone.command", command.as_str());
-    }
-    Measurement {
+    let label = label(&parameters, &["file_size", "block_size", "workers"]);
+    let mut measurement = Measurement {
         name: head.name.clone(),
-        program: head.program(),
-        suite: SUITE,
-        label: known.collect::<Vec<_>>().join(" "),
-        parameters,
-        phases: Vec::new(),
-        outcome: Outcome::Measured,
-        samples: Vec::new(),
-        histograms: Vec::new(),
-        warnings: Vec::new(),
-        facts,
-        started_unix: None,
-        elapsed: Nanos(0),
+        ..Measurement::new(SUITE, head.program(), label, parameters)
+    };
+    measurement.fact("iozone.version", &head.version);
+    if let Some(command) = &head.command {
+        measurement.fact("iozone.command", command);
     }
+    measurement
 }
 
 /// Index of the test of a table of `-R`, from its quoted title.

@@ -152,7 +152,6 @@ fn workers_of_a_job_are_merged() {
     let workers = value(both, "read", Metric::ThroughputWorkerSum).unwrap();
     assert!((workers - sum("bw_bytes")).abs() < 1e-6, "{workers}");
     let histogram = &both.histograms.iter().find(|own| own.kind == HistogramKind::All).unwrap();
-    #[expect(clippy::cast_precision_loss, reason = "a small count")]
     let count = histogram.histogram.count() as f64;
     assert_eq!(count, sum("total_ios"));
     // Without the bins of JSON+, the percentiles of both workers together are unknown.

@@ -193,7 +193,7 @@ pub(super) fn activity(view: &View, budget: &mut Budget) -> Option<Section> {
             if budget.has_charts() {
                 blocks.extend(budget.charts(figures::cpu_time(view, at, point, test)));
             }
-            let own = fitting(budget, &view.details[at][flat].activity, Layout::Medians);
+            let own = fitting(budget, &view.details[at][flat].activity, Layout::Bare);
             if !own.is_empty() {
                 let title = &view.details[at][flat].ranked.title;
                 let title = format!("System activity: CPU and devices: {title}");

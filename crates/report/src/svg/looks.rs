@@ -24,6 +24,12 @@ const LOOKS: [(&str, &str); 9] = [
     ),
 ];
 
+/// Colors of the looks on a light page, as in the style sheet, for programs that draw on their own.
+const LIGHT: [u32; LOOKS.len()] = [
+    0x04_72FF, 0xD0_8205, 0x15_7973, 0x87_00A4, 0x1B_1E21, 0x82_6200, 0x36_9EC2, 0x21_00DF,
+    0x65_3303,
+];
+
 /// Number of looks: each shape filled and hollow.
 const COUNT: usize = 2 * LOOKS.len();
 
@@ -57,6 +63,11 @@ pub(crate) fn style(looks: &[usize]) -> String {
         format!(".s{series} {{ --c: var(--f{}); }}\n", look % LOOKS.len())
     };
     looks.iter().enumerate().map(rule).collect()
+}
+
+/// Color of a look on a light page: `0xRRGGBB`.
+pub(crate) fn light(look: usize) -> u32 {
+    LIGHT[look % LIGHT.len()]
 }
 
 /// Classes and path of the marker of a series.
@@ -172,6 +183,14 @@ mod tests {
                 let seen: Vec<Color> = colors.iter().map(seen).collect();
                 assert!(least(&seen) >= 0.04, "dark {dark}: {}", least(&seen));
             }
+        }
+    }
+
+    #[test]
+    fn light_colors_are_those_of_the_style_sheet() {
+        for look in 0..LOOKS.len() {
+            let rule = format!("--f{look}: #{:06x};", light(look));
+            assert!(STYLE.contains(&rule), "{rule}");
         }
     }
 

@@ -168,13 +168,16 @@ impl Page {
 
     fn found(&mut self, answers: &[Answer], most: usize) {
         let (findings, further) = answer::shown_findings(answers, most);
-        if !findings.is_empty() {
+        let accounts: Vec<String> =
+            answers.iter().filter_map(|answer| answer.accounts.text()).collect();
+        if findings.len() + further + accounts.len() > 0 {
             self.heading("Findings");
         }
+        let more = if findings.is_empty() { "finding" } else { "more finding" };
+        let more = count(further, more);
         findings.into_iter().for_each(|finding| self.wrapped(" ", "   ", finding));
         let open: usize = answers.iter().map(|answer| answer.open).sum();
         if further + open > 0 {
-            let more = count(further, "more finding");
             let more = (further > 0).then(|| format!("{more} with --detail or in the HTML report"));
             let open = (open > 0).then(|| {
                 let are = if open == 1 { "question is" } else { "questions are" };
@@ -183,9 +186,7 @@ impl Page {
             let text: Vec<String> = [more, open].into_iter().flatten().collect();
             self.wrapped(" ", "   ", &text.join("; "));
         }
-        for text in answers.iter().filter_map(|answer| answer.accounts.text()) {
-            self.wrapped(" ", "   ", &text);
-        }
+        accounts.iter().for_each(|text| self.wrapped(" ", "   ", text));
     }
 
     /// Failed filesystems, and filesystems that no part measured.

@@ -6,13 +6,14 @@
 
 use analysis::Summary;
 use model::{
-    Clock, Metric, SystemActivity,
+    Clock, Metric, Nanos, SystemActivity,
     activity::{CpuActivity, Origin},
     metric::Unit,
 };
 
 use super::{
     facts::Filesystem,
+    origins::PARTS,
     points::{Entry, Status, Test, WorkPoint},
     sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell, scale_of},
@@ -35,45 +36,26 @@ pub(crate) fn activity(
 
 /// Part of the CPU time: title, true if it is shown even when zero, and amount. The amount is
 /// nanoseconds in [`parts`] and a fraction of the window in [`Sheet::shares`].
-type Part = (&'static str, bool, f64);
+type Part = (String, bool, f64);
 
 /// CPU time by consumer in nanoseconds, in table order. If `host` is false, the window is too short
 /// for the resolution of the host counters, and the parts that need them are NaN.
 fn parts(cpu: &CpuActivity, host: bool) -> Vec<Part> {
-    let time = |time: model::Nanos| time.seconds() * 1e9;
-    let threads = Origin::ALL.into_iter().filter(|origin| origin.attributed());
-    #[expect(clippy::cast_precision_loss, reason = "a share of some digits is shown")]
-    let unattributed = cpu.unattributed() as f64;
-    let first: [Part; 2] = [
-        ("workload", true, time(cpu.workload)),
-        ("attributed kernel threads", true, time(cpu.attributed())),
-    ];
-    let last: [Part; 6] = [
-        ("shared kernel workqueues", false, time(cpu.of(Origin::Shared))),
-        ("other kernel threads", false, time(cpu.of(Origin::Other))),
-        ("other processes", false, time(cpu.others_total)),
-        ("fslab monitoring", false, time(cpu.monitoring)),
-        ("unattributed", false, if host { unattributed } else { f64::NAN }),
-        ("whole machine", true, if host { time(cpu.host.busy) } else { f64::NAN }),
-    ];
-    let threads = threads.map(|origin| (dotted(origin), false, time(cpu.of(origin))));
-    first.into_iter().chain(threads).chain(last).collect()
-}
-
-/// Row title of an origin, as a part of the attributed kernel threads.
-const fn dotted(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Journal => "· journal",
-        Origin::Writeback => "· writeback",
-        Origin::Filesystem => "· filesystem",
-        Origin::Deferred => "· deferred work",
-        Origin::Block => "· block layer",
-        Origin::Loop => "· loop device",
-        Origin::Stack => "· device stack",
-        Origin::Reclaim => "· reclaim",
-        Origin::Shared => "· shared workqueues",
-        Origin::Other => "· other",
-    }
+    let part = |title: &str, time: Nanos| (title.to_owned(), false, time.0 as f64);
+    let always = |title: &str, time: Nanos| (title.to_owned(), true, time.0 as f64);
+    let of_host = |part: Part| if host { part } else { (part.0, part.1, f64::NAN) };
+    let origins = Origin::ALL.into_iter().zip(&PARTS[1..]);
+    let (own, others): (Vec<_>, Vec<_>) = origins.partition(|(origin, _)| origin.attributed());
+    let mut parts =
+        vec![always(PARTS[0], cpu.workload), always("attributed kernel threads", cpu.attributed())];
+    parts.extend(own.iter().map(|(origin, name)| part(&format!("· {name}"), cpu.of(*origin))));
+    parts.extend(others.iter().map(|(origin, name)| part(name, cpu.of(*origin))));
+    let [.., processes, monitoring, unattributed] = PARTS;
+    parts.push(part(processes, cpu.others_total));
+    parts.push(part(monitoring, cpu.monitoring));
+    parts.push(of_host((unattributed.to_owned(), false, cpu.unattributed() as f64)));
+    parts.push(of_host(always("whole machine", cpu.host.busy)));
+    parts
 }
 
 /// Fraction of requests that the block layer merged before they reached the devices of the
@@ -83,7 +65,6 @@ fn merged(activity: &SystemActivity) -> Option<f64> {
     let (merged, done) = devices.fold((0, 0), |(merged, done), device| {
         (merged + device.reads_merged + device.writes_merged, done + device.reads + device.writes)
     });
-    #[expect(clippy::cast_precision_loss, reason = "a share of some digits is shown")]
     (merged + done > 0).then(|| merged as f64 / (merged + done) as f64)
 }
 
@@ -112,10 +93,8 @@ struct Sheet<'a> {
 impl Sheet<'_> {
     /// Entries with results, in the order of the filesystems.
     fn entries(&self) -> Vec<&Entry> {
-        let entries = self.test.entries.iter();
-        let mut entries: Vec<&Entry> =
-            entries.filter(|entry| entry.status == Status::Measured).collect();
-        entries.sort_by_key(|entry| entry.filesystem);
+        let mut entries = self.test.in_plan_order();
+        entries.retain(|entry| entry.status == Status::Measured);
         entries
     }
 
@@ -166,7 +145,7 @@ impl Sheet<'_> {
         all.filter_map(|activity| {
             let window = activity.window.seconds() * 1e9;
             let cpu = activity.cpu.as_ref().filter(|_| window > 0.0)?;
-            let share = |(title, always, time): Part| (title, always, time / window);
+            let share = |(title, always, time)| (title, always, time / window);
             Some(parts(cpu, activity.has_host_counters()).into_iter().map(share).collect())
         })
         .collect()

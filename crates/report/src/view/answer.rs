@@ -13,6 +13,7 @@ mod trust;
 
 use std::collections::BTreeMap;
 
+use analysis::summary::{LEVEL, needed};
 use model::metric::{Better, Unit};
 
 use super::{Family, View, points::Test};
@@ -117,9 +118,15 @@ impl Answer {
         findings
             .extend(of_options(view).map(|text| Finding { effect: 0.0, text: text.to_owned() }));
         findings.sort_by(|one, other| other.effect.total_cmp(&one.effect));
+        let points = &view.findings.by_point;
+        let accounts = Accounts::new(view);
+        if findings.is_empty() && !accounts.compared() {
+            // With one filesystem, nothing is compared; the findings are about that filesystem.
+            let all = points.iter().flat_map(|point| &point.findings);
+            findings.extend(all.map(|own| Finding { effect: 0.0, text: own.text.clone() }));
+        }
         let shown = findings.len().min(FINDINGS_MAX);
         findings.truncate(shown);
-        let points = &view.findings.by_point;
         let said: usize = points.iter().map(|point| point.findings.len()).sum();
         Self {
             title: title(view, &tests),
@@ -129,7 +136,7 @@ impl Answer {
             further: said.saturating_sub(shown),
             open: points.iter().map(|point| point.open.len()).sum(),
             findings,
-            accounts: Accounts::new(view),
+            accounts,
             trust: trust::trust(view, &tests),
             missing: missing::holes(view),
         }
@@ -295,6 +302,12 @@ fn is_contest(named: &Named<'_>) -> bool {
     named.test.metric.spec().better != Better::Neither && named.test.family.is_some()
 }
 
+/// True if two filesystems have enough repetitions for a comparison.
+fn is_repeated(named: &Named<'_>) -> bool {
+    let summaries = named.test.entries.iter().filter_map(|entry| entry.summary.as_ref());
+    summaries.filter(|summary| summary.n >= needed(LEVEL)).count() > 1
+}
+
 /// The result in one sentence: of the filesystems, and of the devices if the plan has several. With
 /// one filesystem, of the devices or options only.
 fn headline(
@@ -360,6 +373,15 @@ fn wins_less_losses(test: &Test, family: &Family, filesystem: usize) -> i64 {
     decided.map(|pair| i64::from(is(pair.better)) - i64::from(is(pair.other))).sum()
 }
 
+/// Statement that the only filesystem with results, if any, is not compared.
+fn nothing_compared(view: &View, tests: &[Named<'_>]) -> String {
+    let mut measured = columns(view, tests).into_iter().map(|column| &view.filesystems[column]);
+    match measured.find(|own| !own.is_raw) {
+        Some(only) => format!("only {} was measured, so nothing is compared", only.name),
+        None => "no filesystem was measured".into(),
+    }
+}
+
 fn of_filesystems(
     view: &View,
     tests: &[Named<'_>],
@@ -376,11 +398,12 @@ fn of_filesystems(
         return sentence(text.into());
     }
     if measured < 2 {
-        return sentence("fewer than two filesystems were measured: no comparison".into());
+        return sentence(nothing_compared(view, tests));
     }
     if m == 0 {
         let why = match view.facts.imported {
             Some(_) => "imported results are not compared",
+            None if tests.iter().any(is_repeated) => "blocked by warnings, or failed repetitions",
             None => "too few repetitions, or no valid results",
         };
         return sentence(format!("no comparison: {why}"));

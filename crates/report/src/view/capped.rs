@@ -5,17 +5,18 @@
 //! their values. Here a rule, stated in the caption, derives the clipping limit from the data, and
 //! every bar is labeled with its value.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use model::{Metric, Value};
+use model::Metric;
 
 use super::{
     facts::Filesystem,
     points::{Status, Suite, Test, WorkPoint},
-    sweeps,
+    series,
+    tables::alike,
 };
 use crate::charts::data::{CappedBar, CappedGroup, CappedPanel};
-use crate::units::{Scale, grouped, one_line};
+use crate::units::{Scale, one_line};
 
 /// Parameter whose values are shown side by side.
 const SIDE_BY_SIDE: &str = "cache";
@@ -51,12 +52,8 @@ pub(crate) fn capped(suite: &Suite, filesystems: &[Filesystem]) -> Vec<Capped> {
     if suite.name != "small-files" {
         return Vec::new();
     }
-    let fixed_parameters = |point: &WorkPoint| -> BTreeMap<String, Value> {
-        let own = point.parameters.iter().filter(|(name, _)| *name != SIDE_BY_SIDE);
-        own.map(|(name, value)| (name.clone(), value.clone())).collect()
-    };
-    let groups = grouped(suite.points.iter().map(|point| (fixed_parameters(point), point)));
-    groups.iter().filter_map(|(_, points)| chart(points, filesystems)).collect()
+    let groups = alike(suite.points.iter(), &[SIDE_BY_SIDE]);
+    groups.iter().filter_map(|points| chart(points, filesystems)).collect()
 }
 
 fn chart(points: &[&WorkPoint], filesystems: &[Filesystem]) -> Option<Capped> {
@@ -83,11 +80,11 @@ fn chart(points: &[&WorkPoint], filesystems: &[Filesystem]) -> Option<Capped> {
         place,
         panels: points.iter().map(|point| panel(point, points.len() > 1, filesystems)).collect(),
         cut: cut(&medians),
-        repetitions: sweeps::repetitions(summaries()),
+        repetitions: series::repetitions(summaries()),
         intervals: summaries().all(|summary| summary.interval.is_some()),
         codes: tests().flat_map(Test::codes).collect(),
         absent: empty
-            .map(|index| (filesystems[index].name.clone(), sweeps::reason(points, index)))
+            .map(|index| (filesystems[index].name.clone(), series::reason(points, index)))
             .collect(),
     })
 }

@@ -16,7 +16,7 @@ use model::{Metric, Warning, metric::Better, warning::Severity};
 
 use super::{
     facts::{Facts, Filesystem},
-    points::{Entry, Status, WorkPoint},
+    points::{Entry, Status, Test, WorkPoint},
     sample_index::{SampleIndex, codes},
     tables::{
         Body, Column, Row, Table, TableCell, ValueCell, caches, pair_result, scale_of, timed,
@@ -24,7 +24,10 @@ use super::{
     totals::{self, Totals},
     warnings::WarningCollector,
 };
-use crate::units::{Scale, count, percent, ratio};
+use crate::{
+    samples::value,
+    units::{Scale, count, percent, ratio},
+};
 
 /// Number of aggregates: sum, sum without the longest task, mean of ratios.
 const AGGREGATES: usize = 3;
@@ -152,13 +155,8 @@ fn total<'a>(
     let times: Vec<Vec<f64>> = sample_index
         .measured(entry.cell)
         .filter_map(|trial| {
-            let time = |name: &str| {
-                let mut samples = trial.samples.iter().filter(|sample| sample.worker.is_none());
-                let wanted =
-                    samples.find(|sample| sample.phase == name && sample.metric == Metric::Elapsed);
-                wanted.map(|sample| sample.value)
-            };
-            point.tests.iter().map(|test| time(&test.name)).collect()
+            let time = |test: &Test| value(trial, &test.name, Metric::Elapsed);
+            point.tests.iter().map(time).collect()
         })
         .collect();
     if times.is_empty() {
@@ -264,7 +262,7 @@ fn cells(
     facts: &Facts,
     own: &[Warning],
 ) -> Vec<TableCell> {
-    let value = |aggregate: usize, scale: Scale| {
+    let total_of = |aggregate: usize, scale: Scale| {
         let top = families[aggregate].as_ref().is_some_and(|family| family.is_top(at));
         ValueCell { top, ..ValueCell::plain(&summaries[aggregate], scale) }
     };
@@ -275,11 +273,11 @@ fn cells(
     let (times, verdict) = against_best(at, total, families[0].as_ref(), facts, own);
     let ratios = scale_of(model::metric::Unit::Ratio, summaries[2..].iter());
     vec![
-        TableCell::Value(ValueCell { codes: all, ..value(0, Scale::SECONDS) }),
+        TableCell::Value(ValueCell { codes: all, ..total_of(0, Scale::SECONDS) }),
         TableCell::Text(times),
         TableCell::Text(verdict),
-        TableCell::Value(value(1, Scale::SECONDS)),
-        TableCell::Value(value(2, ratios)),
+        TableCell::Value(total_of(1, Scale::SECONDS)),
+        TableCell::Value(total_of(2, ratios)),
     ]
 }
 

@@ -42,9 +42,7 @@ fn of_point(
 ) -> Option<Table> {
     let mut lines: Vec<Line> = Vec::new();
     for test in &point.tests {
-        let mut entries: Vec<&Entry> = test.entries.iter().collect();
-        entries.sort_by_key(|entry| entry.filesystem);
-        for entry in entries {
+        for entry in test.in_plan_order() {
             let of = |(_, q): &(&str, Option<f64>)| {
                 percentile(sample_index, entry.cell, &test.name, HistogramKind::All, *q)
             };

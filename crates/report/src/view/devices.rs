@@ -13,14 +13,15 @@ use analysis::{
 use model::{Metric, SystemSetting, Value, metric::Better, metric::Unit};
 
 use crate::{
-    units::{count, grouped, one_line, ratio_of},
+    units::{count, one_line, ratio_of},
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
-        findings::{Answer, Finding, PointFindings, WithheldFinding, disagreement, list},
+        findings::{Answer, PointFindings, disagreement, list},
         points::{self, Entry, Ranker, Suite, Test, WorkPoint},
         quality::RunQuality,
         sample_index::SampleIndex,
+        tables::slices,
     },
 };
 
@@ -66,7 +67,7 @@ pub(crate) fn contests(
 ) -> Vec<Contest> {
     let mut ranker = Ranker::new(sample_index, quality);
     let mut contests = Vec::new();
-    for points in suites.iter().flat_map(groups) {
+    for points in suites.iter().flat_map(|suite| slices(suite, key())) {
         let names = points.iter().flat_map(|point| &point.tests).map(|test| test.name.as_str());
         let mut seen = BTreeSet::new();
         for name in names.filter(|name| seen.insert(*name)) {
@@ -76,17 +77,6 @@ pub(crate) fn contests(
         }
     }
     contests
-}
-
-/// Groups of points that differ only in the device.
-fn groups(suite: &Suite) -> Vec<Vec<&WorkPoint>> {
-    let others = |point: &WorkPoint| {
-        let others = point.parameters.iter().filter(|(name, _)| *name != key());
-        format!("{:?}", others.collect::<Vec<_>>())
-    };
-    let points = suite.points.iter().filter(|point| point.conditions.contains_key(key()));
-    let groups = grouped(points.map(|point| (others(point), point)));
-    groups.into_iter().map(|(_, points)| points).filter(|points| points.len() > 1).collect()
 }
 
 fn device(point: &WorkPoint) -> String {
@@ -184,11 +174,9 @@ impl Contest {
     fn answer(&self, margin: EquivalenceMargin) -> Answer {
         let withheld = |reason: String, hint: String| {
             let question = format!("fastest device on {}", self.place());
-            let test = self.test.clone();
-            Answer::Withheld(WithheldFinding { template: "C19", test, question, reason, hint })
+            Answer::withheld("C19", &self.test, question, reason, hint)
         };
-        let found =
-            |text| Answer::Found(Finding { template: "C19", test: self.test.clone(), text });
+        let found = |text| Answer::found("C19", &self.test, text);
         if let Some(least) = self.too_few() {
             let needed = needed(LEVEL);
             let hint = format!("run at least {needed} repetitions on each device");

@@ -51,9 +51,7 @@ impl TestContext<'_> {
 
     /// Entries in the order of the filesystems.
     pub(super) fn entries(&self) -> Vec<&Entry> {
-        let mut entries: Vec<&Entry> = self.test.entries.iter().collect();
-        entries.sort_by_key(|entry| entry.filesystem);
-        entries
+        self.test.in_plan_order()
     }
 
     /// One of three values, by the quantity of the test: available space, guest instructions, or
@@ -70,7 +68,7 @@ impl TestContext<'_> {
     }
 
     pub(super) fn found(&self, template: &'static str, text: String) -> Answer {
-        Answer::Found(Finding { template, test: self.test.id.clone(), text })
+        Answer::found(template, &self.test.id, text)
     }
 
     pub(super) fn withheld(

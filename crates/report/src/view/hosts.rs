@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::hosts::slowest;
+use analysis::{Summary, hosts::slowest};
 use model::{HostResult, Nanos, RunRecord, metric::Unit, record::Outcome};
 
 use crate::{
@@ -58,7 +58,7 @@ fn of_phase(label: &str, phase: &str, repetitions: &[Vec<&HostResult>]) -> Optio
     let unit = if moves { Unit::BytesPerSecond } else { Unit::OpsPerSecond };
     let rate = |host: &HostResult| {
         let work = if moves { host.bytes.0 } else { host.ops.0 };
-        float(work) / host.span().seconds().max(1e-9)
+        work as f64 / host.span().seconds().max(1e-9)
     };
     let medians: Vec<f64> =
         (0..first.len()).map(|at| median(complete.iter().map(|own| rate(own[at])))).collect();
@@ -70,7 +70,7 @@ fn of_phase(label: &str, phase: &str, repetitions: &[Vec<&HostResult>]) -> Optio
         let late = median(complete.iter().map(|own| nanos(own[at].started - start(own))));
         let network = |of: fn(&model::cluster::Network) -> u64| {
             let values: Option<Vec<f64>> =
-                own().map(|host| host.network.as_ref().map(|it| float(of(it)))).collect();
+                own().map(|host| host.network.as_ref().map(|it| of(it) as f64)).collect();
             values.map_or("not available".into(), |values| {
                 alone(Unit::Bytes, median(values.into_iter()))
             })
@@ -136,22 +136,12 @@ fn caption(
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[n / 2],
-        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
-    }
+    let summary = Summary::new(&values.collect::<Vec<f64>>());
+    summary.map_or(0.0, |summary| summary.median)
 }
 
 fn nanos(time: Nanos) -> f64 {
-    float(time.0)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-fn float(number: u64) -> f64 {
-    number as f64
+    time.0 as f64
 }
 
 #[cfg(test)]

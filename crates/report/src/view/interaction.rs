@@ -12,10 +12,10 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::{
-    Comparer, Repetition, blocks,
+    Repetition, blocks,
     factorial::{self, Factor, Factorial, Observation, Refusal},
 };
-use model::{Metric, RunRecord, Value, metric::Better};
+use model::{Metric, Value, metric::Better};
 
 use crate::charts::data::Panel;
 use crate::{
@@ -24,11 +24,12 @@ use crate::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
         findings::PointFindings,
-        points::{self, Suite, Test, WorkPoint},
+        points::{self, Suite, WorkPoint},
         quality::RunQuality,
         sample_index::SampleIndex,
+        series::{Run, TestSeries},
         sweeps::{self, Series, SweepValue},
-        tables::{Table, scale_of},
+        tables::Table,
     },
 };
 
@@ -107,19 +108,12 @@ pub(crate) fn interactions(
     sample_index: &SampleIndex,
     quality: &RunQuality,
 ) -> Vec<Interaction> {
-    let mut builder = Builder {
-        record: sample_index.record,
-        margin: quality.margin,
-        suspected: quality.suspected,
-        filesystems,
-        sample_index,
-        comparer: Comparer::new(),
-    };
+    let mut run = Run::new(sample_index, filesystems, quality);
     let mut all = Vec::new();
     for suite in suites {
         for points in groups(suite) {
             for name in sweeps::tests(&points) {
-                all.extend(builder.of_test(suite, name, &points));
+                all.extend(run.interaction(suite, name, &points));
             }
         }
     }
@@ -204,14 +198,11 @@ struct Input<'a> {
     id: String,
     /// `replay, dbench clients=5`.
     what: String,
-    points: &'a [&'a WorkPoint],
-    /// The test at each point.
-    tests: &'a [Option<&'a Test>],
+    all: &'a TestSeries<'a>,
     axes: &'a [Axis],
     /// Indices of the filesystems with values.
     shown: &'a [usize],
     filesystems: &'a [Filesystem],
-    metric: Metric,
     scale: Scale,
     margin: EquivalenceMargin,
     factorial: Result<Factorial, Refusal>,
@@ -222,53 +213,38 @@ struct Input<'a> {
     absent: &'a [(String, String)],
 }
 
-struct Builder<'a> {
-    record: &'a RunRecord,
-    margin: EquivalenceMargin,
-    /// True if the run may have drifted.
-    suspected: bool,
-    filesystems: &'a [Filesystem],
-    sample_index: &'a SampleIndex<'a>,
-    comparer: Comparer,
-}
-
-impl Builder<'_> {
-    fn of_test(&mut self, suite: &Suite, name: &str, points: &[&WorkPoint]) -> Option<Interaction> {
+impl Run<'_> {
+    fn interaction(
+        &mut self,
+        suite: &Suite,
+        name: &str,
+        points: &[&WorkPoint],
+    ) -> Option<Interaction> {
         let axes = axes(points);
-        let tests: Vec<Option<&Test>> = points.iter().map(|point| point.test(name)).collect();
-        let metric = tests.iter().flatten().next()?.metric;
-        let entries = || tests.iter().flatten().flat_map(|test| &test.entries);
-        let has = |index: &usize| {
-            entries().any(|entry| entry.filesystem == *index && entry.summary.is_some())
-        };
-        let (shown, empty): (Vec<usize>, Vec<usize>) =
-            (0..self.filesystems.len()).partition(|index| has(index));
+        let all = TestSeries::new(points, name)?;
+        let shown: Vec<usize> =
+            (0..self.filesystems.len()).filter(|index| all.has(*index)).collect();
         let factors = axes.len() + usize::from(shown.len() > 1);
-        if axes.is_empty() || factors < 2 || metric.spec().better == Better::Neither {
+        if axes.is_empty() || factors < 2 || all.metric.spec().better == Better::Neither {
             return None;
         }
-        let absent: Vec<(String, String)> = empty
-            .into_iter()
-            .map(|index| (self.filesystems[index].name.clone(), sweeps::reason(points, index)))
-            .collect();
-        let summaries = || entries().filter_map(|entry| entry.summary.as_ref());
-        let scale = scale_of(metric.spec().unit, summaries());
+        let absent = all.absent(self.filesystems);
+        let scale = all.scale();
         let names = || axes.iter().map(|axis| axis.name.as_str());
         let place = without(points[0], names());
         let what = format!("{name}, {place}");
+        let mut valued = all.entries().filter(|entry| entry.summary.is_some());
         let input = Input {
             id: format!("conditions-{}-{}", points[0].id, slug(name)),
-            factorial: self.factorial(metric, points, &tests, &axes, &shown),
+            factorial: self.factorial(&all, &axes, &shown),
             filesystem: (shown.len() > 1).then_some(0),
-            sound: entries().filter(|entry| entry.summary.is_some()).all(|entry| entry.ranked),
+            sound: valued.all(|entry| entry.ranked),
             margin: self.margin,
             filesystems: self.filesystems,
             what,
-            points,
-            tests: &tests,
+            all: &all,
             axes: &axes,
             shown: &shown,
-            metric,
             scale,
             absent: &absent,
         };
@@ -278,11 +254,11 @@ impl Builder<'_> {
         let across: &[Axis] = if input.has_options() { &[] } else { &axes };
         Some(Interaction {
             suite: suite.name.clone(),
-            metric,
+            metric: all.metric,
             scale,
             charts: across.iter().map(|axis| self.across(&input, axis)).collect(),
-            repetitions: sweeps::repetitions(summaries()),
-            codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
+            repetitions: all.repetitions(),
+            codes: all.codes(),
             findings: findings::findings(&input, &title),
             tables: tables::tables(&input, &title, &effects),
             effects,
@@ -297,9 +273,7 @@ impl Builder<'_> {
 
     fn factorial(
         &self,
-        metric: Metric,
-        points: &[&WorkPoint],
-        tests: &[Option<&Test>],
+        all: &TestSeries<'_>,
         axes: &[Axis],
         shown: &[usize],
     ) -> Result<Factorial, Refusal> {
@@ -313,7 +287,7 @@ impl Builder<'_> {
             axes.iter().map(|axis| Factor { name: axis.name.clone(), levels: axis.levels.clone() }),
         );
         let mut observations = Vec::new();
-        for (point, test) in points.iter().zip(tests) {
+        for (point, test) in all.points.iter().zip(&all.tests) {
             let conditions: Option<Vec<usize>> =
                 axes.iter().map(|axis| axis.level(point)).collect();
             let (Some(conditions), Some(test)) = (conditions, test) else { continue };
@@ -321,24 +295,24 @@ impl Builder<'_> {
                 let Some(entry) = test.entry(*filesystem) else { continue };
                 let own = several.then_some(level).into_iter();
                 let levels: Vec<usize> = own.chain(conditions.iter().copied()).collect();
-                for (block, value) in self.sample_index.repetitions(entry.cell, &test.name, metric)
-                {
-                    let levels = levels.clone();
-                    observations.push(Observation { levels, block: Some(block), value });
-                }
+                observations.extend(entry.repetitions.iter().map(|own| Observation {
+                    levels: levels.clone(),
+                    block: own.block,
+                    value: own.value,
+                }));
             }
         }
-        factorial::analyze(&factors, &observations, self.record.info.seed)
+        factorial::analyze(&factors, &observations, self.seed)
     }
 
     fn across(&mut self, input: &Input, across: &Axis) -> Across {
         let others = || input.axes.iter().filter(|axis| axis.name != across.name);
         let title = |point| at(point, others().map(|axis| axis.name.as_str()));
-        let points = input.points.iter().enumerate();
+        let points = input.all.points.iter().enumerate();
         let panels = grouped(points.map(|(index, point)| (title(point), index)));
         let panel = |(title, points): (String, Vec<usize>)| {
             let of_level = |level: usize| {
-                points.iter().copied().find(|at| across.level(input.points[*at]) == Some(level))
+                points.iter().copied().find(|at| across.level(input.all.points[*at]) == Some(level))
             };
             let levels: Vec<Option<usize>> = (0..across.levels.len()).map(of_level).collect();
             let lines = input.shown.iter().map(|index| line(input, *index, &levels)).collect();
@@ -353,11 +327,11 @@ impl Builder<'_> {
     /// Ratio of each level to the first; above 1 is better.
     fn ratios(&mut self, input: &Input, filesystem: usize, levels: &[Option<usize>]) -> Series {
         let values = |level: &Option<usize>| {
-            let entry = level.and_then(|at| input.tests[at])?.entry(filesystem)?;
+            let entry = level.and_then(|at| input.all.tests[at])?.entry(filesystem)?;
             Some(entry.repetitions.as_slice()).filter(|values| !values.is_empty())
         };
         let first = levels.first().and_then(values);
-        let better = input.metric.spec().better;
+        let better = input.all.metric.spec().better;
         let ratio = |(index, level): (usize, &Option<usize>)| {
             let (first, own) = (first?, values(level)?);
             if index == 0 {
@@ -380,12 +354,7 @@ fn values_of(repetitions: &[Repetition]) -> Vec<f64> {
 }
 
 fn line(input: &Input, filesystem: usize, levels: &[Option<usize>]) -> Series {
-    let scale = input.scale;
-    let value = |level: &Option<usize>| {
-        let summary = level.and_then(|at| input.tests[at])?.entry(filesystem)?.summary.as_ref()?;
-        let ends = summary.interval.map(|ends| (scale.number(ends.low), scale.number(ends.high)));
-        Some(SweepValue { median: scale.number(summary.median), ends })
-    };
+    let value = |level: &Option<usize>| input.all.value((*level)?, filesystem, input.scale);
     let name = input.filesystems[filesystem].name.clone();
     Series { filesystem, name, values: levels.iter().map(value).collect() }
 }

@@ -6,8 +6,6 @@
 //! workloads. CPU time and I/O have one row per step. Space after the workload has one row per
 //! workload point.
 
-use std::collections::BTreeMap;
-
 use analysis::Summary;
 use model::{
     Clock, FillLevel, Metric, RunRecord, SystemSetting,
@@ -22,7 +20,10 @@ use super::{
     sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell, scale_of},
 };
-use crate::units::one_line;
+use crate::{
+    samples::value,
+    units::{grouped, one_line},
+};
 
 /// Column: title, base unit, text of a missing value, and the value of a trial at the step of the
 /// row. Columns with a fixed step ignore the step of the row. [`Unit::Nanoseconds`] is replaced by
@@ -39,39 +40,37 @@ const TIMES: [Quantity; 5] = [
 
 const WORK: [Quantity; 4] = [
     ("program", Unit::Nanoseconds, "no program", |trial, step| {
-        let counted = sample(trial, step, Metric::ProcessInstructions);
+        let counted = value(trial, step, Metric::ProcessInstructions);
         counted.or_else(|| {
-            let user = sample(trial, step, Metric::UserTime)?;
-            Some(user + sample(trial, step, Metric::SystemTime)?)
+            let user = value(trial, step, Metric::UserTime)?;
+            Some(user + value(trial, step, Metric::SystemTime)?)
         })
     }),
     ("kernel threads", Unit::Nanoseconds, NOT_AVAILABLE, |trial, step| {
-        let counted = sample(trial, step, Metric::KernelThreadInstructions);
-        counted.or_else(|| sample(trial, step, Metric::KernelThreadTime))
+        let counted = value(trial, step, Metric::KernelThreadInstructions);
+        counted.or_else(|| value(trial, step, Metric::KernelThreadTime))
     }),
-    ("read", Unit::Bytes, NOT_AVAILABLE, |trial, step| {
-        sample(trial, step, Metric::DeviceBytesRead)
-    }),
+    ("read", Unit::Bytes, NOT_AVAILABLE, |trial, step| value(trial, step, Metric::DeviceBytesRead)),
     ("written", Unit::Bytes, NOT_AVAILABLE, |trial, step| {
-        sample(trial, step, Metric::DeviceBytesWritten)
+        value(trial, step, Metric::DeviceBytesWritten)
     }),
 ];
 
 const AVAILABLE: [Quantity; 3] = [
     ("available", Unit::Bytes, NOT_AVAILABLE, |trial, _| {
-        sample(trial, MKFS, Metric::SpaceAvailable)
+        value(trial, MKFS, Metric::SpaceAvailable)
     }),
     ("of device", Unit::Fraction, NOT_AVAILABLE, |trial, _| available_fraction(trial)),
-    ("inodes", Unit::Count, "on demand", |trial, _| sample(trial, MKFS, Metric::Inodes)),
+    ("inodes", Unit::Count, "on demand", |trial, _| value(trial, MKFS, Metric::Inodes)),
 ];
 
 const USED: [Quantity; 3] = [
-    ("used", Unit::Bytes, NOT_AVAILABLE, |trial, _| sample(trial, SPACE, Metric::SpaceUsed)),
+    ("used", Unit::Bytes, NOT_AVAILABLE, |trial, _| value(trial, SPACE, Metric::SpaceUsed)),
     ("apparent size", Unit::Bytes, NOT_AVAILABLE, |trial, _| {
-        sample(trial, SPACE, Metric::ApparentSize)
+        value(trial, SPACE, Metric::ApparentSize)
     }),
     ("space amplification", Unit::Ratio, NOT_AVAILABLE, |trial, _| {
-        sample(trial, SPACE, Metric::SpaceAmplification)
+        value(trial, SPACE, Metric::SpaceAmplification)
     }),
 ];
 
@@ -202,27 +201,23 @@ fn subjects(
     filesystems: &[Filesystem],
     apart: impl Fn(&CellRecord) -> String,
 ) -> Vec<Subject> {
-    let mut subjects: Vec<Subject> = Vec::new();
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for (filesystem, Filesystem { name, .. }) in filesystems.iter().enumerate() {
-        let cells = record.cells.iter().enumerate();
-        let own = |cell: &CellRecord| !cell.cell.aa_duplicate && cell.cell.filesystem.name == *name;
-        for (index, cell) in cells.filter(|(_, cell)| own(cell)) {
+    let all = filesystems.iter().enumerate().flat_map(|(filesystem, Filesystem { name, .. })| {
+        let cells =
+            record.cells.iter().enumerate().filter(move |(_, cell)| {
+                !cell.cell.aa_duplicate && cell.cell.filesystem.name == *name
+            });
+        let apart = &apart;
+        cells.map(move |(index, cell)| {
             let apart = apart(cell);
             let title = match apart.is_empty() {
                 true => name.clone(),
                 false => format!("{name} · {apart}"),
             };
-            let place = *places.entry(title.clone()).or_insert(subjects.len());
-            match subjects.get_mut(place) {
-                Some(subject) => subject.cells.push(index),
-                None => {
-                    subjects.push(Subject { title, filesystem, cells: vec![index], step: "" });
-                }
-            }
-        }
-    }
-    subjects
+            ((title, filesystem), index)
+        })
+    });
+    let subject = |((title, filesystem), cells)| Subject { title, filesystem, cells, step: "" };
+    grouped(all).into_iter().map(subject).collect()
 }
 
 /// Table of a definition; `None` if it has no values.
@@ -299,21 +294,14 @@ fn table(
 /// Duration of a step, or its instructions in an icount guest.
 pub(super) fn elapsed(trial: &TrialRecord, step: &str) -> Option<f64> {
     let [time, counted] = [Metric::Elapsed, Metric::StepInstructions];
-    sample(trial, step, time).or_else(|| sample(trial, step, counted))
+    value(trial, step, time).or_else(|| value(trial, step, counted))
 }
 
 /// Available space as a fraction of the device.
 pub(super) fn available_fraction(trial: &TrialRecord) -> Option<f64> {
-    let usable = sample(trial, MKFS, Metric::SpaceAvailable)?;
-    let total = sample(trial, MKFS, Metric::DeviceSize)?;
+    let usable = value(trial, MKFS, Metric::SpaceAvailable)?;
+    let total = value(trial, MKFS, Metric::DeviceSize)?;
     (total > 0.0).then(|| usable / total)
-}
-
-/// Sample of a step over all workers, in the base unit of the metric.
-fn sample(trial: &TrialRecord, step: &str, metric: Metric) -> Option<f64> {
-    let mut samples = trial.samples.iter().filter(|sample| sample.worker.is_none());
-    let found = samples.find(|sample| sample.phase == step && sample.metric == metric);
-    found.map(|sample| sample.value)
 }
 
 /// Reason why a filesystem has no results at all.

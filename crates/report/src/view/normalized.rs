@@ -7,7 +7,7 @@
 //! results, and captions name it. Ratios are Hodges–Lehmann estimates with the interval of the
 //! inverted test (`analysis::compare`), not ratios of medians.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use analysis::{Comparer, Repetition, blocks};
 use model::{Metric, Value};
@@ -16,8 +16,9 @@ use super::{
     facts::Filesystem,
     points::{self, Entry, Suite, Test, WorkPoint},
     quality::RunQuality,
+    series::{TestSeries, reason},
     sweeps,
-    tables::{Body, Column, Row, Table, TableCell, metric_label},
+    tables::{Body, Column, Row, Table, TableCell, metric_label, slices},
 };
 use crate::charts::data::Multiple;
 use crate::units::{capital, grouped, one_line, ratio, slug};
@@ -58,15 +59,12 @@ pub(crate) fn normalized(
     filesystems: &[Filesystem],
     quality: &RunQuality,
 ) -> Vec<Found> {
-    let fixed_parameters = |point: &WorkPoint| -> BTreeMap<String, Value> {
-        let own = point.parameters.iter().filter(|(name, _)| *name != CONDITION);
-        own.map(|(name, value)| (name.clone(), value.clone())).collect()
-    };
-    let points = suite.points.iter().filter(|point| point.conditions.contains_key(CONDITION));
-    let groups = grouped(points.map(|point| (fixed_parameters(point), point)));
+    let groups = slices(suite, CONDITION).into_iter();
+    let groups = groups.filter(|points| points[0].conditions.contains_key(CONDITION));
     let mut comparer = Comparer::new();
     let mut all = Vec::new();
-    for (_, points) in groups.iter().filter(|(_, points)| points.len() > 1) {
+    for points in groups {
+        let points = points.as_slice();
         let mut names = sweeps::tests(points);
         if names.is_empty() {
             // If nothing was measured, no test is known, and one entry has the reasons.
@@ -94,8 +92,7 @@ fn what(name: &str, points: &[&WorkPoint]) -> String {
 /// Reasons why no filesystem has a value under any scheduler.
 fn reasons_of(points: &[&WorkPoint], filesystems: &[Filesystem]) -> String {
     let filesystems = filesystems.iter().enumerate();
-    let reasons =
-        filesystems.map(|(index, own)| (sweeps::reason(points, index), own.name.as_str()));
+    let reasons = filesystems.map(|(index, own)| (reason(points, index), own.name.as_str()));
     let reasons = grouped(reasons);
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
@@ -126,21 +123,17 @@ fn chart(
     quality: &RunQuality,
     comparer: &mut Comparer,
 ) -> Option<Normalized> {
-    let tests: Vec<Option<&Test>> = points.iter().map(|point| point.test(name)).collect();
-    let entries = || tests.iter().flatten().flat_map(|test| &test.entries);
-    let has =
-        |index: usize| entries().any(|entry| entry.filesystem == index && entry.summary.is_some());
-    let metric = tests.iter().flatten().next()?.metric;
-    let (base_at, base) = reference(&tests, filesystems)?;
+    let all = TestSeries::new(points, name)?;
+    let (base_at, base) = reference(&all.tests, filesystems)?;
     let mut rows = Vec::new();
-    for index in (0..filesystems.len()).filter(|index| has(*index)) {
-        for (at, (point, test)) in points.iter().zip(&tests).enumerate() {
+    for index in (0..filesystems.len()).filter(|index| all.has(*index)) {
+        for (at, (point, test)) in points.iter().zip(&all.tests).enumerate() {
             let entry = test.and_then(|test| test.entry(index));
             let own = entry.map(|entry| entry.repetitions.as_slice()).unwrap_or_default();
             let is_base = index == base.filesystem && at == base_at;
             let found = match is_base {
                 true => Ok((1.0, None)),
-                false => relative(&base.repetitions, own, metric, quality, comparer),
+                false => relative(&base.repetitions, own, all.metric, quality, comparer),
             };
             rows.push(Multiple {
                 filesystem: index,
@@ -155,11 +148,7 @@ fn chart(
     let id = format!("normalized-{}-{}", points[0].id, slug(name));
     let reference =
         format!("{}, {CONDITION}={}", filesystems[base.filesystem].name, level(points[base_at]));
-    let missing = (0..filesystems.len()).filter(|index| !has(*index));
-    let absent: Vec<(String, String)> = missing
-        .map(|index| (filesystems[index].name.clone(), sweeps::reason(points, index)))
-        .collect();
-    let repetitions = sweeps::repetitions(entries().filter_map(|entry| entry.summary.as_ref()));
+    let repetitions = all.repetitions();
     let delta = quality.margin.label();
     let mut chart = Normalized {
         table: Table {
@@ -168,7 +157,7 @@ fn chart(
             caption: vec![
                 format!(
                     "{}, × that of {reference}, higher is better ↑",
-                    capital(&metric_label(metric))
+                    capital(&metric_label(all.metric))
                 ),
                 format!("n = {repetitions} repetitions on each side"),
                 METHOD.into(),
@@ -177,16 +166,16 @@ fn chart(
             columns: points.iter().map(|point| Column::new(level(point), "")).collect(),
             rows: Vec::new(),
         },
-        codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
+        codes: all.codes(),
         margin: quality.margin.ratio().0,
         id,
         what,
-        metric,
+        metric: all.metric,
         reference,
         rows,
         delta,
         repetitions,
-        absent,
+        absent: all.absent(filesystems),
     };
     chart.table.rows = table_rows(&chart, filesystems);
     Some(chart)

@@ -17,7 +17,7 @@ use super::{
     sample_index::SampleIndex,
 };
 
-/// Consumers, in the order of the segments.
+/// Consumers, in the order of the segments: the workload, all of [`Origin`], and others.
 pub(crate) const PARTS: [&str; 14] = [
     "workload",
     "journal",
@@ -28,7 +28,7 @@ pub(crate) const PARTS: [&str; 14] = [
     "loop device",
     "device stack",
     "reclaim",
-    "shared workqueues",
+    "shared kernel workqueues",
     "other kernel threads",
     "other processes",
     "fslab monitoring",
@@ -135,30 +135,18 @@ fn breakdown<'a>(trial: &'a TrialRecord, phase: &str) -> Option<CpuBreakdown<'a>
 impl CpuBreakdown<'_> {
     /// Amounts of [`PARTS`]. If `counted`, they are nanoseconds or instructions per operation,
     /// otherwise fractions of the window.
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     fn parts(&self, counted: bool, unattributed: bool) -> [f64; PARTS.len()] {
         let cpu = self.cpu;
-        let of = |origin| cpu.of(origin).0 as f64;
         let whole = match self.operations {
             Some(operations) if counted => operations as f64,
             Some(_) | None => self.activity.window.0 as f64,
         };
-        let parts = [
-            cpu.workload.0 as f64,
-            of(Origin::Journal),
-            of(Origin::Writeback),
-            of(Origin::Filesystem),
-            of(Origin::Deferred),
-            of(Origin::Block),
-            of(Origin::Loop),
-            of(Origin::Stack),
-            of(Origin::Reclaim),
-            of(Origin::Shared),
-            of(Origin::Other),
-            cpu.others_total.0 as f64,
-            cpu.monitoring.0 as f64,
-            if unattributed { cpu.unattributed() as f64 } else { 0.0 },
-        ];
-        parts.map(|nanos| nanos / whole)
+        let threads = Origin::ALL.map(|origin| cpu.of(origin).0 as f64);
+        let unattributed = if unattributed { cpu.unattributed() as f64 } else { 0.0 };
+        let others = [cpu.others_total.0 as f64, cpu.monitoring.0 as f64, unattributed];
+        let all = [cpu.workload.0 as f64].into_iter().chain(threads).chain(others);
+        let mut parts = [0.0; PARTS.len()];
+        parts.iter_mut().zip(all).for_each(|(part, nanos)| *part = nanos / whole);
+        parts
     }
 }

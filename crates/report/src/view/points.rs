@@ -31,7 +31,7 @@ use rayon::prelude::*;
 
 use crate::{
     samples::imported,
-    units::{Scale, count, distinct, one_line, slug},
+    units::{Scale, count, distinct, grouped, one_line, slug},
     view::{
         facts::Filesystem,
         quality::RunQuality,
@@ -188,6 +188,18 @@ impl Test {
         self.entries.iter().flat_map(|entry| entry.codes.iter().copied()).collect()
     }
 
+    /// Warning codes of the measurement of all entries.
+    pub(crate) fn measured_codes(&self) -> BTreeSet<&'static str> {
+        self.entries.iter().flat_map(|entry| entry.measured_codes.iter().copied()).collect()
+    }
+
+    /// Entries in plan order.
+    pub(crate) fn in_plan_order(&self) -> Vec<&Entry> {
+        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+        entries.sort_by_key(|entry| entry.filesystem);
+        entries
+    }
+
     /// Entry of a filesystem.
     pub(crate) fn entry(&self, filesystem: usize) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.filesystem == filesystem)
@@ -267,22 +279,10 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn suite(&self, name: &str, collector: &mut WarningCollector) -> Suite {
-        let cells: Vec<usize> = (0..self.record.cells.len())
-            .filter(|cell| {
-                let cell = &self.record.cells[*cell].cell;
-                !cell.aa_duplicate && cell.workload.suite == name
-            })
-            .collect();
-        let mut groups: Vec<Vec<usize>> = Vec::new();
-        let mut places: BTreeMap<String, usize> = BTreeMap::new();
-        for cell in cells {
-            let place = places.entry(conditions::work(&self.record.cells[cell].cell));
-            let place = *place.or_insert(groups.len());
-            match groups.get_mut(place) {
-                Some(group) => group.push(cell),
-                None => groups.push(vec![cell]),
-            }
-        }
+        let cells = self.record.cells.iter().map(|record| &record.cell).enumerate();
+        let own = cells.filter(|(_, cell)| !cell.aa_duplicate && cell.workload.suite == name);
+        let groups = grouped(own.map(|(index, cell)| (conditions::work(cell), index)));
+        let groups: Vec<Vec<usize>> = groups.into_iter().map(|(_, cells)| cells).collect();
         let filled = self.record.cells.iter().any(|cell| !cell.cell.fill_level.is_empty());
         let parameters: Vec<_> = groups
             .iter()

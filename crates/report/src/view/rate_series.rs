@@ -114,7 +114,6 @@ fn interval<'a>(all: impl Iterator<Item = &'a Series> + Clone) -> Option<u64> {
 
 /// Rate in each complete interval of a repetition, in bytes per second if `moves`, otherwise in
 /// operations per second. The last interval may be incomplete and is omitted.
-#[expect(clippy::cast_precision_loss, reason = "work of an interval, below 2^53")]
 fn joined(series: &Series, interval: u64, moves: bool) -> Vec<f64> {
     let work = if moves { &series.bytes } else { &series.ops };
     let mut sums: Vec<u64> = Vec::new();

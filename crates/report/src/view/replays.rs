@@ -20,7 +20,7 @@ use super::{
     sample_index::SampleIndex,
     tables::{Body, Column, Row, Table, TableCell, ValueCell},
 };
-use crate::units::Scale;
+use crate::{samples::value, units::Scale};
 
 /// Latency columns after the mean; `None` is the maximum.
 const QUANTILES: [(&str, Option<f64>); 4] =
@@ -47,8 +47,7 @@ pub(crate) fn replays(
     if sample_index.clock == Clock::Instructions {
         return None;
     }
-    let mut entries: Vec<&Entry> = test.entries.iter().collect();
-    entries.sort_by_key(|entry| entry.filesystem);
+    let entries = test.in_plan_order();
     let measured = |op: ReplayOp| {
         let done = |entry: &&&Entry| {
             trials(sample_index, entry, test).any(|trial| did(trial, test, op) > 0)
@@ -125,12 +124,10 @@ fn line<'a>(op: ReplayOp, entry: &'a Entry, test: &Test, sample_index: &SampleIn
         let own = did(trial, test, op);
         let all: u64 = ReplayOp::ALL.iter().map(|op| did(trial, test, *op)).sum();
         counts.push(own as f64);
-        let ops_rate = trial.samples.iter().find(|sample| {
-            sample.phase == test.name && sample.metric == Metric::OpsRate && sample.worker.is_none()
-        });
+        let ops_rate = value(trial, &test.name, Metric::OpsRate);
         // The rate of a type is the rate of all operations multiplied by the share of the type.
         match (&mut rates, ops_rate) {
-            (Some(rates), Some(rate)) => rates.push(rate.value * own as f64 / all as f64),
+            (Some(rates), Some(rate)) => rates.push(rate * own as f64 / all as f64),
             _ => rates = None,
         }
         let own = trial.histograms.iter();

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Clock, Metric, RunRecord, Sample, SystemActivity, Warning,
+    Clock, Metric, RunRecord, SystemActivity, Warning,
     phase::GROUP,
     record::{Outcome, TrialRecord},
     sample::lifecycle,
     warning::Severity,
 };
 use rayon::prelude::*;
+
+use crate::samples::value;
 
 /// Trials of a run by cell, and the samples of measured trials over all workers, in the order of
 /// repetitions.
@@ -68,13 +70,8 @@ impl<'a> SampleIndex<'a> {
     /// Like [`values`](Self::values), with the repetition of each. A round is one repetition of
     /// every open cell, so repetitions identify rounds.
     pub(crate) fn repetitions(&self, cell: usize, phase: &str, metric: Metric) -> Vec<(u32, f64)> {
-        let own = |sample: &&Sample| {
-            sample.phase == phase && sample.metric == metric && sample.worker.is_none()
-        };
-        let of_trial = |trial: &'a TrialRecord| {
-            trial.samples.iter().filter(own).map(|sample| (trial.repetition, sample.value))
-        };
-        self.measured(cell).flat_map(of_trial).collect()
+        let of_trial = |trial: &TrialRecord| Some((trial.repetition, value(trial, phase, metric)?));
+        self.measured(cell).filter_map(of_trial).collect()
     }
 
     /// Measured trials of a cell.

@@ -11,24 +11,21 @@ mod tables;
 use std::collections::BTreeSet;
 
 use analysis::{
-    Comparer,
     scaling::{Curve, Level as Values, Scaling},
     trend::Repetition,
 };
-use model::{Metric, RunRecord, Value, metric::Better};
-
-pub(crate) use tables::probability;
+use model::{Metric, Value, metric::Better};
 
 use crate::charts::data::Line;
 use crate::{
     units::{Scale, capital, slug},
     view::{
-        equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
         findings::PointFindings,
-        points::{self, CLIENT_LEVELS, Entry, Status, Suite, Test, WorkPoint},
+        points::{self, CLIENT_LEVELS, Status, Suite, WorkPoint},
         quality::RunQuality,
         sample_index::SampleIndex,
+        series::{Run, TestSeries, reason, repetitions},
         sweeps::{self, Cut, Level, Series, SweepValue},
         tables::{Table, scale_of, slices},
     },
@@ -110,14 +107,7 @@ pub(crate) fn scaling(
     sample_index: &SampleIndex,
     quality: &RunQuality,
 ) -> Vec<Scaled> {
-    let mut builder = Builder {
-        record: sample_index.record,
-        margin: quality.margin,
-        suspected: quality.suspected,
-        filesystems,
-        sample_index,
-        comparer: Comparer::new(),
-    };
+    let mut run = Run::new(sample_index, filesystems, quality);
     let mut all = Vec::new();
     for suite in suites {
         let Some(parameter) = suite.clients else { continue };
@@ -128,7 +118,7 @@ pub(crate) fn scaling(
                 continue;
             }
             for name in sweeps::tests(&points) {
-                all.extend(builder.of_test(suite, name, Clients(parameter), &points));
+                all.extend(run.scaling(suite, name, Clients(parameter), &points));
             }
         }
     }
@@ -158,26 +148,16 @@ fn place(point: &WorkPoint, parameter: &str) -> String {
     }
 }
 
-struct Builder<'a> {
-    record: &'a RunRecord,
-    margin: EquivalenceMargin,
-    /// True if the run may have drifted.
-    suspected: bool,
-    filesystems: &'a [Filesystem],
-    sample_index: &'a SampleIndex<'a>,
-    comparer: Comparer,
-}
-
-impl Builder<'_> {
-    fn of_test(
+impl Run<'_> {
+    fn scaling(
         &mut self,
         suite: &Suite,
         name: &str,
         clients: Clients,
         points: &[&WorkPoint],
     ) -> Option<Scaled> {
-        let tests: Vec<Option<&Test>> = points.iter().map(|point| point.test(name)).collect();
-        let metric = tests.iter().flatten().next()?.metric;
+        let all = TestSeries::new(points, name)?;
+        let metric = all.metric;
         if metric.spec().better == Better::Neither {
             return None;
         }
@@ -186,14 +166,14 @@ impl Builder<'_> {
         let mut analyzed = Vec::new();
         let mut absent = Vec::new();
         for (index, filesystem) in self.filesystems.iter().enumerate() {
-            match self.analyze(index, metric, clients, points, &tests) {
+            match self.analyze(index, clients, &all) {
                 Some(line) => analyzed.push(line),
                 None => {
                     let measured =
                         |point: &&WorkPoint| point.statuses[index] == Some(Status::Measured);
                     let reason = match points.iter().any(measured) {
                         true => "values are not positive".to_owned(),
-                        false => sweeps::reason(points, index),
+                        false => reason(points, index),
                     };
                     absent.push((filesystem.name.clone(), reason));
                 }
@@ -211,14 +191,12 @@ impl Builder<'_> {
         let view = tables::Input {
             id: format!("scaling-{}-{}", points[0].id, slug(name)),
             title: &title,
-            points,
-            tests: &tests,
+            all: &all,
             lines: &analyzed,
             clients,
-            metric,
             scale,
             base,
-            seed: self.record.info.seed,
+            seed: self.seed,
             margin: self.margin,
             filesystems: self.filesystems,
             absent: &absent,
@@ -235,8 +213,8 @@ impl Builder<'_> {
             scale,
             lines: analyzed.iter().map(|line| drawn(line, points, clients, scale)).collect(),
             levels,
-            repetitions: sweeps::repetitions(summaries()),
-            codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
+            repetitions: repetitions(summaries()),
+            codes: all.codes(),
             points: points.iter().map(|point| point.id.clone()).collect(),
             findings,
             tables,
@@ -249,19 +227,14 @@ impl Builder<'_> {
     fn analyze(
         &mut self,
         filesystem: usize,
-        metric: Metric,
         clients: Clients,
-        points: &[&WorkPoint],
-        tests: &[Option<&Test>],
+        all: &TestSeries<'_>,
     ) -> Option<Analyzed> {
         let mut levels = Vec::new();
         let mut sound = true;
-        for (point, test) in points.iter().zip(tests) {
-            let Some((test, entry)) = test.and_then(|test| Some((test, test.entry(filesystem)?)))
-            else {
-                continue;
-            };
-            let repetitions = self.repetitions(test, entry, metric);
+        for (point, test) in all.points.iter().zip(&all.tests) {
+            let Some(entry) = test.and_then(|test| test.entry(filesystem)) else { continue };
+            let repetitions = entry.repetitions.clone();
             sound &= entry.ranked;
             if let (false, Some(clients)) =
                 (repetitions.is_empty(), self::clients(point, clients.0))
@@ -272,16 +245,11 @@ impl Builder<'_> {
         let mut lists: Vec<&mut Vec<Repetition>> =
             levels.iter_mut().map(|level: &mut Values| &mut level.repetitions).collect();
         let cut = sweeps::cut(&mut lists, self.suspected);
-        let curve = Curve::new(levels, metric.spec().better).ok()?;
+        let curve = Curve::new(levels, all.metric.spec().better).ok()?;
         let margin = self.margin.ratio();
-        let scaling = curve.scaling(&mut self.comparer, margin, self.record.info.seed).ok()?;
+        let scaling = curve.scaling(&mut self.comparer, margin, self.seed).ok()?;
         let name = self.filesystems[filesystem].name.clone();
         Some(Analyzed { filesystem, name, curve, scaling, sound, cut })
-    }
-
-    fn repetitions(&self, test: &Test, entry: &Entry, metric: Metric) -> Vec<Repetition> {
-        let values = self.sample_index.repetitions(entry.cell, &test.name, metric);
-        values.into_iter().map(|(block, value)| Repetition { block: Some(block), value }).collect()
     }
 }
 
@@ -293,11 +261,7 @@ fn drawn(line: &Analyzed, points: &[&WorkPoint], clients: Clients, scale: Scale)
         let own = self::clients(point, clients.0)?;
         scaling.points.iter().find(|point| point.clients == own)
     };
-    let value = |point: &&WorkPoint| {
-        let summary = &of_level(point)?.summary;
-        let ends = summary.interval.map(|ends| (scale.number(ends.low), scale.number(ends.high)));
-        Some(SweepValue { median: scale.number(summary.median), ends })
-    };
+    let value = |point: &&WorkPoint| Some(SweepValue::of(&of_level(point)?.summary, scale));
     let ratio = |point: &&WorkPoint| {
         let point = of_level(point)?;
         let efficiency = point.efficiency.as_ref().ok()?;

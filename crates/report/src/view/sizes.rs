@@ -6,38 +6,35 @@
 
 use std::collections::BTreeSet;
 
-use analysis::{
-    Interval, Repetition, Summary, holm,
-    summary::{LEVEL, needed},
-    trend,
-};
+use analysis::{Repetition, Summary, trend};
 use model::{
     Bytes, Cell, Clock, SystemSetting, Value,
+    metric::Unit,
     record::TrialRecord,
     sample::lifecycle::{FSCK, MKFS, MOUNT, UMOUNT},
 };
 
 use crate::{
     charts::data::{Level, Series, SweepValue},
-    units::{ratio, span},
+    units::{Scale, span},
     view::{
         facts::Filesystem,
-        findings::{Answer, Finding, PointFindings, WithheldFinding},
+        findings::PointFindings,
         lifecycle::{available_fraction, elapsed},
+        quality::RunQuality,
         sample_index::SampleIndex,
-        scaling::probability,
+        series::Run,
+        sweeps::{
+            Cut,
+            findings::{self, Input, Line},
+        },
     },
 };
 
 /// Method paragraph of the report.
 pub(crate) const METHOD: &str = "\
-    Size of the filesystem: the change per doubling is the Theil–Sen slope of the logarithm over \
-    log2 of the size, with a bootstrap interval over rounds. A finding requires a significant \
-    Jonckheere–Terpstra trend (permutation within rounds, Holm-adjusted over the filesystems of a \
-    step). It is valid between the measured sizes. Repetitions of all workloads are used.";
-
-/// Family-wise error rate of the findings about one step.
-const ERROR: f64 = 0.05;
+    Size of the filesystem: each lifecycle step is analyzed as a swept parameter, over the \
+    repetitions of all workloads. A finding is valid between the measured sizes.";
 
 /// One lifecycle step, or the available space, over the size.
 #[derive(Clone, Debug)]
@@ -67,12 +64,17 @@ const QUANTITIES: [Quantity; 5] = [
 ];
 
 /// All quantities over the sizes of the plan. Empty unless the plan has several sizes.
-pub(crate) fn by_size(sample_index: &SampleIndex, filesystems: &[Filesystem]) -> Vec<BySize> {
+pub(crate) fn by_size(
+    sample_index: &SampleIndex,
+    filesystems: &[Filesystem],
+    quality: &RunQuality,
+) -> Vec<BySize> {
     let sizes = sizes(sample_index);
     if sizes.len() < 2 || sample_index.clock != Clock::Wall {
         return Vec::new();
     }
-    let all = QUANTITIES.iter().map(|own| of_quantity(own, &sizes, (sample_index, filesystems)));
+    let mut run = Run::new(sample_index, filesystems, quality);
+    let all = QUANTITIES.iter().map(|own| of_quantity(own, &sizes, &mut run));
     all.filter(|own| !own.series.is_empty()).collect()
 }
 
@@ -91,13 +93,15 @@ fn size(cell: &Cell) -> Option<Bytes> {
 fn of_quantity(
     (id, quantity, is_time, of): &Quantity,
     sizes: &[Bytes],
-    (sample_index, filesystems): (&SampleIndex, &[Filesystem]),
+    run: &mut Run<'_>,
 ) -> BySize {
-    let record = sample_index.record;
+    let (sample_index, record) = (run.sample_index, run.sample_index.record);
     let level = |size: &Bytes| Level { number: size.0 as f64, label: size.to_string() };
     let levels: Vec<Level> = sizes.iter().map(level).collect();
+    let unit = if *is_time { Unit::Nanoseconds } else { Unit::Fraction };
     let (mut series, mut lines, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, filesystem) in filesystems.iter().enumerate() {
+    let mut medians = Vec::new();
+    for (index, filesystem) in run.filesystems.iter().enumerate() {
         let repetitions = |wanted: &Bytes| -> Vec<Repetition> {
             let cells = record.cells.iter().enumerate().filter(|(_, cell)| {
                 let cell = &cell.cell;
@@ -115,126 +119,42 @@ fn of_quantity(
         if all.iter().all(Vec::is_empty) {
             continue;
         }
-        let scale = if *is_time { 1.0 } else { 100.0 };
+        let shown = if *is_time { Scale::NANOSECONDS } else { Scale::of(unit, [1.0].into_iter()) };
         let value = |own: &Vec<Repetition>| {
-            let values: Vec<f64> = own.iter().map(|it| it.value * scale).collect();
-            let summary = Summary::new(&values).ok()?;
-            let ends = summary.interval.map(|ends| (ends.low, ends.high));
-            Some(SweepValue { median: summary.median, ends })
+            let values: Vec<f64> = own.iter().map(|it| it.value).collect();
+            Some(SweepValue::of(&Summary::new(&values).ok()?, shown))
         };
-        let (name, values) = (filesystem.name.clone(), all.iter().map(value).collect());
+        let (name, values) = (filesystem.name.clone(), all.iter().map(value).collect::<Vec<_>>());
+        medians.extend(all.iter().flatten().map(|own| own.value));
         series.push(Series { filesystem: index, name: name.clone(), values });
         counts.extend(all.iter().filter(|own| !own.is_empty()).map(Vec::len));
-        lines.push((name, all));
+        let level = |(level, repetitions): (&Level, Vec<Repetition>)| {
+            (level.label.clone(), trend::Level { at: level.number, repetitions })
+        };
+        let mut all: Vec<_> = levels.iter().zip(all).map(level).collect();
+        all.retain(|(_, level)| !level.repetitions.is_empty());
+        lines.push(Line { name, sound: true, levels: all, cut: Cut::None });
     }
-    let mut own = BySize {
-        id: format!("size-{id}"),
+    let (id, label) = (format!("size-{id}"), format!("Size of the filesystem: {quantity}"));
+    let input = Input {
+        id: &id,
+        label: &label,
+        quantity,
+        what: "",
+        parameter: "size",
+        scale: Scale::of(unit, medians.into_iter()),
+        margin: run.margin,
+        seed: run.seed,
+        lines,
+    };
+    let (findings, _) = findings::findings(&input, &mut run.comparer);
+    BySize {
+        id,
         quantity,
         is_time: *is_time,
         levels,
         series,
         repetitions: span(counts.into_iter().map(|n| u32::try_from(n).unwrap_or(u32::MAX))),
-        findings: PointFindings::default(),
-    };
-    let title = format!("Size of the filesystem: {}", own.quantity);
-    own.findings = PointFindings::new(title, answers(&own, lines, record.info.seed));
-    own
-}
-
-/// Findings about one quantity, one per filesystem with a significant trend.
-fn answers(own: &BySize, lines: Vec<(String, Vec<Vec<Repetition>>)>, seed: u64) -> Vec<Answer> {
-    let mut answers = Vec::new();
-    let mut trends = Vec::new();
-    for (name, all) in lines {
-        let withheld = |reason: String, hint: String| {
-            let question = format!("{} of {name} by size", own.quantity);
-            let test = own.id.clone();
-            Answer::Withheld(WithheldFinding { template: "C6", test, question, reason, hint })
-        };
-        let least = all.iter().map(Vec::len).filter(|n| *n > 0).min().unwrap_or(0);
-        let needed = needed(LEVEL);
-        if u32::try_from(least).unwrap_or(u32::MAX) < needed {
-            let hint = format!("run at least {needed} repetitions");
-            answers.push(withheld(format!("n = {least}, {needed} needed"), hint));
-            continue;
-        }
-        let level = |(level, repetitions): (&Level, Vec<Repetition>)| trend::Level {
-            at: level.number,
-            repetitions,
-        };
-        let levels = own.levels.iter().zip(all).filter(|(_, own)| !own.is_empty()).map(level);
-        let sweep = trend::Sweep::new(levels.collect());
-        match sweep.map(|sweep| sweep.trend(seed)) {
-            Ok(Ok(trend)) => trends.push((name, trend)),
-            Ok(Err(absent)) => answers.push(withheld(absent.to_string(), String::new())),
-            Err(error) => answers.push(withheld(error.to_string(), String::new())),
-        }
-    }
-    let p = holm(&trends.iter().map(|(_, trend)| trend.p).collect::<Vec<_>>());
-    for ((name, trend), p) in trends.into_iter().zip(p) {
-        let interval: Option<Interval> = trend.per_doubling_interval.ok();
-        let change = ratio(trend.per_doubling.0, interval);
-        let test = own.id.clone();
-        answers.push(if p < ERROR {
-            let ends = own.series.iter().find(|series| series.name == name).map(|it| own.ends(it));
-            Answer::Found(Finding {
-                template: "C6",
-                test,
-                text: format!(
-                    "{name}: {} {change} per doubling of the size from {} to {} ({}trend p {}; \
-                     n = {}).",
-                    own.quantity,
-                    own.levels.first().map_or("", |level| &level.label),
-                    own.levels.last().map_or("", |level| &level.label),
-                    ends.flatten().unwrap_or_default(),
-                    probability(p),
-                    own.repetitions,
-                ),
-            })
-        } else {
-            Answer::Withheld(WithheldFinding {
-                template: "C6",
-                test,
-                question: format!("{} of {name} by size", own.quantity),
-                reason: format!(
-                    "no significant trend (p {}): {change} per doubling",
-                    probability(p)
-                ),
-                hint: String::new(),
-            })
-        });
-    }
-    answers
-}
-
-impl BySize {
-    /// Medians at the smallest and the largest size: `12 ms to 460 ms; `.
-    fn ends(&self, series: &Series) -> Option<String> {
-        let median = |value: &Option<SweepValue>| value.map(|value| self.text(value.median));
-        let first = series.values.iter().find_map(median)?;
-        let last = series.values.iter().rev().find_map(median)?;
-        Some(format!("{first} to {last}; "))
-    }
-
-    /// Value with its unit and three digits.
-    fn text(&self, value: f64) -> String {
-        if !self.is_time {
-            return format!("{value:.1} %");
-        }
-        let (unit, factor) = match value {
-            ..1e3 => ("ns", 1.0),
-            ..1e6 => ("µs", 1e3),
-            ..1e9 => ("ms", 1e6),
-            _ => ("s", 1e9),
-        };
-        let value = value / factor;
-        let places = if value >= 100.0 {
-            0
-        } else if value >= 10.0 {
-            1
-        } else {
-            2
-        };
-        format!("{value:.places$} {unit}")
+        findings,
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     units::{alone, count, ratio},
     view::{
         equivalence_margin::EquivalenceMargin,
-        findings::{Answer, Finding, PointFindings, WithheldFinding, disagreement, list},
+        findings::{Answer, PointFindings, disagreement, list},
         points::{Suite, repetitions},
         sample_index::SampleIndex,
         tables::{Body, Row, Table, TableCell, metric_label},
@@ -302,15 +302,10 @@ impl MemberSlowdown {
         let (member, filesystem) = (&self.member, &self.filesystem_name);
         let comparison = &row.slowdown.comparison;
         let withheld = |reason: String, hint: String| {
-            Answer::Withheld(WithheldFinding {
-                template: "C25",
-                test: self.id.clone(),
-                question: format!("slowdown of {metric} of {member} by {others} on {filesystem}"),
-                reason,
-                hint,
-            })
+            let question = format!("slowdown of {metric} of {member} by {others} on {filesystem}");
+            Answer::withheld("C25", &self.id, question, reason, hint)
         };
-        let found = |text| Answer::Found(Finding { template: "C25", test: self.id.clone(), text });
+        let found = |text| Answer::found("C25", &self.id, text);
         let (least, needed) = (self.n(), needed(LEVEL));
         if least < needed || row.slowdown.interval.is_none() {
             let hint = format!("run at least {needed} repetitions");

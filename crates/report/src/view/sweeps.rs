@@ -1,23 +1,24 @@
 //! Effect of a swept numeric parameter: one line per filesystem with its confidence band, and
 //! findings.
 
-mod findings;
+pub(super) mod findings;
 
 use std::collections::BTreeSet;
 
-use analysis::{Comparer, Repetition, Summary, blocks, trend};
-use model::{Bytes, Metric, RunRecord, Value};
+use analysis::{Repetition, blocks, trend};
+use model::{Bytes, Metric, Value};
 
 pub(super) use crate::charts::data::{Level, Series, SweepValue};
 use crate::{
-    units::{Scale, capital, distinct, slug, span},
+    units::{Scale, capital, distinct, slug},
     view::{
-        equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
         findings::PointFindings,
         points::{self, Suite, Test, WorkPoint},
         quality::RunQuality,
-        tables::{scale_of, slices},
+        sample_index::SampleIndex,
+        series::{Run, TestSeries},
+        tables::{metric_label, slices},
     },
 };
 pub(super) use findings::signed;
@@ -64,16 +65,10 @@ pub(crate) struct Sweep {
 pub(crate) fn sweeps(
     suites: &[Suite],
     filesystems: &[Filesystem],
-    record: &RunRecord,
+    sample_index: &SampleIndex,
     quality: &RunQuality,
 ) -> Vec<Sweep> {
-    let mut builder = Builder {
-        record,
-        filesystems,
-        margin: quality.margin,
-        suspected: quality.suspected,
-        comparer: Comparer::new(),
-    };
+    let mut run = Run::new(sample_index, filesystems, quality);
     let mut sweeps = Vec::new();
     for suite in suites {
         let swept = suite.swept.iter().filter(|name| Some(name.as_str()) != suite.clients);
@@ -85,7 +80,7 @@ pub(crate) fn sweeps(
                     continue;
                 }
                 let names = tests(&points);
-                let of_test = |name| builder.of_test(name, parameter, &points, &levels);
+                let of_test = |name| run.sweep(name, parameter, &points, &levels);
                 sweeps.extend(names.into_iter().filter_map(of_test));
             }
         }
@@ -111,61 +106,40 @@ pub(crate) fn tests<'a>(points: &[&'a WorkPoint]) -> Vec<&'a str> {
     distinct(tests.map(|test| test.name.as_str()))
 }
 
-struct Builder<'a> {
-    record: &'a RunRecord,
-    filesystems: &'a [Filesystem],
-    margin: EquivalenceMargin,
-    /// True if the run may have drifted.
-    suspected: bool,
-    comparer: Comparer,
-}
-
-impl Builder<'_> {
-    fn of_test(
+impl Run<'_> {
+    fn sweep(
         &mut self,
         name: &str,
         parameter: &str,
         points: &[&WorkPoint],
         levels: &[Level],
     ) -> Option<Sweep> {
-        let tests: Vec<_> = points.iter().map(|point| point.test(name)).collect();
-        let metric = tests.iter().flatten().next()?.metric;
-        let summaries = || {
-            let entries = tests.iter().flatten().flat_map(|test| &test.entries);
-            entries.filter_map(|entry| entry.summary.as_ref())
+        let all = TestSeries::new(points, name)?;
+        let scale = all.scale();
+        let shown = self.filesystems.iter().enumerate().filter(|(index, _)| all.has(*index));
+        let values = |filesystem| {
+            (0..points.len()).map(|at| all.value(at, filesystem, scale)).collect::<Vec<_>>()
         };
-        let scale = scale_of(metric.spec().unit, summaries());
+        let series = shown.map(|(filesystem, own)| Series {
+            filesystem,
+            name: own.name.clone(),
+            values: values(filesystem),
+        });
         let mut sweep = Sweep {
             id: format!("sweep-{}-{}-{}", points[0].id, slug(parameter), slug(name)),
             test: name.to_owned(),
             parameter: parameter.to_owned(),
-            metric,
+            metric: all.metric,
             scale,
             levels: levels.to_vec(),
-            series: Vec::new(),
-            repetitions: repetitions(summaries()),
-            codes: tests.iter().flatten().flat_map(|test| test.codes()).collect(),
-            absent: Vec::new(),
+            series: series.collect(),
+            repetitions: all.repetitions(),
+            codes: all.codes(),
+            absent: all.absent(self.filesystems),
             findings: PointFindings::default(),
             withheld: Vec::new(),
         };
-        for (index, filesystem) in self.filesystems.iter().enumerate() {
-            let value = |test: &Option<&Test>| {
-                let summary = test.as_ref()?.entry(index)?.summary.as_ref()?;
-                let ends = summary
-                    .interval
-                    .map(|interval| (scale.number(interval.low), scale.number(interval.high)));
-                Some(SweepValue { median: scale.number(summary.median), ends })
-            };
-            let values: Vec<_> = tests.iter().map(value).collect();
-            if values.iter().any(Option::is_some) {
-                let name = filesystem.name.clone();
-                sweep.series.push(Series { filesystem: index, name, values });
-            } else {
-                sweep.absent.push((filesystem.name.clone(), reason(points, index)));
-            }
-        }
-        let line = |series: &Series| line(series, &tests, levels, self.suspected);
+        let line = |series: &Series| line(series, &all.tests, levels, self.suspected);
         let lines = sweep.series.iter().map(line).collect();
         self.add_findings(&mut sweep, points[0], lines);
         (!sweep.series.is_empty()).then_some(sweep)
@@ -180,12 +154,12 @@ impl Builder<'_> {
         let view = findings::Input {
             id: &sweep.id,
             label: &format!("{}: {place}, over {}", capital(&sweep.test), sweep.parameter),
+            quantity: &metric_label(sweep.metric),
             what: &format!("{}, {place}", sweep.test),
             parameter: &sweep.parameter,
-            metric: sweep.metric,
             scale: sweep.scale,
             margin: self.margin,
-            seed: self.record.info.seed,
+            seed: self.seed,
             lines,
         };
         let (findings, withheld) = findings::findings(&view, &mut self.comparer);
@@ -263,19 +237,4 @@ pub(super) fn cut(lists: &mut [&mut Vec<Repetition>], suspected: bool) -> Cut {
         }
     }
     cut
-}
-
-/// Number of repetitions of some summaries: `8`, or `8 to 12`.
-pub(super) fn repetitions<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> String {
-    span(summaries.map(|summary| summary.n))
-}
-
-/// Reason why a filesystem has no result at any of these points: that of the first point at which
-/// the plan has the filesystem.
-pub(super) fn reason(points: &[&WorkPoint], filesystem: usize) -> String {
-    let first = points.iter().find_map(|point| point.statuses[filesystem].as_ref());
-    match first {
-        Some(crate::view::Status::Nothing(reason)) => reason.clone(),
-        Some(crate::view::Status::Measured) | None => "not in the plan".into(),
-    }
 }

@@ -13,7 +13,7 @@ mod tasks;
 use analysis::Summary;
 use model::{Metric, metric::Unit, phase::Cache};
 
-pub(crate) use overview::{Overview, overview, slices, value_cell};
+pub(crate) use overview::{Overview, alike, overview, slices, value_cell};
 pub(crate) use ranked::{pair_result, ranked};
 pub(crate) use tasks::timed;
 
@@ -43,20 +43,19 @@ pub(crate) fn scale_of<'a>(unit: Unit, summaries: impl Iterator<Item = &'a Summa
 ///
 /// The most frequent state comes first, the others with their tests.
 pub(crate) fn caches(tests: &[&Test]) -> Option<String> {
-    let named = tests.iter().filter_map(|test| Some((test.cache?, test.name.as_str())));
-    let mut kinds = grouped(named);
-    // Stable: equally frequent states keep their order.
-    kinds.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
-    let ((usual, _), others) = kinds.split_first()?;
     let state = |cache: Cache| match cache {
         Cache::Cold => "cold",
         Cache::Warm => "warm",
         Cache::Unchanged => "unchanged between steps",
     };
-    let others = others
-        .iter()
-        .map(|(cache, names)| format!(", but {} before {}", state(*cache), names.join(", ")));
-    Some(format!("caches {}{}", state(*usual), others.collect::<String>()))
+    let named = tests.iter().filter_map(|test| Some((state(test.cache?), test.name.as_str())));
+    let mut kinds = grouped(named);
+    // Stable: equally frequent states keep their order.
+    kinds.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+    let ((usual, _), others) = kinds.split_first()?;
+    let others = others.iter();
+    let others = others.map(|(state, names)| format!(", but {state} before {}", names.join(", ")));
+    Some(format!("caches {usual}{}", others.collect::<String>()))
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use analysis::{Summary, moments::Moments};
 use model::{
     Cell, Metric, RunRecord, Value as Parameter,
     phase::Role,
-    record::{CellRecord, Outcome, PhaseInfo},
+    record::{CellRecord, PhaseInfo},
     setting::SystemSetting,
 };
 
 use super::{Center, Key, NOT_RECORDED, Side, Value};
 use crate::{
-    samples::imported,
+    samples::{self, imported, measured},
     units::{bytes, distinct, one_line, span},
 };
 
@@ -55,25 +55,17 @@ fn metrics(suite: &str) -> &'static [Metric] {
 
 fn value(run: &RunRecord, index: usize, phase: &PhaseInfo, metric: Metric) -> Option<Value> {
     let cell = &run.cells[index];
-    let measured = run
-        .trials
-        .iter()
-        .filter(|trial| trial.cell == index && matches!(trial.outcome, Outcome::Measured));
-    let samples = measured.flat_map(|trial| &trial.samples).filter(|sample| {
-        sample.phase == phase.name && sample.metric == metric && sample.worker.is_none()
-    });
-    let values: Vec<f64> = samples.map(|sample| sample.value).collect();
+    let trials = measured(run, index);
+    let values: Vec<f64> =
+        trials.filter_map(|trial| samples::value(trial, &phase.name, metric)).collect();
     let summary = Summary::new(&values).ok()?;
     let suite = cell.cell.workload.suite.as_str();
-    let block_size = match cell.cell.workload.parameters.get("block_size") {
-        Some(Parameter::Size(size)) if suite == "iozone" => Some(size.0),
-        _ => None,
-    };
+    let block_size = samples::size(&cell.cell.workload, "block_size");
     Some(Value {
         key: Key {
             test: test(suite, &phase.name),
             label: phase.name.clone(),
-            block_size,
+            block_size: block_size.filter(|_| suite == "iozone").map(|size| size.0),
             filesystem: cell.cell.filesystem.name.clone(),
             metric,
         },
@@ -118,10 +110,8 @@ fn fits(run: &RunRecord, cell: &CellRecord) -> Option<bool> {
     let size = |name: &str| run.environment.get(name)?.parse::<u64>().ok();
     let memory = size("memory.limit_bytes").or_else(|| size("memory.total_bytes"))?;
     let one_file = matches!(cell.cell.workload.suite.as_str(), "iozone" | "bonnie");
-    match cell.cell.workload.parameters.get("file_size") {
-        Some(Parameter::Size(file)) if one_file && imported(run).is_none() => Some(file.0 < memory),
-        Some(_) | None => None,
-    }
+    let file = samples::size(&cell.cell.workload, "file_size");
+    file.filter(|_| one_file && imported(run).is_none()).map(|file| file.0 < memory)
 }
 
 /// Short name of a phase in the published source.

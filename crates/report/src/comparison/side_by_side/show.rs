@@ -1,6 +1,6 @@
 //! Output of side-by-side comparisons.
 
-use analysis::{Interval, Summary};
+use analysis::Interval;
 use model::{Metric, metric::Unit};
 use serde_json::{Value as Json, json};
 
@@ -320,15 +320,7 @@ impl Side {
 /// Cell of a number in the unit of its table. The note of a mean is the standard deviation. The
 /// note of a median is the mean, if there is a ratio.
 fn cell(value: &Value, scale: Scale, divided: bool) -> TableCell {
-    let summary = Summary {
-        n: value.n,
-        median: value.value,
-        interval: value.interval,
-        min: value.value,
-        max: value.value,
-        warnings: Vec::new(),
-    };
-    let mut cell = ValueCell::plain(&summary, scale);
+    let mut cell = ValueCell::estimate(value.value, value.interval, value.n, scale);
     cell.n_stated = true;
     cell.note = match (value.center, value.moments) {
         (Center::Mean, Some(moments)) => {

@@ -137,20 +137,14 @@ impl Page {
         self.wrapped("", "", &table.caption.join("; "));
     }
 
-    /// A table of medians without intervals, so that the parts of a sum are aligned.
-    pub(crate) fn activity(&mut self, table: &Table) {
+    /// A table of values without marks and intervals.
+    pub(crate) fn plain(&mut self, table: &Table) {
         self.laid_out(table, bare);
         let caption = table
             .caption
             .join("; ")
             .replace(INTERVALS, "medians; the HTML report has the 95 % confidence intervals");
         self.wrapped("", "", &caption);
-    }
-
-    /// A table of values without marks and intervals.
-    pub(crate) fn plain(&mut self, table: &Table) {
-        self.laid_out(table, bare);
-        self.wrapped("", "", &table.caption.join("; "));
     }
 
     fn laid_out(&mut self, table: &Table, cell: fn(&TableCell) -> String) {

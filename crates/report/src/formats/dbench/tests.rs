@@ -81,10 +81,13 @@ fn imports_read_both_layouts_as_results_of_fslab() {
 
 #[test]
 fn other_runs_are_rejected() {
-    assert_eq!(dbench(&fixture::record(), DbenchForm::Text), Err(NotDbench::OtherSuite));
+    assert_eq!(
+        dbench(&fixture::record(), DbenchForm::Text),
+        Err(NotInLayout::OtherSuite { suites: &["dbench"], program: "dbench" })
+    );
     let mut record = run();
     record.trials.clear();
-    assert_eq!(dbench(&record, DbenchForm::Text), Err(NotDbench::NothingMeasured));
+    assert_eq!(dbench(&record, DbenchForm::Text), Err(NotInLayout::NothingMeasured("dbench")));
 }
 
 #[test]

@@ -6,7 +6,8 @@ use model::{
     record::{HistogramKind, PhaseHistogram},
 };
 
-use super::{Job, layout::Node, name, value};
+use super::{Job, layout::Node, name};
+use crate::samples::value;
 
 /// Percentiles of fio by default, in percent.
 pub(super) const PERCENTILES: [f64; 17] = [
@@ -196,7 +197,6 @@ fn times(histogram: Option<&Histogram>, percentiles: bool, bins: bool) -> Node {
 }
 
 /// Standard deviation from the counters of a histogram.
-#[expect(clippy::cast_precision_loss, reason = "counters have a relative error of 0.4 %")]
 pub(super) fn deviation(histogram: &Histogram, mean: f64) -> f64 {
     let squares = histogram.buckets().map(|(lowest, count)| {
         let distance = lowest.seconds() * 1e9 - mean;

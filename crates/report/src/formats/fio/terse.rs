@@ -6,8 +6,9 @@ use model::{Histogram, Metric, record::HistogramKind};
 use super::{
     Job,
     entry::{PERCENTILES, deviation, latencies, milliseconds, rates, whole},
-    name, value,
+    name,
 };
+use crate::samples::value;
 
 /// Upper limits of the latency distribution in microseconds; the last class has no limit.
 const LIMITS: [u64; 21] = [
@@ -88,7 +89,6 @@ fn distribution(job: &Job<'_>) -> Vec<String> {
         }
     }
     let total = counts.iter().sum::<u64>().max(1);
-    #[expect(clippy::cast_precision_loss, reason = "printed with two digits")]
     let percent = |count: &u64| format!("{:.2}%", *count as f64 * 100.0 / total as f64);
     counts.iter().map(percent).collect()
 }

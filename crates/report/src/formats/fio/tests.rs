@@ -171,10 +171,13 @@ fn documents_have_the_layout_of_fio() {
 
 #[test]
 fn runs_of_other_suites_are_not_documents_of_fio() {
-    assert_eq!(fio(&fixture::record(), FioFormat::Json), Err(NotFio::OtherSuite));
+    assert_eq!(
+        fio(&fixture::record(), FioFormat::Json),
+        Err(NotInLayout::OtherSuite { suites: &["stream", "fio"], program: "fio" })
+    );
     let mut empty = run();
     empty.trials.clear();
-    assert_eq!(fio(&empty, FioFormat::Json), Err(NotFio::NothingMeasured));
+    assert_eq!(fio(&empty, FioFormat::Json), Err(NotInLayout::NothingMeasured("stream")));
 }
 
 #[test]

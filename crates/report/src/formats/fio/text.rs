@@ -5,8 +5,9 @@ use model::{Histogram, Metric, Nanos, record::HistogramKind};
 use super::{
     Job,
     entry::{PERCENTILES, Rates, deviation, latencies, milliseconds, rates, whole},
-    name, value,
+    name,
 };
+use crate::samples::value;
 
 /// Jobs, and the sums of their groups.
 pub(super) fn normal(jobs: &[Job<'_>], version: &str) -> String {
@@ -59,7 +60,7 @@ fn one(job: &Job<'_>) -> String {
             decimal(rates.operations),
             binary(rates.bytes) + "/s",
             decimal_bytes(rates.bytes) + "/s",
-            binary(float(bytes)),
+            binary(bytes as f64),
             milliseconds(rates.time)
         ));
         let [submission, completion, latency] = latencies(job, rates, kind);
@@ -139,7 +140,7 @@ fn status(label: &str, used: &[Rates]) -> String {
     let times: Vec<u64> = used.iter().map(|rates| milliseconds(rates.time)).collect();
     let (least, most) =
         (times.iter().min().copied().unwrap_or(1), times.iter().max().copied().unwrap_or(1));
-    let total = float(bytes) * 1000.0 / float(most.max(1));
+    let total = bytes as f64 * 1000.0 / most.max(1) as f64;
     let each = used.iter().map(|rates| rates.bytes);
     let (slowest, fastest) =
         each.fold((f64::INFINITY, 0.0f64), |(low, high), own| (low.min(own), high.max(own)));
@@ -151,14 +152,9 @@ fn status(label: &str, used: &[Rates]) -> String {
         binary(fastest),
         decimal_bytes(slowest),
         decimal_bytes(fastest),
-        binary(float(bytes)),
-        decimal_bytes(float(bytes))
+        binary(bytes as f64),
+        decimal_bytes(bytes as f64)
     )
-}
-
-#[expect(clippy::cast_precision_loss, reason = "printed with four digits")]
-fn float(number: u64) -> f64 {
-    number as f64
 }
 
 /// Bytes with a binary unit: `48.2MiB`.

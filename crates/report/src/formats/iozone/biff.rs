@@ -21,7 +21,7 @@ pub(super) fn workbook(command: &str, caption: &str, tables: &[Table]) -> Vec<u8
         label(&mut bytes, row, 0, &table.title);
         row += 1;
         for (column, head) in (1..).zip(&table.columns) {
-            number(&mut bytes, row, column, float(*head));
+            number(&mut bytes, row, column, *head as f64);
         }
         row += 1;
         for (name, values) in &table.rows {
@@ -60,9 +60,4 @@ fn label(bytes: &mut Vec<u8>, row: u16, column: u16, text: &str) {
 fn number(bytes: &mut Vec<u8>, row: u16, column: u16, value: f64) {
     cell(bytes, NUMBER, 15, row, column);
     bytes.extend(value.to_le_bytes());
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes in KiB are below 2^53")]
-fn float(number: u64) -> f64 {
-    number as f64
 }

@@ -6,10 +6,14 @@ use std::{
     fmt::Write,
 };
 
-use model::{Metric, Sample, WorkloadParameters, record::TrialRecord};
+use analysis::Summary;
+use model::{Metric, WorkloadParameters, record::TrialRecord};
 
 use super::{IozoneCommand, IozoneUnit, Member, count, kib};
-use crate::iozone_layout::{ALWAYS, COLUMNS, WORKERS};
+use crate::{
+    iozone_layout::{ALWAYS, COLUMNS, WORKERS},
+    samples,
+};
 
 /// Medians in bytes per second by test, and by file size and block size in KiB.
 type Rows = BTreeMap<(u64, u64), BTreeMap<&'static str, f64>>;
@@ -68,13 +72,7 @@ impl<'a> Body<'a> {
 
     /// Value in the unit of the output, truncated to an integer as in IOzone.
     fn shown(&self, rate: f64, block: u64) -> u64 {
-        let block = 1024.0 * float(block);
-        whole(match self.unit {
-            IozoneUnit::KiloBytes => rate / 1024.0,
-            IozoneUnit::Operations => rate / block,
-            IozoneUnit::Micros if rate > 0.0 => 1e6 * block / rate,
-            IozoneUnit::Micros => 0.0,
-        })
+        whole(self.exact(rate, block))
     }
 
     fn write_rows(&self, text: &mut String) {
@@ -142,7 +140,7 @@ impl<'a> Body<'a> {
     fn table_row(&self, file: u64, records: &BTreeSet<u64>, test: &str) -> (String, Vec<f64>) {
         let cell = |record: u64| {
             let rate = self.rows.get(&(file, record)).and_then(|row| row.get(test));
-            rate.map(|rate| float(self.shown(*rate, record)))
+            rate.map(|rate| self.shown(*rate, record) as f64)
         };
         let mut values: Vec<Option<f64>> = records.iter().map(|record| cell(*record)).collect();
         let filled = values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -188,8 +186,8 @@ impl<'a> Body<'a> {
     fn exact(&self, rate: f64, block: u64) -> f64 {
         match self.unit {
             IozoneUnit::KiloBytes => rate / 1024.0,
-            IozoneUnit::Operations => rate / (1024.0 * float(block)),
-            IozoneUnit::Micros if rate > 0.0 => 1e6 * 1024.0 * float(block) / rate,
+            IozoneUnit::Operations => rate / (1024.0 * block as f64),
+            IozoneUnit::Micros if rate > 0.0 => 1e6 * 1024.0 * block as f64 / rate,
             IozoneUnit::Micros => 0.0,
         }
     }
@@ -237,7 +235,7 @@ impl<'a> Body<'a> {
             if let [least, .., most] = rates[..] {
                 line(&format!("Min throughput per {kind}"), shown(least));
                 line(&format!("Max throughput per {kind}"), shown(most));
-                let average = rates.iter().sum::<f64>() / float(rates.len() as u64);
+                let average = rates.iter().sum::<f64>() / rates.len() as f64;
                 line(&format!("Avg throughput per {kind}"), shown(average));
             }
             if let Some(least) = sorted(&bytes).first() {
@@ -246,7 +244,7 @@ impl<'a> Body<'a> {
             text.push('\n');
             if children && !each.is_empty() {
                 for (worker, rate) in &each {
-                    let bytes = bytes.get(worker).copied().unwrap_or(1024.0 * float(file));
+                    let bytes = bytes.get(worker).copied().unwrap_or(1024.0 * file as f64);
                     let _ = writeln!(
                         text,
                         "\tChild[{worker}] xfer count = {:>10.2} kB, Throughput = {:>10.2} {unit}",
@@ -286,11 +284,8 @@ pub(super) fn row(trials: &[&TrialRecord]) -> BTreeMap<&'static str, f64> {
 
 /// Median of the repetitions in the unit of the metric. `None` without values.
 fn value(trials: &[&TrialRecord], test: &str, metric: Metric) -> Option<f64> {
-    let own = |sample: &&Sample| {
-        sample.phase == test && sample.metric == metric && sample.worker.is_none()
-    };
-    let values = trials.iter().filter_map(|trial| trial.samples.iter().find(own));
-    median(values.map(|sample| sample.value).collect())
+    let values = trials.iter().filter_map(|trial| samples::value(trial, test, metric));
+    median(&values.collect::<Vec<f64>>())
 }
 
 /// Median of the repetitions for each worker.
@@ -303,22 +298,11 @@ fn by_worker(trials: &[&TrialRecord], test: &str, metric: Metric) -> BTreeMap<u3
             values.entry(worker).or_default().push(sample.value);
         }
     }
-    values.into_iter().filter_map(|(worker, own)| Some((worker, median(own)?))).collect()
+    values.into_iter().filter_map(|(worker, own)| Some((worker, median(&own)?))).collect()
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes in KiB and rates are below 2^53")]
-fn float(number: u64) -> f64 {
-    number as f64
+fn median(values: &[f64]) -> Option<f64> {
+    Some(Summary::new(values).ok()?.median)
 }
 
 #[expect(

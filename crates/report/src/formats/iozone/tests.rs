@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Bytes, FillLevel};
+use model::{Bytes, FillLevel, Value};
 
 use super::*;
 use crate::{fixture, imports};
@@ -259,10 +259,13 @@ fn each_fill_level_has_a_separate_report() {
 
 #[test]
 fn other_suites_are_rejected() {
-    assert_eq!(iozone(&fixture::tasks::record()), Err(NotIozone::OtherSuite));
+    assert_eq!(
+        iozone(&fixture::tasks::record()),
+        Err(NotInLayout::OtherSuite { suites: &["iozone"], program: "IOzone" })
+    );
     let mut record = fixture::record();
     record.trials.clear();
-    assert_eq!(iozone(&record), Err(NotIozone::NothingMeasured));
+    assert_eq!(iozone(&record), Err(NotInLayout::NothingMeasured("iozone")));
 }
 
 fn command(unit: IozoneUnit) -> IozoneCommand {

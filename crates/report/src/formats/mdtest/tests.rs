@@ -87,8 +87,11 @@ fn the_number_of_files_is_that_of_each_worker() {
 fn other_runs_are_rejected() {
     let command = MdtestCommand::default();
     let other = fixture::dbench::with(&[1], 1);
-    assert_eq!(mdtest(&other, &command), Err(NotMdtest::OtherSuite));
+    assert_eq!(
+        mdtest(&other, &command),
+        Err(NotInLayout::OtherSuite { suites: &["mdtest"], program: "mdtest" })
+    );
     let mut none = run(&[1.0]);
     none.trials.clear();
-    assert_eq!(mdtest(&none, &command), Err(NotMdtest::NothingMeasured));
+    assert_eq!(mdtest(&none, &command), Err(NotInLayout::NothingMeasured("mdtest")));
 }

@@ -6,10 +6,7 @@ use rust_xlsxwriter::{
 };
 
 use super::book::{Sheet, at, plain};
-
-/// Colors `--s0`, `--s1`, … of the style sheet, by index of the filesystem.
-const COLORS: [u32; 7] =
-    [0x00_72B2, 0xD5_5E00, 0x00_9E73, 0xCC_79A7, 0x11_1111, 0xE6_9F00, 0x56_B4E9];
+use crate::svg::looks;
 
 /// Maximum length of an alternative text in characters, without the ellipsis.
 const ALTERNATIVE_MAX: usize = 254;
@@ -53,8 +50,8 @@ pub(super) struct Line {
     pub(super) levels: Range,
     pub(super) values: Range,
     pub(super) interval: Option<(Range, Range)>,
-    /// Index of color, marker, and dash.
-    pub(super) series: usize,
+    /// Index of color, marker, and dash: the look of a filesystem, or the number of a level.
+    pub(super) look: usize,
 }
 
 /// First row, first column, last row, last column.
@@ -82,9 +79,9 @@ pub(super) fn chart(
     }
     chart.set_alt_text(alternative(words.description)).set_width(640).set_height(360);
     for line in lines {
-        let color = Color::RGB(COLORS[line.series % COLORS.len()]);
-        let marker = MARKERS[line.series % MARKERS.len()];
-        let dash = DASHES[line.series % DASHES.len()];
+        let color = Color::RGB(looks::light(line.look));
+        let marker = MARKERS[line.look % MARKERS.len()];
+        let dash = DASHES[line.look % DASHES.len()];
         let mut shape = ChartMarker::new();
         let mut fill = ChartFormat::new();
         fill.set_solid_fill(ChartSolidFill::new().set_color(color));

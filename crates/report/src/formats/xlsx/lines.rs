@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     charts::data::{Series, SweepValue},
+    svg::looks,
     units::capital,
     view::{Sweep, View, metric_label},
 };
@@ -15,10 +16,13 @@ const WIDTH: usize = 5;
 
 /// Adds a sheet for each sweep.
 pub(super) fn sheets(book: &mut Book, view: &View) {
-    view.sweeps.iter().for_each(|sweep| sheet(book, sweep));
+    let names: Vec<String> = view.filesystems.iter().map(|own| own.name.clone()).collect();
+    let looks = looks::of(&names);
+    view.sweeps.iter().for_each(|sweep| sheet(book, sweep, &looks));
 }
 
-fn sheet(book: &mut Book, sweep: &Sweep) {
+/// Adds the sheet of a sweep, given the looks of the filesystems.
+fn sheet(book: &mut Book, sweep: &Sweep, looks: &[usize]) {
     let unit = if sweep.scale.name.is_empty() { "count" } else { sweep.scale.name };
     let better = sweep.metric.spec().better.label();
     let quantity = format!("{}, {unit}, {better}", capital(&metric_label(sweep.metric)));
@@ -57,7 +61,7 @@ fn sheet(book: &mut Book, sweep: &Sweep) {
                 levels: (head + 2, 0, last, 0),
                 values: of(0),
                 interval: Some((of(3), of(4))),
-                series: sweep.series[index].filesystem,
+                look: looks[sweep.series[index].filesystem % looks.len()],
             }
         })
         .collect();

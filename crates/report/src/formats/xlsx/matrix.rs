@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     units::{Scale, capital, one_line},
-    view::{Entry, Suite, Test, View, WorkPoint, level, metric_label, tests},
+    view::{Entry, Suite, Test, View, WorkPoint, alike, level, metric_label, tests, without},
 };
 
 /// Minimum number of levels of both parameters. A matrix with fewer is a single row or column.
@@ -44,16 +44,10 @@ fn planes<'a>(suite: &'a Suite) -> Vec<Plane<'a>> {
     let mut planes = Vec::new();
     for (index, rows) in suite.swept.iter().enumerate() {
         for columns in &suite.swept[index + 1..] {
-            let mut groups: Vec<Vec<&'a WorkPoint>> = Vec::new();
-            for point in &suite.points {
-                if level(point, rows).is_none() || level(point, columns).is_none() {
-                    continue;
-                }
-                match groups.iter_mut().find(|group| alike(group[0], point, [rows, columns])) {
-                    Some(group) => group.push(point),
-                    None => groups.push(vec![point]),
-                }
-            }
+            let has = |point: &&WorkPoint| {
+                [rows, columns].into_iter().all(|name| level(point, name).is_some())
+            };
+            let groups = alike(suite.points.iter().filter(has), &[rows.as_str(), columns.as_str()]);
             let plane = |points: Vec<&'a WorkPoint>| {
                 let [first, second] = [rows, columns].map(|name| levels(&points, name));
                 let wide = first.len().min(second.len()) >= LEVELS_MIN;
@@ -63,12 +57,6 @@ fn planes<'a>(suite: &'a Suite) -> Vec<Plane<'a>> {
         }
     }
     planes
-}
-
-/// True if two points differ at most in these parameters.
-fn alike(a: &WorkPoint, b: &WorkPoint, but: [&String; 2]) -> bool {
-    let mut names = a.parameters.keys().chain(b.parameters.keys());
-    names.all(|name| but.contains(&name) || a.parameters.get(name) == b.parameters.get(name))
 }
 
 /// Levels of a parameter in ascending order.
@@ -97,14 +85,13 @@ impl Plane<'_> {
 
     /// Label of the points without the two parameters.
     fn place(&self) -> String {
-        let label = &self.points[0].label;
-        let swept = |word: &&str| {
-            ![self.rows.0, self.columns.0]
-                .iter()
-                .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
-        };
-        let words: Vec<&str> = label.split(' ').filter(swept).collect();
-        words.join(" ").trim_end_matches(',').to_owned()
+        let first = self.points[0];
+        [self.rows.0, self.columns.0].into_iter().fold(first.label.clone(), |label, name| {
+            match first.parameters.get(name) {
+                Some(value) => without(&label, name, value),
+                None => label,
+            }
+        })
     }
 }
 
@@ -187,12 +174,12 @@ fn block(sheet: &mut Sheet, about: &About<'_>, (index, filesystem): (usize, &str
         return;
     }
     colored(sheet, (top + 2, 1, last, width), about.bounds);
-    let line = |(series, row): (usize, u32)| Line {
+    let line = |(look, row): (usize, u32)| Line {
         name: (row, 0),
         levels: (top + 1, 1, top + 1, width),
         values: (row, 1, row, width),
         interval: None,
-        series,
+        look,
     };
     let lines: Vec<Line> = (0..rows.len()).zip(top + 2..).map(line).collect();
     let drawn = Words {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Environment, Metric, Nanos, Value,
+    Metric, Nanos, Value,
     record::{HistogramKind, Outcome},
 };
 
@@ -14,7 +14,10 @@ use super::{
     times::{self, Kind},
     version,
 };
-use crate::imports::{ImportError, Measurement, phase};
+use crate::{
+    imports::{ImportError, Measurement, phase},
+    units::grouped,
+};
 
 /// Parts of a document.
 pub(super) struct Source<'a> {
@@ -45,16 +48,13 @@ const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "
 /// Measurements of all jobs of a document, in its order.
 pub(super) fn measurements(source: &Source<'_>) -> Result<Vec<Measurement>, ImportError> {
     let unit = io_unit(source)?;
-    let mut jobs: Vec<Job<'_>> = Vec::new();
-    let mut places: BTreeMap<(&str, u64), usize> = BTreeMap::new();
-    for entry in source.entries {
-        let group = entry.groupid.to_bits();
-        let place = *places.entry((&entry.jobname, group)).or_insert(jobs.len());
-        if place == jobs.len() {
-            jobs.push(Job { name: &entry.jobname, group, workers: Vec::new() });
-        }
-        jobs[place].workers.push(entry);
-    }
+    let named = source.entries.iter().map(|entry| {
+        let name = (entry.jobname.as_str(), entry.groupid.to_bits());
+        (name, entry)
+    });
+    let jobs = grouped(named);
+    let job = |((name, group), workers)| Job { name, group, workers };
+    let jobs: Vec<Job<'_>> = jobs.into_iter().map(job).collect();
     let measurement = |job: &Job<'_>| {
         let others = jobs.iter().filter(|other| other.group == job.group && other.name != job.name);
         let others: Vec<String> = others.map(|other| other.name.to_owned()).collect();
@@ -130,31 +130,19 @@ fn measurement(
         parameters.insert("concurrent_jobs".into(), Value::Words(others));
     }
     let synchronous = is_synchronous(&parameters, source.global.is_empty() && own.is_none());
-    let mut facts = Environment::default();
-    facts.set("fio.version", source.version);
-    facts.set("fio.job", job.name);
-    if source.documents > 1 {
-        facts.set("fio.documents", source.documents.to_string());
-    }
-    if job.workers.len() > 1 {
-        facts.set("fio.entries", job.workers.len().to_string());
-    }
     let longest = job.workers.iter().map(|entry| runtime(entry)).fold(0.0, f64::max);
     let mut measurement = Measurement {
-        name: None,
-        program: program(source.version),
-        suite: SUITE,
-        parameters,
-        label: job.name.into(),
-        phases: Vec::new(),
-        outcome: Outcome::Measured,
-        samples: Vec::new(),
-        histograms: Vec::new(),
-        warnings: Vec::new(),
-        facts,
         started_unix: start(source, job, longest),
         elapsed: Nanos(times::whole(longest * 1e6)),
+        ..Measurement::new(SUITE, program(source.version), job.name.into(), parameters)
     };
+    measurement.fact("fio.version", source.version);
+    measurement.fact("fio.job", job.name);
+    for (name, count) in [("documents", source.documents), ("entries", job.workers.len())] {
+        if count > 1 {
+            measurement.fact(&format!("fio.{name}"), &count.to_string());
+        }
+    }
     if version(source.version).is_none() && !source.version.starts_with(OF_FSLAB) {
         measurement.not_available(None, "version of fio", "the file has another version string");
     }
@@ -254,12 +242,8 @@ fn add_latencies(measurement: &mut Measurement, phase: &str, sides: &[&Side], sy
     let (all, completion, submission) =
         (of(Kind::Latency), of(Kind::Completion), of(Kind::Submission));
     let synchronous = synchronous && submission.max().is_none_or(|max| max == 0.0);
-    if let Some(mean) = all.mean() {
-        measurement.sample(phase, Metric::LatencyMean, mean);
-    }
-    if let Some(max) = all.max() {
-        measurement.sample(phase, Metric::LatencyMax, max);
-    }
+    let both = [(Metric::LatencyMean, all.mean()), (Metric::LatencyMax, all.max())];
+    measurement.samples(phase, both);
     let latency = [
         (Metric::LatencyP50, 50.0),
         (Metric::LatencyP90, 90.0),
@@ -292,32 +276,20 @@ fn add_cpu(measurement: &mut Measurement, phase: &str, job: &Job<'_>, sides: &[&
     let sum = |of: &dyn Fn(&Entry) -> Option<f64>| -> Option<f64> {
         job.workers.iter().map(|entry| of(entry)).sum()
     };
-    #[expect(clippy::cast_precision_loss, reason = "a number of workers")]
     let workers = job.workers.len() as f64;
-    let shares = [
-        (Metric::UserCpuUtilization, sum(&|entry| entry.usr_cpu)),
-        (Metric::SystemCpuUtilization, sum(&|entry| entry.sys_cpu)),
-    ];
-    for (metric, percent) in shares {
-        if let Some(percent) = percent {
-            measurement.sample(phase, metric, percent / 100.0 / workers);
-        }
-    }
+    let share = |percent: Option<f64>| Some(percent? / 100.0 / workers);
     let operations: f64 = job.workers.iter().flat_map(|entry| sides_of(entry)).sum();
-    if let Some(switches) =
-        sum(&|entry| entry.ctx).filter(|_| operations > 0.0 && !sides.is_empty())
-    {
-        measurement.sample(phase, Metric::ContextSwitchesPerOp, switches / operations);
-    }
-    let faults = [
-        (Metric::MajorFaults, sum(&|entry| entry.majf)),
-        (Metric::MinorFaults, sum(&|entry| entry.minf)),
-    ];
-    for (metric, count) in faults {
-        if let Some(count) = count {
-            measurement.sample(phase, metric, count);
-        }
-    }
+    let switches = sum(&|entry| entry.ctx).filter(|_| operations > 0.0 && !sides.is_empty());
+    measurement.samples(
+        phase,
+        [
+            (Metric::UserCpuUtilization, share(sum(&|entry| entry.usr_cpu))),
+            (Metric::SystemCpuUtilization, share(sum(&|entry| entry.sys_cpu))),
+            (Metric::ContextSwitchesPerOp, switches.map(|all| all / operations)),
+            (Metric::MajorFaults, sum(&|entry| entry.majf)),
+            (Metric::MinorFaults, sum(&|entry| entry.minf)),
+        ],
+    );
 }
 
 /// Numbers of completed operations of an entry, by direction.
@@ -346,7 +318,7 @@ fn add_sync(measurement: &mut Measurement, phase: &str, job: &Job<'_>) {
 
 /// Statistics of the only disk of the only job. fio counts all I/O of the disk.
 fn add_disk(measurement: &mut Measurement, phase: &str, disk: &Disk) {
-    measurement.facts.set("fio.disk", disk.name.as_str());
+    measurement.fact("fio.disk", &disk.name);
     let figures = [
         (Metric::DeviceReadRequests, disk.read_ios),
         (Metric::DeviceWriteRequests, disk.write_ios),
@@ -354,9 +326,5 @@ fn add_disk(measurement: &mut Measurement, phase: &str, disk: &Disk) {
         (Metric::DeviceBytesWritten, disk.write_sectors.map(|sectors| sectors * 512.0)),
         (Metric::DeviceUtilization, disk.util.map(|percent| percent / 100.0)),
     ];
-    for (metric, value) in figures {
-        if let Some(value) = value {
-            measurement.sample(phase, metric, value);
-        }
-    }
+    measurement.samples(phase, figures);
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Environment, Metric, Nanos, Value, record::Outcome};
+use model::{Metric, Nanos, Value, record::Outcome};
 
 use super::{SUITE, program, times::whole};
 use crate::imports::{ImportError, Measurement, phase};
@@ -101,24 +101,11 @@ impl<'a> Record<'a> {
 
     fn measurement(&self) -> Result<Measurement, ImportError> {
         let job = self.fields[2];
-        let mut facts = Environment::default();
-        facts.set("fio.version", self.fields[1]);
-        facts.set("fio.job", job);
-        let mut measurement = Measurement {
-            name: None,
-            program: program(self.fields[1]),
-            suite: SUITE,
-            parameters: BTreeMap::from([("job".to_owned(), Value::Word(job.into()))]),
-            label: job.into(),
-            phases: Vec::new(),
-            outcome: Outcome::Measured,
-            samples: Vec::new(),
-            histograms: Vec::new(),
-            warnings: Vec::new(),
-            facts,
-            started_unix: None,
-            elapsed: Nanos(0),
-        };
+        let parameters = BTreeMap::from([("job".to_owned(), Value::Word(job.into()))]);
+        let program = program(self.fields[1]);
+        let mut measurement = Measurement::new(SUITE, program, job.into(), parameters);
+        measurement.fact("fio.version", self.fields[1]);
+        measurement.fact("fio.job", job);
         let error = self.number(4)?;
         if error != 0.0 {
             let reason = format!("fio reported error {error} for job {job}");

@@ -128,7 +128,6 @@ impl<'a> Merged<'a> {
         if range.is_empty() {
             return None;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a sum with the precision of the mean")]
         let sum = self.mean().unwrap_or_default() * count as f64;
         #[expect(
             clippy::cast_possible_truncation,

@@ -69,7 +69,7 @@ fn fixed(content: &str, columns: &[usize]) -> Option<Row> {
             if !ends || is_fused {
                 return None;
             }
-            row.insert(*place, text.parse::<u64>().ok().map(as_number)?);
+            row.insert(*place, text.parse::<u64>().ok().map(|own| own as f64)?);
         }
         start = end;
     }
@@ -98,9 +98,4 @@ fn tokens(line: usize, content: &str, columns: &[usize]) -> Result<Row, ImportEr
         row.insert(*place, number);
     }
     Ok(row)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a printed rate is far below 2^53")]
-fn as_number(value: u64) -> f64 {
-    value as f64
 }

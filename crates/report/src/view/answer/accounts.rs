@@ -69,13 +69,20 @@ impl Accounts {
         self.findings + self.inconclusive + self.without()
     }
 
-    /// `8 tests: 5 with findings, 2 inconclusive, 1 not compared (the plan has one filesystem)`;
-    /// `None` if all tests have findings.
+    /// True if at least one test is compared.
+    pub(crate) fn compared(&self) -> bool {
+        self.findings + self.inconclusive > 0
+    }
+
+    /// `8 tests: 5 with findings, 2 inconclusive, 1 not compared (smallest is informational)`, or
+    /// `8 tests not compared (the plan has one filesystem, ext4)`; `None` if all tests have
+    /// findings.
     pub(crate) fn text(&self) -> Option<String> {
         let without = self.without();
         if self.inconclusive + without == 0 {
             return None;
         }
+        let all = count(self.all(), "test");
         let mut parts = vec![format!("{} with findings", self.findings)];
         if self.inconclusive > 0 {
             parts.push(format!("{} inconclusive", self.inconclusive));
@@ -91,9 +98,13 @@ impl Accounts {
             if more > 0 {
                 reasons.push(format!("{}, see fslab explain", count(more, "other reason")));
             }
-            parts.push(format!("{without} not compared ({})", reasons.join("; ")));
+            let reasons = reasons.join("; ");
+            if !self.compared() {
+                return Some(format!("{all} not compared ({reasons})"));
+            }
+            parts.push(format!("{without} not compared ({reasons})"));
         }
-        Some(format!("{}: {}", count(self.all(), "test"), parts.join(", ")))
+        Some(format!("{all}: {}", parts.join(", ")))
     }
 }
 
@@ -115,7 +126,7 @@ mod tests {
     use model::{Ratio, RunRecord, Warning, record::Outcome};
 
     use super::*;
-    use crate::{TerminalOptions, explain, fixture, terminal::answer};
+    use crate::{TerminalOptions, explain, fixture, html, terminal::answer};
 
     const UNSTEADY: Warning = Warning::NotSteadyState { range: Ratio(0.5), slope: Ratio(0.2) };
 
@@ -163,6 +174,28 @@ mod tests {
             }));
         }
         all
+    }
+
+    #[test]
+    fn a_run_of_one_filesystem_says_that_nothing_is_compared() {
+        let one = |view: &View| view.filesystems.len() == 1;
+        let views: Vec<View> = records().iter().map(View::new).filter(one).collect();
+        assert!(!views.is_empty());
+        for view in &views {
+            let name = &view.filesystems[0].name;
+            let reason = format!(" not compared (the plan has one filesystem, {name})");
+            let text = Accounts::new(view).text().unwrap();
+            assert!(text.contains(&reason) && !text.contains("0 with"), "{text}");
+            let page = html(view, &[]);
+            assert!(
+                page.contains(&format!("Only {name} was measured, so nothing is compared.")),
+                "{page}"
+            );
+            assert!(!page.contains("No difference is significant"), "{page}");
+            let own = view.findings.by_point.iter().flat_map(|point| &point.findings).count();
+            let shown = crate::view::answer::Answer::new(view).findings.len();
+            assert_eq!(shown, own.min(crate::view::answer::FINDINGS_MAX));
+        }
     }
 
     #[test]

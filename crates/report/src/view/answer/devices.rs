@@ -1,13 +1,13 @@
 //! Headline and findings of the first page about the levels of the axis `device`.
 
 use super::{
-    Finding, TESTS_MAX,
-    standings::{comparative, superlatives},
+    Finding,
+    standings::{about, comparative, superlatives, tied},
     titles,
 };
 use crate::{
     units::{count, distinct},
-    view::{Contest, findings::list},
+    view::Contest,
 };
 
 /// Names of the measured devices.
@@ -67,37 +67,15 @@ pub(super) fn findings(contests: &[Contest], margin: &str) -> Vec<Finding> {
     for name in names(contests) {
         let won = contests.iter().zip(&titles).filter_map(|(contest, title)| {
             let (winner, effect) = contest.winner()?;
-            (winner == name).then_some((contest, title, effect))
+            (winner == name).then_some((contest.metric, title.as_str(), effect))
         });
-        let mut won: Vec<_> = won.collect();
-        let effect = |effect: &Option<(f64, String)>| effect.as_ref().map_or(0.0, |(it, _)| *it);
-        won.sort_by(|one, other| effect(&other.2).total_cmp(&effect(&one.2)));
-        let Some((largest, ..)) = won.first() else { continue };
-        let (best, _) = superlatives(largest.metric, "the fastest", "the slowest");
-        let each = won.iter().take(TESTS_MAX).map(|(_, title, effect)| match effect {
-            Some((_, text)) => format!("{title} ({text})"),
-            None => (*title).clone(),
-        });
-        let mut each: Vec<String> = each.collect();
-        if won.len() > TESTS_MAX {
-            each.push(count(won.len() - TESTS_MAX, "more test"));
-        }
-        let text = format!("Device {name} {best} in {}.", list(&each));
-        findings.push(Finding { effect: effect(&won[0].2), text });
+        let won: Vec<_> = won.collect();
+        let Some((metric, ..)) = won.first() else { continue };
+        let (best, _) = superlatives(*metric, "the fastest", "the slowest");
+        let tests = won.iter().map(|(_, title, effect)| (*title, effect.as_ref()));
+        findings.push(about(&format!("Device {name} {best}"), tests.collect()));
     }
-    let tied = contests.iter().zip(&titles).filter(|(contest, _)| contest.is_tied());
-    let mut ties: Vec<String> = tied.map(|(_, title)| title.clone()).collect();
-    if !ties.is_empty() {
-        if ties.len() > TESTS_MAX {
-            let more = count(ties.len() - TESTS_MAX, "more test");
-            ties.truncate(TESTS_MAX);
-            ties.push(more);
-        }
-        let text = format!(
-            "No device differs significantly from the best by more than {margin} in {}.",
-            list(&ties)
-        );
-        findings.push(Finding { effect: 0.0, text });
-    }
+    let ties = contests.iter().zip(&titles).filter(|(contest, _)| contest.is_tied());
+    findings.extend(tied("device", margin, ties.map(|(_, title)| title.as_str()).collect()));
     findings
 }

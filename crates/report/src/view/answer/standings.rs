@@ -8,7 +8,7 @@ use model::{
 
 use super::{FOR_SLOWEST, Finding, Named, TESTS_MAX, is_contest};
 use crate::{
-    units::{count, ratio_of},
+    units::{count, grouped, ratio_of},
     view::{
         Entry, Family, View,
         findings::{disagreement, list},
@@ -197,47 +197,60 @@ pub(super) fn findings(
     last: &[Standing<'_>],
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for filesystem in 0..view.filesystems.len() {
+    for (filesystem, own) in view.filesystems.iter().enumerate() {
         for (standings, is_first) in [(first, true), (last, false)] {
-            let mut own: Vec<&Standing<'_>> =
-                standings.iter().filter(|it| it.filesystem == filesystem).collect();
-            let effect = |it: &Standing<'_>| it.against.as_ref().map_or(0.0, |(effect, _)| *effect);
-            own.sort_by(|one, other| effect(other).total_cmp(&effect(one)));
-            let Some(largest) = own.first() else { continue };
-            let (best, least) =
-                superlatives(largest.test.test.metric, "the fastest", "the slowest");
-            let name = &view.filesystems[filesystem].name;
-            let verb =
-                if is_first { best } else { least.replace("the most", "the most instructions") };
-            let each = own.iter().take(TESTS_MAX).map(|it| match &it.against {
-                Some((_, against)) => format!("{} ({against})", it.test.title),
-                None => it.test.title.clone(),
-            });
-            let mut each: Vec<String> = each.collect();
-            if own.len() > TESTS_MAX {
-                each.push(count(own.len() - TESTS_MAX, "more test"));
-            }
-            let text = format!("{name} {verb} in {}.", list(&each));
-            findings.push(Finding { effect: effect(largest), text });
+            let standings = standings.iter().filter(|it| it.filesystem == filesystem);
+            // Instructions and space have other predicates than speed.
+            let by_predicate = grouped(standings.map(|it| {
+                let (best, least) = superlatives(it.test.test.metric, "the fastest", "the slowest");
+                let least = least.replace("the most", "the most instructions");
+                let about = (it.test.title.as_str(), it.against.as_ref());
+                (if is_first { best } else { least }, about)
+            }));
+            let about = |(predicate, tests)| about(&format!("{} {predicate}", own.name), tests);
+            findings.extend(by_predicate.into_iter().map(about));
         }
     }
     findings.extend(tests.iter().filter_map(|named| outside_top(view, named)));
-    let tied = |named: &&Named<'_>| {
+    let is_tied = |named: &&Named<'_>| {
         let family = named.test.family.as_ref();
         is_contest(named)
             && family.is_some_and(|family| family.ranking.top.len() == family.members.len())
     };
-    let ties: Vec<String> = tests.iter().filter(tied).map(|named| named.title.clone()).collect();
-    if !ties.is_empty() {
-        let text = format!(
-            "No filesystem differs significantly from the best by more than {} in {}.",
-            view.facts.margin.percent(),
-            list(&ties)
-        );
-        findings.push(Finding { effect: 0.0, text });
-    }
-    findings.sort_by(|one, other| other.effect.total_cmp(&one.effect));
+    let ties = tests.iter().filter(is_tied).map(|named| named.title.as_str());
+    findings.extend(tied("filesystem", &view.facts.margin.percent(), ties.collect()));
     findings
+}
+
+/// Finding about tests, given by their titles and effects: the largest effects first.
+pub(super) fn about(subject: &str, mut tests: Vec<(&str, Option<&(f64, String)>)>) -> Finding {
+    let effect = |(_, own): &(&str, Option<&(f64, String)>)| own.map_or(0.0, |(effect, _)| *effect);
+    tests.sort_by(|one, other| effect(other).total_cmp(&effect(one)));
+    let title = |(title, effect): &(&str, Option<&(f64, String)>)| match effect {
+        Some((_, text)) => format!("{title} ({text})"),
+        None => (*title).to_owned(),
+    };
+    let text = format!("{subject} in {}.", some(tests.iter().map(title).collect()));
+    Finding { effect: tests.first().map_or(0.0, effect), text }
+}
+
+/// Finding about tests without a significant difference; `None` without tests.
+pub(super) fn tied(subject: &str, margin: &str, tests: Vec<&str>) -> Option<Finding> {
+    let text = format!(
+        "No {subject} differs significantly from the best by more than {margin} in {}.",
+        some(tests.iter().map(|title| (*title).to_owned()).collect())
+    );
+    (!tests.is_empty()).then_some(Finding { effect: 0.0, text })
+}
+
+/// The first [`TESTS_MAX`] of several tests, and the number of the others.
+fn some(mut tests: Vec<String>) -> String {
+    if tests.len() > TESTS_MAX {
+        let more = count(tests.len() - TESTS_MAX, "more test");
+        tests.truncate(TESTS_MAX);
+        tests.push(more);
+    }
+    list(&tests)
 }
 
 #[cfg(test)]

@@ -83,6 +83,30 @@ pub(crate) enum Answer {
     Withheld(WithheldFinding),
 }
 
+impl Answer {
+    /// Finding about a test, given by its anchor.
+    pub(crate) fn found(template: &'static str, test: &str, text: String) -> Self {
+        Self::Found(Finding { template, test: test.to_owned(), text })
+    }
+
+    /// Withheld finding about a test, given by its anchor.
+    pub(crate) fn withheld(
+        template: &'static str,
+        test: &str,
+        question: impl Into<String>,
+        reason: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self::Withheld(WithheldFinding {
+            template,
+            test: test.to_owned(),
+            question: question.into(),
+            reason: reason.into(),
+            hint: hint.into(),
+        })
+    }
+}
+
 /// Conclusion that passed all checks of its template.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {

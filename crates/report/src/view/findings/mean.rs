@@ -9,7 +9,7 @@ use analysis::{
 use model::metric::{Better, Unit};
 use rayon::prelude::*;
 
-use super::{Answer, Finding, PointFindings, WithheldFinding};
+use super::{Answer, PointFindings};
 use crate::{
     units::{count, ratio},
     view::{
@@ -97,11 +97,7 @@ impl Mean<'_> {
             return self.withheld(&why, "");
         }
         match aggregate::geometric(&pairs, self.run.seed) {
-            Ok(found) => Answer::Found(Finding {
-                template: "C12",
-                test: String::new(),
-                text: self.text(&found, (wins, losses), &missing),
-            }),
+            Ok(found) => Answer::found("C12", "", self.text(&found, (wins, losses), &missing)),
             Err(absent) => self.withheld(&absent.to_string(), ""),
         }
     }
@@ -150,18 +146,11 @@ impl Mean<'_> {
     }
 
     fn withheld(&self, reason: &str, hint: &str) -> Answer {
-        Answer::Withheld(WithheldFinding {
-            template: "C12",
-            test: String::new(),
-            question: format!(
-                "mean of {} relative to {} over all workloads of {}",
-                self.run.filesystems[self.other].name,
-                self.run.filesystems[0].name,
-                self.suite.name
-            ),
-            reason: reason.into(),
-            hint: hint.into(),
-        })
+        let question = format!(
+            "mean of {} relative to {} over all workloads of {}",
+            self.run.filesystems[self.other].name, self.run.filesystems[0].name, self.suite.name
+        );
+        Answer::withheld("C12", "", question, reason, hint)
     }
 }
 

@@ -46,25 +46,32 @@ fn series<'a>(context: &TestContext<'a>, entry: &Entry) -> impl Iterator<Item = 
 /// C14: sustained rate relative to the initial rate, if the rate changes in most repetitions.
 fn sustained(context: &TestContext) -> Answer {
     let question = format!("sustained rate on {}", context.workload());
-    if let Some(refused) = refused(context, "C14", &question) {
+    let what = format!("Sustained rate on {} relative to the initial rate", context.workload());
+    of_each(context, "C14", (question, what), |entry| sustained_by(context, entry))
+}
+
+/// Finding that lists the results of all ranked filesystems that have one. Withheld with the
+/// reasons if none has.
+fn of_each(
+    context: &TestContext,
+    template: &'static str,
+    (question, what): (String, String),
+    result: impl Fn(&Entry) -> Result<String, String>,
+) -> Answer {
+    if let Some(refused) = refused(context, template, &question) {
         return Answer::Withheld(refused);
     }
     let (mut results, mut open) = (Vec::new(), Vec::new());
     for entry in context.entries().into_iter().filter(|entry| entry.ranked) {
-        match sustained_by(context, entry) {
+        match result(entry) {
             Ok(text) => results.push(format!("{} {text}", context.name(entry))),
             Err(why) => open.push(format!("{}: {why}", context.name(entry))),
         }
     }
-    if results.is_empty() {
-        return Answer::Withheld(context.withheld("C14", question, open.join("; "), String::new()));
+    match results.is_empty() {
+        true => Answer::withheld(template, &context.test.id, question, open.join("; "), ""),
+        false => context.found(template, format!("{what}: {}.", results.join(", "))),
     }
-    let text = format!(
-        "Sustained rate on {} relative to the initial rate: {}.",
-        context.workload(),
-        results.join(", ")
-    );
-    context.found("C14", text)
 }
 
 /// `62 % [58 to 65 %] after 12 s (in 6 of 8 repetitions)`, or the reason for withholding it. More
@@ -110,30 +117,14 @@ fn sustained_by(context: &TestContext, entry: &Entry) -> Result<String, String> 
 /// rest is between windows of a repetition.
 fn variation(context: &TestContext) -> Answer {
     let question = format!("source of variance on {}", context.workload());
-    if let Some(refused) = refused(context, "C17", &question) {
-        return Answer::Withheld(refused);
-    }
-    if context.suspected {
+    let ranked = context.test.entries.iter().any(|entry| entry.ranked);
+    if context.suspected && ranked {
         let reason = "the run may have drifted, and drift is variance between repetitions".into();
         let hint = "use a quieter machine".into();
         return Answer::Withheld(context.withheld("C17", question, reason, hint));
     }
-    let (mut results, mut open) = (Vec::new(), Vec::new());
-    for entry in context.entries().into_iter().filter(|entry| entry.ranked) {
-        match variation_of(context, entry) {
-            Ok(share) => results.push(format!("{} {share}", context.name(entry))),
-            Err(why) => open.push(format!("{}: {why}", context.name(entry))),
-        }
-    }
-    if results.is_empty() {
-        return Answer::Withheld(context.withheld("C17", question, open.join("; "), String::new()));
-    }
-    let text = format!(
-        "Share of the variance on {} between repetitions: {}.",
-        context.workload(),
-        results.join(", ")
-    );
-    context.found("C17", text)
+    let what = format!("Share of the variance on {} between repetitions", context.workload());
+    of_each(context, "C17", (question, what), |entry| variation_of(context, entry))
 }
 
 /// Share of the variance between repetitions, `61 % [40 to 72 %], n = 8`, or the reason for

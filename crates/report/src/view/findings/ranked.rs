@@ -10,7 +10,7 @@ use model::{Ratio, metric::Better};
 
 use super::{Answer, PointFindings, TestContext, WithheldFinding, disagreement, list};
 use crate::{
-    units::{distinct, fixed, ratio},
+    units::{distinct, fixed, grouped, ratio},
     view::{
         points::{Entry, Family, Status},
         raw::{self, REFERENCE},
@@ -52,13 +52,12 @@ fn no_family(context: &TestContext) -> WithheldFinding {
         let reason = format!("the plan has one filesystem, {}", only.name);
         return context.withheld("C1", question, reason, "add another to the plan".into());
     }
-    let reasons: Vec<String> = context
-        .entries()
-        .into_iter()
-        .filter_map(|entry| {
-            Some(format!("{}: {}", context.name(entry), ranking_obstacle(entry)?.0))
-        })
-        .collect();
+    let entries = context.entries().into_iter();
+    let reasons = grouped(
+        entries.filter_map(|entry| Some((ranking_obstacle(entry)?.0, context.name(entry)))),
+    );
+    let reason = |(reason, names): (String, Vec<&str>)| format!("{}: {reason}", names.join(", "));
+    let reasons: Vec<String> = reasons.into_iter().map(reason).collect();
     let few = context.entries().iter().any(|entry| too_few(entry).is_some());
     let hint = match few {
         true => format!("run at least {} repetitions of each filesystem", needed(LEVEL)),

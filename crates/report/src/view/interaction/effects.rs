@@ -13,10 +13,9 @@ use model::{OptionOf, Ratio, Warning};
 
 use super::Input;
 use crate::{
-    units::count,
+    units::{count, probability},
     view::{
-        findings::{Answer, Finding, WithheldFinding, list},
-        scaling::probability,
+        findings::{Answer, list},
         sweeps::signed,
         tables::{Body, Column, Row, Table, TableCell, metric_label},
     },
@@ -126,7 +125,7 @@ pub(super) fn table(input: &Input, rows: &[EffectRow]) -> Option<Table> {
             "Change of {} between two values of a factor, averaged over the other factors, with \
              95 % confidence interval; for an interaction, the ratio of the effect of one factor \
              between the two values of the other",
-            metric_label(input.metric)
+            metric_label(input.all.metric)
         ),
         format!(
             "p Holm-adjusted over {}; n = {} values, at least {} per value of a factor",
@@ -154,10 +153,9 @@ pub(super) fn table(input: &Input, rows: &[EffectRow]) -> Option<Table> {
 
 /// C24: options that change the metric, and options that do not matter.
 pub(super) fn answers(input: &Input, factorial: &Factorial) -> Vec<Answer> {
-    let found = |text| Answer::Found(Finding { template: "C24", test: input.id.clone(), text });
+    let found = |text| Answer::found("C24", &input.id, text);
     let withheld = |question: String, reason: String, hint: &str| {
-        let (test, hint) = (input.id.clone(), hint.to_owned());
-        Answer::Withheld(WithheldFinding { template: "C24", test, question, reason, hint })
+        Answer::withheld("C24", &input.id, question, reason, hint)
     };
     if let Some((reason, hint)) = obstacle(input, factorial) {
         return vec![withheld(format!("effects of options on {}", input.what), reason, hint)];
@@ -214,8 +212,8 @@ fn obstacle(input: &Input, factorial: &Factorial) -> Option<(String, &'static st
         let reason = format!("n = {} per value, {needed} needed", factorial.per_level);
         return Some((reason, "run more repetitions"));
     }
-    let entries = || input.tests.iter().flatten().flat_map(|test| &test.entries);
-    let all = (input.points.len() * input.shown.len()) as f64;
+    let entries = || input.all.entries();
+    let all = (input.all.points.len() * input.shown.len()) as f64;
     let with = entries().filter(|entry| entry.summary.is_some()).count() as f64;
     if with < (1.0 - MISSING_MAX) * all {
         let reason = "more than 25 % of the combinations have no results".to_owned();
@@ -236,7 +234,7 @@ fn change(input: &Input, factorial: &Factorial, term: &Term, p: f64) -> String {
     format!(
         "{} changed {} on {}: {} (p {}, Holm-adjusted over {}; n = {}{screening}).",
         pairs(factorial, term),
-        metric_label(input.metric),
+        metric_label(input.all.metric),
         input.what,
         sizes(factorial, term),
         probability(p),

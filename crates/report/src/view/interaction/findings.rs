@@ -10,7 +10,7 @@ use analysis::{
 use super::{Input, Scopes, at, effects, without};
 use crate::{
     units::{percent, percents},
-    view::findings::{Answer, Finding, PointFindings, WithheldFinding},
+    view::findings::{Answer, PointFindings},
 };
 
 /// Family-wise error rate of the findings about one test.
@@ -18,11 +18,9 @@ const ERROR: f64 = 0.05;
 
 /// One finding per factor with a significant share, and withheld findings.
 pub(super) fn findings(input: &Input, title: &str) -> PointFindings {
-    let found = |text| Answer::Found(Finding { template: "C18", test: input.id.clone(), text });
-    let withheld = |question: String, reason: String| {
-        let (test, hint) = (input.id.clone(), String::new());
-        Answer::Withheld(WithheldFinding { template: "C18", test, question, reason, hint })
-    };
+    let found = |text| Answer::found("C18", &input.id, text);
+    let withheld =
+        |question: String, reason: String| Answer::withheld("C18", &input.id, question, reason, "");
     let influence = || format!("influence of settings on {}", input.what);
     let answers = match &input.factorial {
         Err(refusal) => vec![withheld(influence(), refusal.to_string())],
@@ -126,7 +124,7 @@ pub(super) fn scopes(input: &Input) -> Scopes {
     if names.is_empty() {
         return Scopes::new();
     }
-    let scoped = input.points.iter().zip(input.tests).filter_map(|(point, test)| {
+    let scoped = input.all.points.iter().zip(&input.all.tests).filter_map(|(point, test)| {
         let scope = (at(point, names.iter().copied()), without(point, names.iter().copied()));
         Some((test.as_ref()?.id.clone(), scope))
     });

@@ -1,18 +1,17 @@
 //! Tables of conditions: medians by condition and filesystem, and variance explained.
 
 use analysis::{
-    Interval, NotEstimable, Summary,
+    Interval, NotEstimable,
     factorial::{Dependence, Factorial, Source, Term},
 };
 use model::metric::Unit;
 
 use super::{EffectRow, Input, effects, findings, level_label};
 use crate::{
-    units::{Scale, Shown, capital, fixed, percent, span},
+    units::{Scale, fixed, percent, probability, span},
     view::{
         points::WorkPoint,
-        scaling::probability,
-        tables::{Body, Column, Row, Table, TableCell, ValueCell, caches, directions, value_cell},
+        tables::{Body, Column, Row, Table, TableCell, ValueCell},
     },
 };
 
@@ -26,19 +25,8 @@ pub(super) fn tables(input: &Input, title: &str, effects: &[EffectRow]) -> Vec<T
 /// Medians, with one row per combination of conditions and one column per filesystem.
 fn medians(input: &Input, title: &str) -> Table {
     let names = || input.axes.iter().map(|axis| axis.name.as_str());
-    let row = |(index, point): (usize, &&WorkPoint)| {
-        let cell = |filesystem: &usize| {
-            let entry = input.tests[index].and_then(|test| test.entry(*filesystem));
-            match entry {
-                Some(entry) => match value_cell(entry, entry.summary.as_ref(), input.scale, true) {
-                    TableCell::Value(value) => {
-                        TableCell::Value(ValueCell { note: entry.failed_repetitions(), ..value })
-                    }
-                    text @ TableCell::Text(_) => text,
-                },
-                None => TableCell::Text("not in the plan".into()),
-            }
-        };
+    let row = |(at, point): (usize, &&WorkPoint)| {
+        let cell = |filesystem: &usize| input.all.cell(at, *filesystem, input.scale);
         let levels = names().filter_map(|name| point.conditions.get(name)).map(level_label);
         let title = levels.collect::<Vec<_>>().join(" · ");
         Row::of(title, None, Body::Cells(input.shown.iter().map(cell).collect()))
@@ -48,28 +36,17 @@ fn medians(input: &Input, title: &str) -> Table {
         unit: input.scale.name,
         filesystem: Some(*index),
     };
-    let mut table = Table {
+    let table = Table {
         id: format!("{}--medians", input.id),
         title: title.to_owned(),
-        caption: vec![capital(&directions(std::iter::once(input.metric)))],
+        caption: Vec::new(),
         corner: "condition",
         columns: input.shown.iter().map(column).collect(),
-        rows: input.points.iter().enumerate().map(row).collect(),
+        rows: input.all.points.iter().enumerate().map(row).collect(),
     };
-    let first = input.points.first();
-    table.caption.extend(first.map(|point| point.amounts()).filter(|sizes| !sizes.is_empty()));
-    table.caption.extend(first.and_then(|point| point.load.first().cloned()));
-    table.caption.extend(caches(&input.tests.iter().flatten().copied().collect::<Vec<_>>()));
-    table.state_n();
-    if table.has_top() {
-        table
-            .caption
-            .push(format!("▲ top group of the row (Holm-adjusted, {})", input.margin.label()));
-    }
-    table.caption.extend(findings::withheld(input));
-    let absent = input.absent.iter();
-    table.caption.extend(absent.map(|(name, reason)| format!("not measured: {name}, {reason}")));
-    table
+    let sizes = input.all.points.first().map(|point| point.amounts());
+    let clauses = (sizes, findings::withheld(input));
+    input.all.medians(table, input.margin, clauses, input.absent)
 }
 
 /// Shares of the variance, one row per term.
@@ -127,14 +104,10 @@ fn share(value: f64, interval: &Result<Interval, NotEstimable>, n: u32) -> Table
         high: ends.high.max(0.0),
         level: ends.level,
     });
-    let warnings = Vec::new();
-    let summary = Summary { n, median: value, interval, min: value, max: value, warnings };
-    let shown = Shown {
-        value: hundredths(value),
-        interval: interval.map(|ends| (hundredths(ends.low), hundredths(ends.high))),
-        relative: None,
-    };
-    TableCell::Value(ValueCell { shown, ..ValueCell::plain(&summary, unit()) })
+    let mut cell = ValueCell::estimate(value, interval, n, unit());
+    cell.shown.value = hundredths(value);
+    cell.shown.interval = interval.map(|ends| (hundredths(ends.low), hundredths(ends.high)));
+    TableCell::Value(cell)
 }
 
 /// Share in percent, with two decimal places below 1 %, otherwise one.

@@ -12,7 +12,8 @@ use model::{
 
 use super::direction;
 use crate::{
-    units::{fixed, percent, percents},
+    samples::value,
+    units::{fixed, percent, percents, probability},
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
@@ -63,10 +64,7 @@ fn cells(record: &RunRecord, filesystems: &[Filesystem]) -> Vec<CellSeries> {
             else {
                 continue;
             };
-            let mut samples = trial.samples.iter().filter(|sample| sample.worker.is_none());
-            let own =
-                samples.find(|sample| sample.phase == phase.name && sample.metric == phase.primary);
-            let Some(value) = own.map(|sample| sample.value) else { continue };
+            let Some(value) = value(trial, &phase.name, phase.primary) else { continue };
             let of_cell = &mut found[trial.cell][at];
             let of_cell =
                 of_cell.get_or_insert_with(|| CellSeries { better, repetitions: Vec::new() });
@@ -103,13 +101,12 @@ fn signed(size: f64, found: &Drift) -> String {
 }
 
 /// `0.003`, or `< 0.001`.
-fn probability(p: f64) -> String {
-    if p < 0.001 { "< 0.001".into() } else { fixed(p, if p < 0.1 { 3 } else { 2 }) }
+fn shown(p: f64) -> String {
+    probability(p).trim_start_matches("= ").to_owned()
 }
 
-/// `p = 0.003`, or `p < 0.001`.
 fn p_value(p: f64) -> String {
-    if p < 0.001 { "p < 0.001".into() } else { format!("p = {}", probability(p)) }
+    format!("p {}", probability(p))
 }
 
 /// Effect, p-value, and result of each test.
@@ -130,14 +127,14 @@ pub(super) fn table(found: &Drift, filesystems: &[Filesystem], margin: Equivalen
         row(
             "first to last round".into(),
             None,
-            [signed(found.size.0, found), probability(found.p), rounds],
+            [signed(found.size.0, found), shown(found.p), rounds],
         ),
         row(
             "trial order (Spearman)".into(),
             None,
             [
                 format!("ρ = {}", fixed(found.order.rho, 2)),
-                probability(found.order.p),
+                shown(found.order.p),
                 result(found.order.p < SIGNIFICANCE, "significant"),
             ],
         ),
@@ -149,7 +146,7 @@ pub(super) fn table(found: &Drift, filesystems: &[Filesystem], margin: Equivalen
             Some(carry.group),
             [
                 format!("{sign}{}", percent(carry.size.0)),
-                probability(carry.p),
+                shown(carry.p),
                 result(carry.p < SIGNIFICANCE, "carry-over"),
             ],
         )

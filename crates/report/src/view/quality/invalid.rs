@@ -10,6 +10,7 @@ use model::{
 };
 
 use crate::{
+    samples::value,
     units::{grouped, one_line},
     view::{
         facts::Filesystem,
@@ -148,11 +149,9 @@ fn with_and_without(
     let kept = entry.values.iter().zip(&lines).filter(|(_, label)| **label != Label::Severe);
     let kept: Vec<f64> = kept.map(|(value, _)| *value).collect();
     let severe = entry.severe > 0;
-    let invalid =
-        sample_index.invalid(entry.cell).flat_map(|trial| &trial.samples).filter(|sample| {
-            sample.worker.is_none() && sample.phase == test.name && sample.metric == test.metric
-        });
-    let invalid: Vec<f64> = invalid.map(|sample| sample.value).collect();
+    let invalid = sample_index.invalid(entry.cell);
+    let invalid: Vec<f64> =
+        invalid.filter_map(|trial| value(trial, &test.name, test.metric)).collect();
     if !severe && invalid.is_empty() {
         return None;
     }

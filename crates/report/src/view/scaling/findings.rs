@@ -10,7 +10,7 @@ use super::{Analyzed, tables::Input};
 use crate::{
     units::{capital, percents, ratio},
     view::{
-        findings::{Answer, Finding, PointFindings, WithheldFinding},
+        findings::{Answer, PointFindings},
         sweeps::{Cut, TOO_FEW},
     },
 };
@@ -20,29 +20,21 @@ use crate::{
 pub(super) fn findings(view: &Input) -> PointFindings {
     let mut answers = Vec::new();
     for line in view.lines.iter().filter(|line| line.sound) {
+        let withheld = |reason: &str, hint: &str| {
+            let question = format!("scaling limit of {} on {}", line.name, view.what());
+            Answer::withheld("C9", &view.id, question, reason, hint)
+        };
         if line.cut == Cut::TooFew {
-            answers.push(Answer::Withheld(WithheldFinding {
-                template: "C9",
-                test: view.id.clone(),
-                question: format!("scaling limit of {} on {}", line.name, view.what()),
-                reason: TOO_FEW.0.into(),
-                hint: TOO_FEW.1.into(),
-            }));
+            answers.push(withheld(TOO_FEW.0, TOO_FEW.1));
             continue;
         }
         match &line.scaling.shape {
             Ok(shape) => {
                 let (template, text) = text(view, line, *shape);
-                answers.push(Answer::Found(Finding { template, test: view.id.clone(), text }));
+                answers.push(Answer::found(template, &view.id, text));
             }
             Err(NotEstimable::Repetitions { .. }) => {}
-            Err(absent) => answers.push(Answer::Withheld(WithheldFinding {
-                template: "C9",
-                test: view.id.clone(),
-                question: format!("scaling limit of {} on {}", line.name, view.what()),
-                reason: absent.to_string(),
-                hint: String::new(),
-            })),
+            Err(absent) => answers.push(withheld(&absent.to_string(), "")),
         }
     }
     PointFindings::new(view.title, answers)
@@ -166,7 +158,7 @@ fn of(comparison: &Comparison) -> String {
 
 /// `performance drops by 12.1 % [9.2 to 15.3 %]`.
 fn drop_of(view: &Input, scaling: &Scaling) -> String {
-    let what = match view.metric.spec().unit == Unit::Instructions {
+    let what = match view.all.metric.spec().unit == Unit::Instructions {
         true => "efficiency in instructions",
         false => "performance",
     };

@@ -2,24 +2,21 @@
 //! filesystems.
 
 use analysis::{
-    Interval, NotEstimable, Summary,
+    NotEstimable,
     scaling::{Curve, Difference, Efficiency, Law, Laws, Scaling},
     trend::Trend,
 };
-use model::{Metric, metric::Unit};
+use model::metric::Unit;
 
 use super::{Analyzed, Clients, clients, findings};
 use crate::{
-    units::{Scale, capital, fixed, percent},
+    units::{Scale, capital, fixed, percent, probability},
     view::{
         equivalence_margin::EquivalenceMargin,
         facts::Filesystem,
-        points::{Test, WorkPoint},
-        sweeps,
-        tables::{
-            Body, Column, Row, Table, TableCell, ValueCell, caches, directions, metric_label,
-            value_cell,
-        },
+        points::WorkPoint,
+        series::{self, TestSeries},
+        tables::{Body, Column, Row, Table, TableCell, ValueCell, directions, metric_label},
     },
 };
 
@@ -27,14 +24,11 @@ use crate::{
 pub(super) struct Input<'a> {
     pub(super) id: String,
     pub(super) title: &'a str,
-    /// Points in ascending order of the number of clients.
-    pub(super) points: &'a [&'a WorkPoint],
-    /// Test at each point.
-    pub(super) tests: &'a [Option<&'a Test>],
+    /// The test, in ascending order of the number of clients.
+    pub(super) all: &'a TestSeries<'a>,
     /// Not empty.
     pub(super) lines: &'a [Analyzed],
     pub(super) clients: Clients,
-    pub(super) metric: Metric,
     pub(super) scale: Scale,
     /// Smallest level, to which efficiency refers.
     pub(super) base: u32,
@@ -48,8 +42,8 @@ pub(super) struct Input<'a> {
 impl Input<'_> {
     /// Test and point: `replay, dbench`.
     pub(super) fn what(&self) -> String {
-        let test = self.tests.iter().flatten().next().map_or("", |test| test.name.as_str());
-        let place = self.points.first().map(|point| super::place(point, self.clients.0));
+        let test = self.all.tests.iter().flatten().next().map_or("", |test| test.name.as_str());
+        let place = self.all.points.first().map(|point| super::place(point, self.clients.0));
         format!("{test}, {}", place.unwrap_or_default())
     }
 
@@ -63,12 +57,7 @@ impl Input<'_> {
             let cells = self.lines.iter().map(|line| cell(index, level, line)).collect();
             Some(Row::of(level.to_string(), None, Body::Cells(cells)))
         };
-        self.points.iter().enumerate().filter_map(row).collect()
-    }
-
-    fn absent(&self) -> Vec<String> {
-        let text = |(name, reason): &(String, String)| format!("not measured: {name}, {reason}");
-        self.absent.iter().map(text).collect()
+        self.all.points.iter().enumerate().filter_map(row).collect()
     }
 }
 
@@ -79,46 +68,17 @@ pub(super) fn tables(view: &Input) -> Vec<Table> {
 }
 
 fn medians(view: &Input) -> Table {
-    let cell = |index: usize, _, line: &Analyzed| {
-        let entry = view.tests[index].and_then(|test| test.entry(line.filesystem));
-        match entry {
-            Some(entry) => match value_cell(entry, entry.summary.as_ref(), view.scale, true) {
-                TableCell::Value(value) => {
-                    TableCell::Value(ValueCell { note: entry.failed_repetitions(), ..value })
-                }
-                text @ TableCell::Text(_) => text,
-            },
-            None => TableCell::Text("not in the plan".into()),
-        }
-    };
-    let mut table = Table {
+    let cell = |at: usize, _, line: &Analyzed| view.all.cell(at, line.filesystem, view.scale);
+    let table = Table {
         id: format!("{}--medians", view.id),
         title: view.title.to_owned(),
-        caption: vec![capital(&directions(std::iter::once(view.metric)))],
+        caption: Vec::new(),
         corner: view.clients.0,
         columns: view.lines.iter().map(|line| view.column(line, view.scale.name)).collect(),
         rows: view.rows(cell),
     };
-    let first = view.points.first();
-    table.caption.extend(first.map(|point| point.sizes()).filter(|sizes| !sizes.is_empty()));
-    table.caption.extend(first.and_then(|point| point.load.first().cloned()));
-    table.caption.extend(caches(&view.tests.iter().flatten().copied().collect::<Vec<_>>()));
-    table.state_n();
-    if table.has_top() {
-        table
-            .caption
-            .push(format!("▲ top group of the row (Holm-adjusted, {})", view.margin.label()));
-    }
-    table.caption.extend(findings::withheld(view));
-    table.caption.extend(view.absent());
-    table
-}
-
-/// Fraction with its confidence interval as a cell.
-fn share(value: f64, interval: Option<Interval>, n: u32) -> ValueCell {
-    let warnings = Vec::new();
-    let summary = Summary { n, median: value, interval, min: value, max: value, warnings };
-    ValueCell::plain(&summary, Scale::of(Unit::Fraction, std::iter::once(value)))
+    let sizes = view.all.points.first().map(|point| point.sizes());
+    view.all.medians(table, view.margin, (sizes, findings::withheld(view)), view.absent)
 }
 
 fn efficiency(view: &Input) -> Option<Table> {
@@ -126,25 +86,26 @@ fn efficiency(view: &Input) -> Option<Table> {
     if !view.lines.iter().any(known) {
         return None;
     }
+    let fraction = Scale::of(Unit::Fraction, std::iter::once(1.0));
     let cell = |_, level: u32, line: &Analyzed| {
         let point = line.scaling.points.iter().find(|point| point.clients == level);
         match point.map(|point| (&point.efficiency, point.summary.n)) {
             Some((Ok(Efficiency { value, interval }), n)) => {
-                TableCell::Value(share(value.0, interval.as_ref().ok().copied(), n))
+                let interval = interval.as_ref().ok().copied();
+                TableCell::Value(ValueCell::estimate(value.0, interval, n, fraction))
             }
             Some((Err(absent), _)) => TableCell::Text(absent.to_string()),
             None => TableCell::Text("no result".into()),
         }
     };
     let rows = view.rows(cell);
-    let unit = Scale::of(Unit::Fraction, std::iter::once(1.0)).name;
     Some(Table {
         id: format!("{}--efficiency", view.id),
         title: format!("Efficiency: {}", view.what()),
         caption: vec![
             format!(
                 "Fraction of N times the {} of {} that is reached with N, higher is better ↑",
-                metric_label(view.metric),
+                metric_label(view.all.metric),
                 view.clients.count(view.base)
             ),
             format!(
@@ -153,14 +114,14 @@ fn efficiency(view: &Input) -> Option<Table> {
             ),
         ],
         corner: view.clients.0,
-        columns: view.lines.iter().map(|line| view.column(line, unit)).collect(),
+        columns: view.lines.iter().map(|line| view.column(line, fraction.name)).collect(),
         rows,
     })
 }
 
 fn repetitions(view: &Input) -> String {
     let points = view.lines.iter().flat_map(|line| &line.scaling.points);
-    sweeps::repetitions(points.map(|point| &point.summary))
+    series::repetitions(points.map(|point| &point.summary))
 }
 
 /// Scaling summary: one row per filesystem.
@@ -196,7 +157,7 @@ fn summary(view: &Input) -> Table {
         id: format!("{}--curves", view.id),
         title: format!("Scaling summary: {}", view.what()),
         caption: vec![
-            capital(&directions(std::iter::once(view.metric))),
+            capital(&directions(std::iter::once(view.all.metric))),
             "saturation: smallest level with 95 % of the maximum median [95 % bootstrap range over \
              rounds]"
                 .into(),
@@ -245,11 +206,6 @@ fn trend(trend: &Result<Trend, NotEstimable>) -> String {
         Err(_) => String::new(),
     };
     format!("{} %{ends}, p {}", change(trend.per_doubling.0), probability(trend.p))
-}
-
-/// p-value as text: `= 0.012`, `< 0.001`.
-pub(crate) fn probability(p: f64) -> String {
-    if p < 0.001 { "< 0.001".into() } else { format!("= {}", fixed(p, 3)) }
 }
 
 fn law(laws: &Result<Laws, NotEstimable>) -> String {
@@ -328,7 +284,7 @@ fn differences(view: &Input) -> Option<Table> {
         ],
         corner: view.clients.0,
         columns: others.iter().map(|line| view.column(line, "")).collect(),
-        rows: view.points.iter().filter_map(row).collect(),
+        rows: view.all.points.iter().filter_map(row).collect(),
     })
 }
 

@@ -9,16 +9,14 @@ use analysis::{
     Comparer, Comparison, Interval, NotEstimable, Summary, Verdict, holm, summary,
     trend::{Form, FormKind, INSENSITIVE, Level, Sensitive, Sensitivity, Sweep, Trend},
 };
-use model::{Metric, Ratio, metric::Better};
+use model::{Ratio, metric::Better};
 
 use crate::{
-    units::{Scale, capital, fixed, grouped, percents, ratio, span},
+    units::{Scale, capital, fixed, grouped, percents, probability, ratio, span},
     view::{
         equivalence_margin::EquivalenceMargin,
-        findings::{Answer, Finding, PointFindings, WithheldFinding, disagreement},
-        scaling::probability,
+        findings::{Answer, PointFindings, WithheldFinding, disagreement},
         sweeps::{Cut, TOO_FEW},
-        tables::metric_label,
     },
 };
 
@@ -27,20 +25,21 @@ const TREND: f64 = 0.05;
 /// Minimum fraction of resamples that agree on the level of a turning point.
 const SHARE_MIN: f64 = 0.5;
 
-/// One test over the levels of one parameter.
-pub(super) struct Input<'a> {
+/// One quantity over the levels of one parameter.
+pub(in crate::view) struct Input<'a> {
     /// Anchor of the sweep.
-    pub(super) id: &'a str,
+    pub(in crate::view) id: &'a str,
     /// Heading: `Write: iozone file_size=16GiB, over block_size`.
-    pub(super) label: &'a str,
-    /// Test and point: `write, iozone file_size=16GiB`.
-    pub(super) what: &'a str,
-    pub(super) parameter: &'a str,
-    pub(super) metric: Metric,
-    pub(super) scale: Scale,
-    pub(super) margin: EquivalenceMargin,
-    pub(super) seed: u64,
-    pub(super) lines: Vec<Line>,
+    pub(in crate::view) label: &'a str,
+    /// `durable throughput`.
+    pub(in crate::view) quantity: &'a str,
+    /// Test and point: `write, iozone file_size=16GiB`; empty for a lifecycle step.
+    pub(in crate::view) what: &'a str,
+    pub(in crate::view) parameter: &'a str,
+    pub(in crate::view) scale: Scale,
+    pub(in crate::view) margin: EquivalenceMargin,
+    pub(in crate::view) seed: u64,
+    pub(in crate::view) lines: Vec<Line>,
 }
 
 impl Input<'_> {
@@ -52,21 +51,22 @@ impl Input<'_> {
 }
 
 /// One filesystem.
-pub(super) struct Line {
-    pub(super) name: String,
+pub(in crate::view) struct Line {
+    pub(in crate::view) name: String,
     /// True if all levels are ranked, so that findings can use them.
-    pub(super) sound: bool,
+    pub(in crate::view) sound: bool,
     /// Label and repetitions of each level with results, ascending.
-    pub(super) levels: Vec<(String, Level)>,
+    pub(in crate::view) levels: Vec<(String, Level)>,
     /// Restriction to common rounds.
-    pub(super) cut: Cut,
+    pub(in crate::view) cut: Cut,
 }
 
 /// Analysis of one filesystem.
 struct Found {
     sensitivity: Sensitivity,
     verdict: Sensitive,
-    /// Shape of the medians over the levels; `None` for C7, which does not depend on it.
+    /// Shape of the medians over the levels; `None` for C7, which does not depend on it, and for
+    /// two levels.
     form: Option<Form>,
     trend: Trend,
     ends: Comparison,
@@ -74,7 +74,10 @@ struct Found {
 
 /// Answers for all filesystems, and the reasons for withheld ones for the caption: `no finding for
 /// ext4: …`.
-pub(super) fn findings(view: &Input, comparer: &mut Comparer) -> (PointFindings, Vec<String>) {
+pub(in crate::view) fn findings(
+    view: &Input,
+    comparer: &mut Comparer,
+) -> (PointFindings, Vec<String>) {
     let found: Vec<Result<Found, WithheldFinding>> =
         view.lines.iter().map(|line| find(view, line, comparer)).collect();
     let ps: Vec<f64> = found.iter().flatten().map(|found| found.trend.p).collect();
@@ -111,10 +114,16 @@ fn open(
     WithheldFinding {
         template,
         test: view.id.to_owned(),
-        question: format!("effect of {} on {} on {}", view.parameter, line.name, view.what),
+        question: format!("effect of {} on {}", view.parameter, subject(view, line)),
         reason,
         hint: hint.to_owned(),
     }
+}
+
+/// `durable throughput of ext4 on write, iozone file_size=16GiB`.
+fn subject(view: &Input, line: &Line) -> String {
+    let on = if view.what.is_empty() { String::new() } else { format!(" on {}", view.what) };
+    format!("{} of {}{on}", view.quantity, line.name)
 }
 
 /// Analyzes one filesystem, or returns the withheld finding.
@@ -147,11 +156,13 @@ fn find(view: &Input, line: &Line, comparer: &mut Comparer) -> Result<Found, Wit
     let sweep = Sweep::new(levels).map_err(no_ratio)?;
     let sensitivity = sweep.sensitivity(view.seed).map_err(absent)?;
     let verdict = sensitivity.verdict(view.margin.ratio(), view.epsilon());
+    // Two levels have no turning point.
+    let has_shape = verdict != Sensitive::Insensitive && line.levels.len() > 2;
     let form = || sweep.shape(view.seed).map_err(absent);
     Ok(Found {
         sensitivity,
         verdict,
-        form: (verdict != Sensitive::Insensitive).then(form).transpose()?,
+        form: has_shape.then(form).transpose()?,
         trend: sweep.trend(view.seed).map_err(absent)?,
         // Higher counts as better for all metrics, because the finding reports an increase or a
         // decrease.
@@ -173,20 +184,22 @@ struct SweepWriter<'a> {
 impl SweepWriter<'_> {
     fn answer(&self) -> Answer {
         let epsilon = self.view.epsilon();
-        let Some(form) = &self.found.form else {
-            return self.found("C7", self.independent(epsilon));
-        };
-        match form.kind {
-            FormKind::Peak { level } => self.turn(form, level, "highest"),
-            FormKind::Valley { level } => self.turn(form, level, "lowest"),
-            FormKind::Rising | FormKind::Falling | FormKind::Flat | FormKind::Inconclusive => {
-                self.change(self.found.verdict, epsilon)
+        match self.found.form.as_ref().map(|form| (form, form.kind)) {
+            None if self.found.verdict == Sensitive::Insensitive => {
+                self.found("C7", self.independent(epsilon))
             }
+            Some((form, FormKind::Peak { level })) => self.turn(form, level, "highest"),
+            Some((form, FormKind::Valley { level })) => self.turn(form, level, "lowest"),
+            Some((
+                _,
+                FormKind::Rising | FormKind::Falling | FormKind::Flat | FormKind::Inconclusive,
+            ))
+            | None => self.change(self.found.verdict, epsilon),
         }
     }
 
     fn found(&self, template: &'static str, text: String) -> Answer {
-        Answer::Found(Finding { template, test: self.view.id.to_owned(), text })
+        Answer::found(template, self.view.id, text)
     }
 
     fn withheld(&self, template: &'static str, reason: String, hint: &str) -> Answer {
@@ -337,9 +350,8 @@ impl SweepWriter<'_> {
         self.withheld("C6", reason, &hint)
     }
 
-    /// `durable throughput of ext4 on write, iozone file_size=16GiB`.
     fn subject(&self) -> String {
-        format!("{} of {} on {}", metric_label(self.view.metric), self.line.name, self.view.what)
+        subject(self.view, self.line)
     }
 
     fn last(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Overview of a suite: filesystems × tests per point, tests × parameter values per filesystem.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use analysis::Summary;
 use model::{Metric, Value};
@@ -262,19 +262,21 @@ fn by_filesystem(
     tables
 }
 
+/// Groups of points that differ at most in these parameters, in the order of their values.
+pub(crate) fn alike<'a>(
+    points: impl Iterator<Item = &'a WorkPoint>,
+    but: &[&str],
+) -> Vec<Vec<&'a WorkPoint>> {
+    let keyed = points.map(|point| {
+        let others = point.parameters.iter().filter(|(name, _)| !but.contains(&name.as_str()));
+        (format!("{:?}", others.collect::<Vec<_>>()), point)
+    });
+    grouped(keyed).into_iter().map(|(_, points)| points).collect()
+}
+
 /// Groups of at least two points that differ in one parameter only, in the order of its values.
 pub(crate) fn slices<'a>(suite: &'a Suite, parameter: &str) -> Vec<Vec<&'a WorkPoint>> {
-    let mut slices: Vec<Vec<&WorkPoint>> = Vec::new();
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for point in &suite.points {
-        let others = point.parameters.iter().filter(|(name, _)| *name != parameter);
-        let key = format!("{:?}", others.collect::<Vec<_>>());
-        let place = *places.entry(key).or_insert(slices.len());
-        match slices.get_mut(place) {
-            Some(slice) => slice.push(point),
-            None => slices.push(vec![point]),
-        }
-    }
+    let mut slices = alike(suite.points.iter(), &[parameter]);
     slices.retain(|slice| slice.len() > 1);
     slices
 }

@@ -89,8 +89,8 @@ fn a_blocked_level_withholds_the_finding() {
             C7: Throughput of xfs on read, iozone did not depend on block_size from 1MiB to 16MiB (within 10 %): largest over smallest median ×1.009, upper 95 % bound ×1.020 (bootstrap; n = 8).
             C8: Throughput of btrfs on read, iozone was highest at block_size=4MiB: 3.211 GiB/s [3.160, 3.252]; 100 % of bootstrap resamples agree (levels 1MiB to 16MiB; not monotone, p < 0.001; n = 8).
             C6: Increasing block_size from 1MiB to 16MiB decreased throughput of f2fs on read, iozone by a factor of ×0.0599 [0.0594, 0.0604] (from 2.018 GiB/s [2.000, 2.032] to 0.1210 GiB/s [0.1199, 0.1216]; -50.6 % [-50.7 to -50.5 %] per doubling; trend p < 0.001, Holm-adjusted over 4 filesystems; n = 8).
-            C6 open: Inconclusive: effect of block_size on ext4 on read, iozone. A level failed or is blocked by warnings. See the warnings of the level.
-            C6 open: Inconclusive: effect of block_size on bcachefs on read, iozone. Levels differ (largest over smallest median ×1.094, ×1.078 expected by chance) without a significant trend (p = 0.207) or a single turning point. Inspect the results per level.
+            C6 open: Inconclusive: effect of block_size on throughput of ext4 on read, iozone. A level failed or is blocked by warnings. See the warnings of the level.
+            C6 open: Inconclusive: effect of block_size on throughput of bcachefs on read, iozone. Levels differ (largest over smallest median ×1.094, ×1.078 expected by chance) without a significant trend (p = 0.207) or a single turning point. Inspect the results per level.
         "#]],
     );
 }
