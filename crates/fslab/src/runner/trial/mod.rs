@@ -299,12 +299,8 @@ impl LocalTrials<'_> {
         let mut phases = (suite.phases)(&workload, self.conditions.seed);
         let parts = place.map(|place| phases.iter_mut().map(|it| share(it, place)).collect());
         let parts: Vec<bool> = parts.unwrap_or_default();
-        for phase in phases.iter_mut().filter(|_| recorded) {
-            if let Work::Command(command) = &mut phase.work
-                && command.calls
-            {
-                **command = command.recorded(THIS_PROGRAM);
-            }
+        if recorded {
+            record_programs(&mut phases);
         }
         // The load generator is measured before the filesystem is created, when the machine is idle
         // and no cache is warm.
@@ -404,6 +400,17 @@ impl LocalTrials<'_> {
         }
         let made = self.external_directory.as_deref().map(Scratch::new).transpose();
         made.map_err(|error| Stop::failed("creating the external directory", &error))
+    }
+}
+
+/// Runs the programs of commands that ask for their file calls under the recorder.
+fn record_programs(phases: &mut [Phase]) {
+    for phase in phases {
+        if let Work::Command(command) = &mut phase.work
+            && command.calls
+        {
+            **command = command.recorded(THIS_PROGRAM);
+        }
     }
 }
 
