@@ -18,6 +18,7 @@
 //! - Otherwise, no symbolic link is followed: the directory of each path is opened with
 //!   `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` of openat2(2), with a path in which
 //!   [`trace::compile`] has resolved the links.
+//! - Files that do not fit in the filesystem are not created.
 //! - Device files, set-user-ID bits, other owners, and extended attributes other than `user.*` are
 //!   not created.
 //!
@@ -70,6 +71,9 @@ pub fn run_trace(replay: &TraceReplay, context: &Context<'_>) -> Result<PhaseRes
     if replay.prepares {
         context.progress.begin(None, Bytes(0));
         let started = now();
+        files::check_space(&program.nodes, context.directory).map_err(|source| {
+            EngineError::Recording { path: replay.trace.clone().into(), source }
+        })?;
         files::create(&program, &root, replay.seed, context.interrupt)?;
         return Ok(PhaseResult::new(Vec::new(), now() - started));
     }

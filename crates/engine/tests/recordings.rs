@@ -63,7 +63,7 @@ impl Bench {
 
     fn record(&self, words: &[&str]) -> Recording {
         let command = words.iter().map(OsString::from).collect();
-        let done = record(&Settings { root: self.root.clone(), command }).unwrap();
+        let done = record(&Settings { root: self.root.clone(), command, waiting: None }).unwrap();
         assert_eq!(done.status, 0, "{words:?}");
         let bytes = trace::bytes(&done.recording).unwrap();
         fs::write(self.file(), &bytes).unwrap();
@@ -629,6 +629,67 @@ fn hostile_recordings_change_nothing_outside() {
         }
     }
     as_other_user("hostile_recordings_change_nothing_outside");
+}
+
+#[test]
+fn absurd_sizes_and_times_are_refused_or_interrupted() {
+    use trace::{Node, NodeKind, Op, Task};
+    let bench = Bench::new();
+    let root = Node { kind: NodeKind::Directory, mode: 0o755, ..Node::default() };
+    let large = Node { name: 1, size: 1 << 62, ..Node::default() };
+    let fallocate = |flags| Op { fd: 1, size: 1 << 61, flags, ..Op::new(FileCall::Fallocate) };
+    let ops = vec![
+        Op { path: 2, opened: 1, flags: 0o102, offset: 0o600, ..Op::new(FileCall::Open) },
+        // Mapped behind the end of the file.
+        Op { fd: 1, size: 100_000, begin: 1, ..Op::new(FileCall::Mmap) },
+        Op { fd: 1, size: 1 << 39, begin: 2, ..Op::new(FileCall::Mmap) },
+        Op { fd: 1, size: 1 << 62, begin: 3, ..Op::new(FileCall::Mmap) },
+        // With the recorded result of a full filesystem, it would not end the replay.
+        Op { begin: 4, result: -28, ..fallocate(0) },
+        Op { begin: 5, result: -28, ..fallocate(1) },
+        Op { path: 2, begin: 6, think: 1 << 61, ..Op::new(FileCall::Stat) },
+    ];
+    let recording = Recording {
+        paths: vec![b"large".to_vec(), b"new".to_vec()],
+        nodes: vec![root, large],
+        tasks: vec![Task { ops, ..Task::default() }],
+        ..Recording::default()
+    };
+    let place = TempDir::new_in(bench.directory.path()).unwrap();
+    let interrupt = AtomicBool::new(false);
+    let context = Context {
+        directory: place.path(),
+        progress: &Progress::default(),
+        interrupt: &interrupt,
+        state: None,
+        worker_command: &[],
+        start: None,
+    };
+    let replay = TraceReplay {
+        trace: bench.file().to_str().unwrap().to_owned(),
+        sha256: String::new(),
+        order: TraceOrder::Resources,
+        timing: TraceTiming::Think,
+        seed: 1,
+        prepares: true,
+    };
+    fs::write(bench.file(), trace::bytes(&recording).unwrap()).unwrap();
+    let error = run_trace(&replay, &context).unwrap_err().to_string();
+    assert!(error.contains("MiB before the first operation"), "{error}");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "nothing was created");
+    // Without the file, the replay pauses for 73 years.
+    let recording = Recording { nodes: vec![root], ..recording };
+    fs::write(bench.file(), trace::bytes(&recording).unwrap()).unwrap();
+    run_trace(&replay, &context).unwrap();
+    let replay = TraceReplay { prepares: false, ..replay };
+    thread::scope(|scope| {
+        let ended = scope.spawn(|| run_trace(&replay, &context).map(|_| ()));
+        thread::sleep(std::time::Duration::from_millis(200));
+        assert!(!ended.is_finished());
+        interrupt.store(true, std::sync::atomic::Ordering::SeqCst);
+        let error = ended.join().unwrap().unwrap_err();
+        assert!(matches!(error, engine::EngineError::Interrupted), "{error}");
+    });
 }
 
 #[test]

@@ -2,15 +2,17 @@
 
 use std::{
     fs,
-    path::Path,
+    os::unix::{fs::chown, process::CommandExt},
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
+use model::{Warning, record::Outcome};
 use serde_json::Value;
 
-use crate::support::{Bench, Finished, needs_root};
+use crate::support::{Bench, Finished, finished, needs_root, processes};
 
 /// Bench with a directory to measure.
 fn bench() -> Bench {
@@ -33,20 +35,6 @@ fn value(output: &Finished, test: &str, metric: &str) -> Option<f64> {
     let tests = json["workloads"][0]["tests"].as_array().unwrap();
     let result = &tests.iter().find(|it| it["name"] == test)?["results"][0];
     result["metrics"][metric]["median"].as_f64()
-}
-
-/// Processes whose command line contains this text.
-fn processes(text: &str) -> Vec<u32> {
-    let pids = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != std::process::id())
-        .filter(|pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            // The supervisor has the programs of its requests in no argument.
-            String::from_utf8_lossy(&line).replace('\0', " ").contains(text)
-        })
-        .collect()
 }
 
 /// Waits until no process has this text in its command line.
@@ -260,10 +248,109 @@ fn without_namespaces_the_supervisor_kills_orphans() {
     command.args(["--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]);
     command.arg(fslab.get_program()).args(fslab.get_args());
     command.current_dir(bench.path(".")).env("FSLAB_STATE", bench.state());
-    let output = crate::support::finished(command.output().unwrap());
+    let output = finished(command.output().unwrap());
     assert_eq!(output.status, Some(0), "{}", output.stderr);
     for code in ["leftover-processes", "network-access"] {
         assert!(output.stdout.contains(code), "{}", output.stdout);
     }
     assert_gone("sleep 141421");
+}
+
+/// Filesystem in memory, unmounted on drop.
+struct Memory(PathBuf);
+
+impl Memory {
+    fn new(at: PathBuf, size: &str) -> Self {
+        let options = format!("size={size},uid=65534,gid=65534,mode=0700");
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&at);
+        assert!(command.status().unwrap().success());
+        Self(at)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        assert!(Command::new("umount").arg(&self.0).status().is_ok_and(|it| it.success()));
+    }
+}
+
+#[test]
+fn programs_of_an_ordinary_user_are_ended_and_their_trials_say_why() {
+    if !needs_root("command::programs_of_an_ordinary_user_are_ended_and_their_trials_say_why") {
+        return;
+    }
+    let bench = bench();
+    let data = Memory::new(bench.path("data"), "16m");
+    chown(bench.path("."), Some(65534), Some(65534)).unwrap();
+    let workload = |name: &str, run: &str| {
+        format!("{{ suite = \"command\", name = \"{name}\", timeout = \"2s\", run = {run} }}")
+    };
+    let entries = [
+        workload("hangs", r#"["sleep", "577215"]"#),
+        workload("ignores", r#"["sh", "-c", "trap '' TERM HUP INT; sleep 577216; sleep 577217"]"#),
+        workload(
+            "forks",
+            r#"["sh", "-c", "(setsid sh -c 'sleep 577218 & sleep 577219 &' &); sleep 0.3"]"#,
+        ),
+        workload("fills", r#"["dd", "if=/dev/zero", "bs=1M", "of={target}/a"]"#),
+        workload("dies", r#"["sh", "-c", "kill -SEGV $$"]"#),
+    ];
+    let plan = bench.plan(&format!(
+        "repetitions = 1\n[storage]\ndirectory = \"{}\"\n[axes]\nworkload = [\n{}\n]\n",
+        data.0.display(),
+        entries.join(",\n")
+    ));
+    let as_user = |arguments: &[&str]| {
+        let mut command = bench.command(arguments);
+        finished(command.uid(65534).gid(65534).output().unwrap())
+    };
+    let output = as_user(&["run", &plan, "-q", "-o", "run.fslab"]);
+    // Some of the workloads failed.
+    assert_eq!(output.status, Some(4), "{}{}", output.stdout, output.stderr);
+    assert_gone("sleep 57721");
+    assert_eq!(fs::read_dir(&data.0).unwrap().count(), 0);
+    assert!(as_user(&["clean"]).stdout.contains("nothing to undo"));
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    let outcomes = |name: &str| {
+        let cell = record.cells.iter().position(|cell| cell.label.contains(name)).unwrap();
+        record.trials.iter().filter(move |trial| trial.cell == cell)
+    };
+    for (name, reason) in [
+        ("hangs", "did not end within 2s"),
+        ("ignores", "did not end within 2s"),
+        ("fills", "No space left on device"),
+        ("dies", "was killed by signal 11"),
+    ] {
+        let mut trials = outcomes(name).peekable();
+        assert!(trials.peek().is_some(), "{name} has no trial");
+        assert!(trials.all(|it| format!("{:?}", it.outcome).contains(reason)), "{name}: {reason}");
+    }
+    for trial in outcomes("forks") {
+        assert_eq!(trial.outcome, Outcome::Measured);
+        let mut warnings = trial.warnings.iter().map(|(_, warning)| warning);
+        let leftover = warnings.any(|it| matches!(it, Warning::LeftoverProcesses { .. }));
+        assert!(leftover, "{:?}", trial.warnings);
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn file_calls_are_counted_in_an_additional_trial() {
+    let bench = bench();
+    let message = |program: &str| {
+        let output = run(&bench, program, &["count_calls=true"]);
+        assert_eq!(output.status, Some(0), "{}{}", output.stdout, output.stderr);
+        assert!(value(&output, "run", "elapsed").is_some());
+        let text = output.stdout.lines().find(|line| line.contains("file calls take"));
+        text.unwrap_or_else(|| panic!("no file calls in {}", output.stdout)).to_owned()
+    };
+    let text = message("dd if=/dev/zero of={target}/a bs=4k count=100 conv=fsync status=none");
+    assert!(text.contains("1 sync, 0B read, 400KiB written"), "{text}");
+    // A program that computes.
+    let text = message("sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; echo > a'");
+    assert!(text.contains("take 0.") || text.contains("take 0 "), "{text}");
+    let output = run(&bench, "true", &["count_calls=true", "serve=sleep 9"]);
+    assert!(output.stderr.contains("not those of `serve`"), "{}", output.stderr);
+    bench.has_nothing_to_undo();
 }

@@ -159,7 +159,7 @@ fn commands_in_the_guide_to_applications_run() {
     fs::create_dir(bench.path("data")).unwrap();
     let lines = blocks("applications.md", "sh").join("\n");
     let lines: Vec<&str> = lines.lines().filter(|line| line.starts_with("fslab bench ")).collect();
-    assert_eq!(lines.len(), 3);
+    assert_eq!(lines.len(), 4);
     for line in lines {
         let words = model::words::split(line).unwrap().remove(0);
         // Fewer transactions, and a smaller directory than /usr/include.

@@ -1,11 +1,17 @@
 //! `fslab record`, `fslab trace`, and suite `replay`.
 #![cfg(target_arch = "x86_64")]
 
-use std::fs;
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 
-use crate::support::Bench;
+use crate::support::{Bench, finished, processes};
 
 /// Bench with a directory to record in and one to measure.
 fn bench() -> Bench {
@@ -95,4 +101,85 @@ fn a_plan_rejects_other_recordings() {
     fs::write(bench.path("r.fstrace"), "damaged").unwrap();
     let output = bench.ends(2, &["show", &bench.plan(&plan(", trace = \"r.fstrace\""))]);
     assert!(output.stderr.contains("not a recording"), "{}", output.stderr);
+}
+
+/// Waits until a process with this command line runs, or none.
+fn wait_for(line: &str, runs: bool) {
+    let limit = Instant::now() + Duration::from_secs(20);
+    let command = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).trim_end_matches('\0').replace('\0', " ")
+    };
+    while processes(line).iter().any(|pid| command(pid) == line) != runs {
+        assert!(Instant::now() < limit, "`{line}`: {:?}", processes(line));
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Starts a recording of a script in a new process group.
+fn start(bench: &Bench, output: &str, script: &str) -> Child {
+    let words = ["record", "-o", output, "--root", "root", "sh", "-c", script];
+    let mut command = bench.command(&words);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.spawn().unwrap()
+}
+
+/// Sends a signal to a process, or to a process group if the number is negative.
+fn send(signal: &str, to: i64) {
+    let status = Command::new("kill").args(["-s", signal, "--", &to.to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn no_program_outlives_a_killed_recorder() {
+    let bench = bench();
+    // The orphan has another session.
+    let script = "(setsid sleep 112358 &) ; echo x > root/a; sleep 112359";
+    let child = start(&bench, "r.fstrace", script);
+    wait_for("sleep 112358", true);
+    wait_for("sleep 112359", true);
+    send("KILL", child.id().into());
+    finished(child.wait_with_output().unwrap());
+    wait_for("sleep 112358", false);
+    wait_for("sleep 112359", false);
+    assert!(!bench.path("r.fstrace").exists());
+    bench.has_nothing_to_undo();
+}
+
+#[test]
+fn a_recording_is_kept_if_a_signal_ends_it() {
+    let bench = bench();
+    // As from the terminal: the program gets the signal, too.
+    let child = start(&bench, "a.fstrace", "echo x > root/a; sleep 137035");
+    wait_for("sleep 137035", true);
+    send("INT", -i64::from(child.id()));
+    let output = finished(child.wait_with_output().unwrap());
+    assert_eq!(output.status, Some(130), "{}", output.stderr);
+    assert!(bench.ends(0, &["trace", "show", "a.fstrace"]).stdout.contains("exit status 130"));
+    // SIGTERM of the recorder only.
+    let child = start(&bench, "b.fstrace", "trap '' TERM; echo x > root/a; sleep 137036");
+    wait_for("sleep 137036", true);
+    send("TERM", child.id().into());
+    let output = finished(child.wait_with_output().unwrap());
+    assert!(output.stderr.contains("the recording was interrupted"), "{}", output.stderr);
+    wait_for("sleep 137036", false);
+    bench.ends(0, &["trace", "check", "b.fstrace"]);
+}
+
+#[test]
+fn a_daemon_of_a_recorded_program_is_reported_and_killed_on_request() {
+    let bench = bench();
+    let script = "(setsid sleep 173205 &); echo x > root/a; exit 3";
+    let child = start(&bench, "r.fstrace", script);
+    wait_for("sleep 173205", true);
+    wait_for(&format!("sh -c {script}"), false);
+    // The shell has ended, and the recorder has seen it.
+    thread::sleep(Duration::from_millis(200));
+    send("INT", child.id().into());
+    let output = finished(child.wait_with_output().unwrap());
+    assert_eq!(output.status, Some(3), "{}", output.stderr);
+    assert!(output.stderr.contains("1 of its processes still run"), "{}", output.stderr);
+    assert!(output.stderr.contains("the recording was interrupted"), "{}", output.stderr);
+    wait_for("sleep 173205", false);
+    bench.ends(0, &["trace", "check", "r.fstrace"]);
 }

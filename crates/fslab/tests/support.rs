@@ -204,3 +204,16 @@ pub(crate) fn on_path(program: &str) -> bool {
     let further = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(further).any(|folder| folder.join(program).exists())
 }
+
+/// Other processes whose command line contains this text.
+pub(crate) fn processes(text: &str) -> Vec<u32> {
+    let pids = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != std::process::id())
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).replace('\0', " ").contains(text)
+        })
+        .collect()
+}

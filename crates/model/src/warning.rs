@@ -310,6 +310,21 @@ pub enum Warning {
         /// Names of the programs.
         who: String,
     },
+    /// File calls of a command, from a recording.
+    FileCalls {
+        /// Fraction of the time of the programs that their file calls take.
+        share: Ratio,
+        /// Number of calls.
+        calls: u64,
+        /// Number of calls that sync a file or filesystem.
+        syncs: u64,
+        /// Bytes that were read.
+        read: Bytes,
+        /// Bytes that were written.
+        written: Bytes,
+        /// Bytes that were mapped, whose accesses are not calls.
+        mapped: Bytes,
+    },
     /// The programs of a command could use the network of the host.
     NetworkAccess,
     /// A program reported another rate than its log of latencies.
@@ -412,6 +427,7 @@ impl Warning {
             | Self::LogTruncated { .. }
             | Self::Imported { .. } => Severity::Info,
             Self::Resumed { differs } if differs.is_empty() => Severity::Info,
+            Self::FileCalls { share, .. } if share.0 >= 0.1 => Severity::Info,
             Self::WideInterval { .. }
             | Self::CacheNotCold { .. }
             | Self::CacheNotDropped { .. }
@@ -447,6 +463,7 @@ impl Warning {
             | Self::SettingEmulated { .. }
             | Self::UnexpectedStatus { .. }
             | Self::LeftoverProcesses { .. }
+            | Self::FileCalls { .. }
             | Self::ReportedRateDiffers { .. }
             | Self::Bimodal { .. }
             | Self::Drift { .. }

@@ -9,10 +9,14 @@
 //! resumed by [`Resume::UntilExit`], at its end ([`Stop::Exit`]). Requires Linux 5.3
 //! (`PTRACE_GET_SYSCALL_INFO`).
 
+mod start;
+
 use std::{
-    ffi::{CStr, CString},
     io, ptr,
+    sync::atomic::{AtomicI32, Ordering::SeqCst},
 };
+
+pub use start::{StopCost, spawn, stop_cost};
 
 use crate::checked;
 
@@ -29,6 +33,8 @@ mod request {
     // TRACESYSGOOD, TRACEFORK, TRACEVFORK, TRACECLONE, TRACEEXEC, TRACESECCOMP, EXITKILL.
     pub(super) const OPTIONS: usize = 1 | 2 | 4 | 8 | 0x10 | 0x80 | 0x10_0000;
 }
+
+use request::{OPTIONS, SEIZE};
 
 /// Events of ptrace(2).
 mod event {
@@ -50,6 +56,8 @@ pub enum Change {
     Killed(i32),
     /// The thread is stopped, until it is resumed.
     Stopped(Stop),
+    /// No change: this signal asks the tracer to end, see [`report_signals`].
+    Asked(i32),
 }
 
 /// Reason why a thread is stopped.
@@ -102,7 +110,11 @@ fn ptrace(request: usize, tid: i32, address: usize, data: usize) -> io::Result<l
     checked(unsafe { libc::syscall(libc::SYS_ptrace, request, tid, address, data) })
 }
 
-/// Waits until a traced thread changes its state. Returns `None` if there is no traced thread.
+/// Signal of [`report_signals`] that arrived last; 0 if there is none.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// Waits until a traced thread changes its state, or a signal of [`report_signals`] arrives.
+/// Returns `None` if there is no traced thread.
 ///
 /// # Errors
 /// Errors of wait4(2) other than an interruption by a signal.
@@ -111,6 +123,10 @@ pub fn wait() -> io::Result<Option<(i32, Change)>> {
     const WAITS: libc::c_int = libc::__WALL | libc::__WNOTHREAD;
     let mut status = 0;
     let tid = loop {
+        let signal = SIGNAL.swap(0, SeqCst);
+        if signal != 0 {
+            return Ok(Some((0, Change::Asked(signal))));
+        }
         // SAFETY: the status is live memory.
         let tid = unsafe { libc::waitpid(-1, &raw mut status, WAITS) };
         if tid > 0 {
@@ -290,96 +306,19 @@ pub fn filter(chosen: &[Chosen]) -> Vec<libc::sock_filter> {
 /// Architecture of system calls of this program (`AUDIT_ARCH_*`, include/uapi/linux/audit.h).
 pub const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
 
-/// Starts a program as a traced process with this filter. The program must be a path.
-///
-/// # Errors
-/// Errors of fork(2), ptrace(2) (`EPERM` if the system does not allow tracing, or if this process
-/// is traced by a tracer that refuses it), seccomp(2), and execve(2).
-///
-/// # Panics
-/// If a word contains a NUL byte.
-pub fn spawn(program: &CStr, words: &[CString], filter: &[libc::sock_filter]) -> io::Result<i32> {
-    let mut argv: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();
-    argv.push(ptr::null());
-    let length = libc::c_ushort::try_from(filter.len()).map_err(io::Error::other)?;
-    let rules = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
-    let (mut start, mut failed) = ([0; 2], [0; 2]);
-    // SAFETY: the pipes are arrays of two descriptors.
-    unsafe {
-        checked(libc::pipe2(start.as_mut_ptr(), libc::O_CLOEXEC).into())?;
-        checked(libc::pipe2(failed.as_mut_ptr(), libc::O_CLOEXEC).into())?;
+/// Lets [`wait`] report the signals of the keyboard and SIGTERM, which then do not end this
+/// process. The traced programs receive the signals of the keyboard, too.
+pub fn report_signals() {
+    extern "C" fn arrived(signal: libc::c_int) {
+        SIGNAL.store(signal, SeqCst);
     }
-    // SAFETY: the child makes system calls only, which are async-signal-safe, on memory that was
-    // prepared before; it then executes the program or ends.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: as above; the pointers are to live memory of this function.
-        unsafe {
-            let mut byte = 0u8;
-            libc::close(start[1]);
-            libc::read(start[0], (&raw mut byte).cast(), 1);
-            // The tracer ignores these signals; the program must not inherit that.
-            libc::signal(libc::SIGINT, libc::SIG_DFL);
-            libc::signal(libc::SIGQUIT, libc::SIG_DFL);
-            const FILTER: usize = 1; // SECCOMP_SET_MODE_FILTER
-            if byte == 1
-                && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize) == 0
-                && libc::syscall(libc::SYS_seccomp, FILTER, 0usize, &raw const rules) == 0
-            {
-                libc::execv(program.as_ptr(), argv.as_ptr());
-            }
-            let errno = *libc::__errno_location();
-            libc::write(failed[1], (&raw const errno).cast(), size_of_val(&errno));
-            libc::_exit(127);
-        }
-    }
-    // SAFETY: the descriptors were created above and are closed once.
-    let closed = |pipe: i32| unsafe { libc::close(pipe) };
-    closed(start[0]);
-    closed(failed[1]);
-    let seized = match child {
-        -1 => Err(io::Error::last_os_error()),
-        _ => ptrace(request::SEIZE, child, 0, request::OPTIONS),
-    };
-    let byte = u8::from(seized.is_ok());
-    // SAFETY: one byte of live memory.
-    unsafe { libc::write(start[1], (&raw const byte).cast(), 1) };
-    closed(start[1]);
-    let started = seized.and_then(|_| until_executed(child, failed[0]));
-    closed(failed[0]);
-    started.map(|()| child)
-}
-
-/// Resumes the child until it executes its program. It is stopped then.
-fn until_executed(child: i32, failed: i32) -> io::Result<()> {
-    loop {
-        match wait()? {
-            Some((tid, Change::Stopped(Stop::Executed(_)))) if tid == child => return Ok(()),
-            Some((tid, Change::Stopped(Stop::Signal(signal)))) => {
-                resume(tid, Resume::Run, signal)?;
-            }
-            Some((tid, Change::Stopped(_))) => resume(tid, Resume::Run, 0)?,
-            Some((tid, Change::Exited(_) | Change::Killed(_))) if tid == child => break,
-            Some(_) => {}
-            None => break,
-        }
-    }
-    let mut errno: i32 = 0;
-    let size = size_of_val(&errno);
-    // SAFETY: the integer is live memory of this size.
-    let got = unsafe { libc::read(failed, (&raw mut errno).cast(), size) };
-    match usize::try_from(got) {
-        Ok(bytes) if bytes == size => Err(io::Error::from_raw_os_error(errno)),
-        _ => Err(io::Error::other("the program was killed before it started")),
-    }
-}
-
-/// Ignores the signals of the keyboard, so that only the traced programs receive them.
-pub fn ignore_keyboard() {
-    // SAFETY: the disposition is a constant.
-    unsafe {
-        libc::signal(libc::SIGINT, libc::SIG_IGN);
-        libc::signal(libc::SIGQUIT, libc::SIG_IGN);
+    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: an all-zero sigaction is valid: no mask and no flags, so that a call is
+        // interrupted.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = arrived as *const () as usize;
+        // SAFETY: the handler only writes an atomic number.
+        unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
     }
 }
 
@@ -418,6 +357,13 @@ mod tests {
         };
         assert_eq!(run(&[]), [0i64; 0]);
         assert_eq!(run(&[Chosen::Always(libc::SYS_chdir)]), [libc::SYS_chdir; 2]);
+    }
+
+    #[test]
+    fn a_stop_takes_cpu_time_of_the_thread() {
+        let calls = filter(&[Chosen::Always(libc::SYS_read)]);
+        let cost = stop_cost(&calls, libc::SYS_read).unwrap();
+        assert!(cost.cpu > 0 && cost.elapsed > 0, "{cost:?}");
     }
 
     #[test]

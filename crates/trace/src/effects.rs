@@ -145,19 +145,19 @@ impl Compiler<'_> {
         Some(walk)
     }
 
-    /// Number of the path without links, if the walk needs one.
-    fn straight(&mut self, walk: &Walk) -> u32 {
+    /// Number of the path without links, if the walk needs one; `None` if there is no such path.
+    fn straight(&mut self, walk: &Walk) -> Option<u32> {
         if !walk.turns {
-            return NONE;
+            return Some(NONE);
         }
-        let path = self.space.straight(walk);
+        let path = self.space.straight(walk)?;
         if let Some(number) = self.straight.get(&path) {
-            return *number;
+            return Some(*number);
         }
         self.paths.push(path.clone());
         let number = u32::try_from(self.paths.len()).unwrap_or(u32::MAX);
         self.straight.insert(path, number);
-        number
+        Some(number)
     }
 
     /// Notes a change of the name that a walk ended at.
@@ -177,12 +177,14 @@ impl Compiler<'_> {
         let two = matches!(op.call, FileCall::Rename | FileCall::Link);
         let second = if two { self.walk(op.fd2, op.path2, false, trim) } else { None };
         if let Some(walk) = &walk {
-            effect.leaves |= walk.leaves;
-            effect.straight = self.straight(walk);
+            let straight = self.straight(walk);
+            effect.leaves |= walk.leaves || straight.is_none();
+            effect.straight = straight.unwrap_or(NONE);
         }
         if let Some(walk) = &second {
-            effect.leaves |= walk.leaves;
-            effect.straight2 = self.straight(walk);
+            let straight = self.straight(walk);
+            effect.leaves |= walk.leaves || straight.is_none();
+            effect.straight2 = straight.unwrap_or(NONE);
         }
         match op.call {
             FileCall::Symlink => self.symlink(op, walk.as_ref()),

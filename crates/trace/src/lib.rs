@@ -45,7 +45,7 @@ use model::phase::FileCall;
 pub use order::Wait;
 pub use read::{digest, parse, read};
 pub use record::{Recorded, Settings, record};
-pub use summary::{Summary, summary};
+pub use summary::{Summary, Total, summary};
 pub use write::bytes;
 
 /// Number that means "none" in [`Op`]; other numbers are indexes plus 1.

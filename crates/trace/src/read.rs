@@ -21,7 +21,11 @@ const TABLES: [&str; 5] = ["chunk", "meta", "node", "path", "task"];
 const ROWS: usize = 16 << 20;
 
 /// Maximum number of operations.
-const OPERATIONS: usize = 64 << 20;
+const OPERATIONS: u64 = 64 << 20;
+
+/// Memory that an operation takes until it is compiled: itself, its effect, its uses of resources,
+/// and its step.
+const MEMORY: u64 = 320;
 
 /// Maximum length of a fact or of the name of a task.
 const TEXT: usize = 1 << 20;
@@ -152,22 +156,53 @@ fn rows(connection: &Connection) -> Result<Recording, TraceError> {
             Ok(())
         },
     )?;
-    let mut operations = 0usize;
+    count_operations(connection)?;
     each(connection, "SELECT task, count, columns FROM chunk ORDER BY id", |index, row| {
         let (task, count): (u32, u32) = (row.get(0)?, row.get(1)?);
         let (task, count) = (task as usize, count as usize);
         let place = || damaged(&format!("chunk {} names task {task}", index + 1));
         let task = task.checked_sub(1).and_then(|index| recording.tasks.get_mut(index));
         let task = task.ok_or_else(place)?;
-        operations = operations.saturating_add(count);
-        if operations > OPERATIONS {
-            return Err(damaged("it has too many operations"));
-        }
         let blob = row.get_ref(2)?.as_blob().map_err(|_| damaged("a chunk is not a blob"))?;
         task.ops.extend(decode(blob, count)?);
         Ok(())
     })?;
     Ok(recording)
+}
+
+/// Checks the number of operations before memory is used for them: a small file may contain many
+/// equal ones.
+fn count_operations(connection: &Connection) -> Result<(), TraceError> {
+    let mut count = 0u64;
+    each(connection, "SELECT count FROM chunk", |_, row| {
+        count = count.saturating_add(row.get::<_, u32>(0)?.into());
+        Ok(())
+    })?;
+    bounded(count, memory())
+}
+
+/// Memory of this machine in bytes; no limit if it is not available.
+fn memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib.saturating_mul(1024))
+}
+
+/// Checks that a number of operations fits in a quarter of this memory in bytes.
+pub(crate) fn bounded(count: u64, memory: u64) -> Result<(), TraceError> {
+    if count > OPERATIONS {
+        return Err(damaged("it has too many operations"));
+    }
+    let needed = count.saturating_mul(MEMORY);
+    if needed > memory / 4 {
+        return Err(TraceError::Refused(format!(
+            "its {count} operations need {} MiB of memory, more than a quarter of this machine's; \
+             record a shorter run, or use another machine",
+            needed >> 20
+        )));
+    }
+    Ok(())
 }
 
 fn damaged(what: &str) -> TraceError {

@@ -11,6 +11,8 @@ pub struct Settings {
     pub root: PathBuf,
     /// Program and its arguments.
     pub command: Vec<OsString>,
+    /// Called with the number of processes that still run when the program has ended.
+    pub waiting: Option<fn(usize)>,
 }
 
 /// Result of a recording.

@@ -30,6 +30,13 @@ pub(crate) const ROOT: u32 = 0;
 /// Maximum number of symbolic links of a path (path_resolution(7)).
 const LINKS: u32 = 40;
 
+/// Maximum depth at which a directory is entered. Deeper ones have no path that a call accepts, and
+/// their simulation takes time for each level.
+const DEEPEST: usize = 4096;
+
+/// Maximum length of a path (`PATH_MAX` without the NUL byte).
+const LONGEST: usize = 4095;
+
 /// Result of the resolution of a path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walk {
@@ -111,10 +118,12 @@ impl Space {
         number
     }
 
-    /// Gives a file a name. A directory has one name; a cycle of directories is not created.
+    /// Gives a file a name. A directory has one name; a cycle of directories is not created, nor
+    /// directories below [`DEEPEST`] others.
     pub(crate) fn enter(&mut self, directory: u32, component: u32, inode: u32) {
         if self.inode(inode).kind == NodeKind::Directory {
-            if self.ancestors(directory).contains(&inode) {
+            let ancestors = self.ancestors(directory);
+            if ancestors.len() > DEEPEST || ancestors.contains(&inode) {
                 return;
             }
             self.inodes[inode as usize].parent = (directory, component);
@@ -151,14 +160,18 @@ impl Space {
         parts.join(&b'/')
     }
 
-    /// Path of the result of a walk from the root, without links and without `..`.
-    pub(crate) fn straight(&self, walk: &Walk) -> Vec<u8> {
+    /// Path of the result of a walk from the root, without links and without `..`. `None` if it is
+    /// too long for a call.
+    pub(crate) fn straight(&self, walk: &Walk) -> Option<Vec<u8>> {
         let mut path = self.path(walk.directory);
         if !path.is_empty() && !walk.rest.is_empty() {
             path.push(b'/');
         }
         path.extend(&walk.rest);
-        if path.is_empty() { b".".to_vec() } else { path }
+        if path.is_empty() {
+            path.push(b'.');
+        }
+        (path.len() <= LONGEST).then_some(path)
     }
 
     /// Resolves a path from a directory. `follow`: a link as the last component is followed.
@@ -268,11 +281,11 @@ mod tests {
         for path in ["d/f", "d/./f", "d/../d/f", "d//f", "d/l"] {
             let walk = space.walk(ROOT, path.as_bytes(), true);
             assert_eq!((walk.found, walk.leaves), (Some(file), false), "{path}");
-            assert_eq!(space.straight(&walk), b"d/f", "{path}");
+            assert_eq!(space.straight(&walk).unwrap(), b"d/f", "{path}");
         }
         let walk = space.walk(ROOT, b"d/l", false);
         assert_ne!(walk.found, Some(file));
-        assert_eq!(space.straight(&walk), b"d/l");
+        assert_eq!(space.straight(&walk).unwrap(), b"d/l");
         assert_eq!(space.walk(directory, b"f", true).found, Some(file));
         assert!(space.walk(ROOT, b"d/../../d", true).leaves);
         assert!(space.walk(directory, b"../..", true).leaves);
@@ -284,7 +297,7 @@ mod tests {
         let walk = space.walk(ROOT, b"d/x/y", true);
         assert_eq!((walk.found, walk.last, walk.directory), (None, None, directory));
         assert_eq!(walk.seen.len(), 2);
-        assert_eq!(space.straight(&walk), b"d/x/y");
+        assert_eq!(space.straight(&walk).unwrap(), b"d/x/y");
         assert_eq!(space.walk(ROOT, b"d/f/y", true).found, None);
         assert_eq!(space.walk(ROOT, b"d/f/", true).found, None);
     }

@@ -1,8 +1,11 @@
 //! Summary of a recording, for `fslab trace show` and for the facts of a run.
 //!
 //! Facts of a recording: `program`, `root`, `kernel`, `recorder`, `user`, `status`, `elapsed_ns`,
-//! `calls_stopped`; `mapped_bytes` and `mapped_writable_bytes` of mmap(2); `rings_denied`; and
-//! `not_recorded.NAME` for each kind of call that is not recorded.
+//! `calls_stopped`; `stop_cost_ns` (CPU time of a thread for the stops of one call, which is not
+//! part of [`Op::think`](crate::Op::think)) and `call_cost_ns` (recorded time of a call that does
+//! nothing); `processes_killed` if the recording was interrupted; `mapped_bytes` and
+//! `mapped_writable_bytes` of mmap(2); `rings_denied`; and `not_recorded.NAME` for each kind of
+//! call that is not recorded.
 #![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
 
 use std::collections::BTreeMap;
@@ -12,7 +15,7 @@ use model::phase::FileCall;
 use crate::{Recording, order};
 
 /// Summary of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Operations of each kind.
     pub calls: BTreeMap<FileCall, Total>,
@@ -28,6 +31,11 @@ pub struct Summary {
     pub think: u64,
     /// Time in operations of all tasks, in nanoseconds.
     pub in_calls: u64,
+    /// As [`Self::in_calls`], without the time that the recorder adds.
+    pub in_calls_net: u64,
+    /// Fraction of the time of the tasks that their operations take, without the time that the
+    /// recorder adds to them. The rest is CPU time between operations. `None` without any time.
+    pub share: Option<f64>,
     /// Files before the program started.
     pub files: usize,
     /// Bytes of these files.
@@ -59,6 +67,7 @@ pub fn summary(recording: &Recording) -> Summary {
             .fold(0, |sum: u64, node| sum.saturating_add(node.size)),
         ..Summary::default()
     };
+    let cost = recording.facts.get("call_cost_ns").and_then(|text| text.parse().ok());
     for task in recording.tasks.iter().filter(|task| !task.ops.is_empty()) {
         summary.tasks += 1;
         for op in &task.ops {
@@ -68,6 +77,8 @@ pub fn summary(recording: &Recording) -> Summary {
             total.bytes = total.bytes.saturating_add(op.bytes());
             total.time = total.time.saturating_add(op.length);
             summary.think = summary.think.saturating_add(op.think);
+            let net = op.length.saturating_sub(cost.unwrap_or(0));
+            summary.in_calls_net = summary.in_calls_net.saturating_add(net);
             summary.in_calls = summary.in_calls.saturating_add(op.length);
             match op.call {
                 FileCall::Write | FileCall::Pwrite | FileCall::CopyRange => {
@@ -77,5 +88,9 @@ pub fn summary(recording: &Recording) -> Summary {
             }
         }
     }
+    #[expect(clippy::cast_precision_loss, reason = "a fraction")]
+    let share = |part: u64, rest: u64| part as f64 / (part as f64 + rest as f64);
+    summary.share =
+        Some(share(summary.in_calls_net, summary.think)).filter(|share| share.is_finite());
     summary
 }

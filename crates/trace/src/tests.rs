@@ -69,10 +69,6 @@ fn refused(change: impl FnOnce(&mut Recording)) -> String {
 #[test]
 fn hostile_recordings_are_rejected() {
     type Change = fn(&mut Recording);
-    let first = |recording: &mut Recording, change: fn(&mut Op)| {
-        change(&mut recording.tasks[0].ops[0]);
-    };
-    let _ = first;
     let cases: &[(Change, &str)] = &[
         (|it| it.paths[0] = b"a\0b".to_vec(), "path 1 is not a path"),
         (|it| it.paths[0].clear(), "path 1 is not a path"),
@@ -145,6 +141,15 @@ fn other_databases_are_rejected() {
         ("UPDATE chunk SET columns = zeroblob(100)", "chunk of operations"),
         ("UPDATE node SET kind = 7 WHERE id = 2", "kind of a node"),
         ("UPDATE node SET parent = -1 WHERE id = 2", "damaged"),
+        ("DELETE FROM task WHERE id = 1", "not numbered from 1"),
+        ("INSERT INTO meta VALUES ('k', CAST(zeroblob(1048577) AS TEXT))", "a fact is too long"),
+        ("UPDATE task SET name = CAST(zeroblob(1048577) AS TEXT)", "name of a task is too long"),
+        // Refused before any chunk is decoded.
+        (
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1100) INSERT INTO \
+             chunk (task, count, columns) SELECT 1, 65536, x'' FROM n",
+            "too many operations",
+        ),
     ] {
         let error = changed(sql);
         assert!(error.contains(expected), "{sql}: {error}");
@@ -152,6 +157,90 @@ fn other_databases_are_rejected() {
     for bytes in [&b""[..], b"SQLite format 3\0", &[7; 5000]] {
         assert!(parse(bytes).is_err());
     }
+}
+
+#[test]
+fn a_recording_that_does_not_fit_in_memory_is_refused() {
+    assert!(read::bounded(1000, 2 << 20).is_ok());
+    let error = read::bounded(1 << 20, 1 << 30).unwrap_err().to_string();
+    assert!(error.contains("1048576 operations need 320 MiB of memory"), "{error}");
+}
+
+#[test]
+fn a_recording_that_is_cut_or_overwritten_is_an_error_or_another_recording() {
+    let whole = bytes(&sample()).unwrap();
+    for length in (0..whole.len()).step_by(97).chain([whole.len() - 1]) {
+        assert!(parse(&whole[..length]).is_err(), "{length} of {} bytes", whole.len());
+    }
+    for place in (0..whole.len()).step_by(31) {
+        for value in [0, 0xff, whole[place] ^ 1] {
+            let mut changed = whole.clone();
+            changed[place] = value;
+            if let Ok(recording) = parse(&changed) {
+                let _ = compile(&recording, TraceOrder::Resources);
+            }
+        }
+    }
+}
+
+/// Recording of operations that follow each other.
+fn of(paths: &[&str], mut ops: Vec<Op>) -> Recording {
+    for (begin, op) in (0u64..).zip(&mut ops) {
+        op.begin = begin;
+    }
+    let paths = paths.iter().map(|path| path.as_bytes().to_vec()).collect();
+    let root = Node { kind: NodeKind::Directory, mode: 0o755, ..Node::default() };
+    let task = Task { process: 1, ops, ..Task::default() };
+    Recording { paths, nodes: vec![root], tasks: vec![task], ..Recording::default() }
+}
+
+#[test]
+fn directories_of_any_depth_take_bounded_time_and_memory() {
+    let directory = 0o200_000;
+    let deep = 6000u32;
+    let mut ops = Vec::new();
+    for number in 0..deep {
+        ops.push(Op { fd: number, path: 1, ..Op::new(FileCall::Mkdir) });
+        let opened = number + 1;
+        let open = Op { fd: number, path: 1, opened, flags: directory, ..Op::new(FileCall::Open) };
+        ops.push(open);
+        // A path that a replay without root resolves itself.
+        ops.push(Op { fd: opened, path: 2, ..Op::new(FileCall::Stat) });
+    }
+    let name = "d".repeat(255);
+    let recording = of(&[&name, &format!("../{name}")], ops);
+    let recording = parse(&bytes(&recording).unwrap()).unwrap();
+    let program = compile(&recording, TraceOrder::Resources).unwrap();
+    assert!(program.left_out > u64::from(deep) / 2, "{}", program.left_out);
+    let longest = program.paths.iter().map(|path| path.as_bytes().len()).max();
+    assert!(longest <= Some(4095), "{longest:?}");
+}
+
+#[test]
+fn links_and_renamed_directories_do_not_leave_the_root() {
+    let link = |path, path2| Op { path, path2, ..Op::new(FileCall::Symlink) };
+    let stat = |path| Op { path, ..Op::new(FileCall::Stat) };
+    let make = |path| Op { path, ..Op::new(FileCall::Mkdir) };
+    let names = ["l", "/etc", "l/passwd", "..", "d", "d/up", "d/up/x"];
+    let left_out = |ops: Vec<Op>| {
+        let recording = of(&names, ops);
+        let recording = parse(&bytes(&recording).unwrap()).unwrap();
+        compile(&recording, TraceOrder::Resources).unwrap().left_out
+    };
+    // An absolute target, and one above the root.
+    assert_eq!(left_out(vec![link(1, 2), stat(3)]), 1);
+    assert_eq!(left_out(vec![link(1, 4), stat(3)]), 1);
+    assert_eq!(left_out(vec![make(5), link(6, 4), stat(7)]), 0);
+    // The link leaves the root only after its directory was moved.
+    let paths = ["d", "d/e", "d/e/up", "../..", "e", "e/up/x", "d/e/up/x"];
+    let rename = Op { path: 2, path2: 5, ..Op::new(FileCall::Rename) };
+    let before = vec![make(1), make(2), link(3, 4), stat(7)];
+    let after = vec![make(1), make(2), link(3, 4), stat(7), rename, stat(6)];
+    let left_out = |ops| compile(&of(&paths, ops), TraceOrder::Resources).unwrap().left_out;
+    assert_eq!((left_out(before), left_out(after)), (0, 1));
+    // Links that refer to each other.
+    let loops = of(&["a", "b", "a/x"], vec![link(1, 2), link(2, 1), stat(3)]);
+    assert_eq!(compile(&loops, TraceOrder::Resources).unwrap().left_out, 1);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Load generator overhead compared with bare loops and other programs: `make bench`.
 //!
 //! Started by `cargo bench` (which passes `--bench`), the program measures everything and writes
-//! the page named by its argument. With `metadata` or `replay` instead of a name, it prints only
-//! that section. With `metadata`, followed by `bare`, `fs_mark`, `bonnie++`, or `fio`, it prints
-//! only that comparison. Started by `cargo test`, it runs everything once in a small size as a
-//! smoke test. With `worker` it is a worker process of these phases. With `memory`, a number of
-//! files, and a directory, it prints the peak memory for these files. With `clients`, it prints the
-//! peak memory of clients of a replay.
+//! the page named by its argument. With `metadata`, `replay`, or `recorder` instead of a name, it
+//! prints only that section. With `metadata`, followed by `bare`, `fs_mark`, `bonnie++`, or `fio`,
+//! it prints only that comparison. Started by `cargo test`, it runs everything once in a small size
+//! as a smoke test. With `worker` it is a worker process of these phases. With `memory`, a number
+//! of files, and a directory, it prints the peak memory for these files. With `clients`, it prints
+//! the peak memory of clients of a replay. With `calls`, it is a program that is recorded.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a separate program")]
 
 mod bare;
@@ -16,6 +16,7 @@ mod metadata;
 mod ours;
 mod page;
 mod rate;
+mod recorder;
 mod replay;
 
 use std::{
@@ -70,6 +71,10 @@ fn main() {
         println!("{}", replay::hold_clients(rest));
         return;
     }
+    if let Some(("calls", rest)) = arguments.split_first().map(|(word, rest)| (word.as_str(), rest))
+    {
+        return recorder::make_calls(rest);
+    }
     let full = arguments.iter().any(|argument| argument == "--bench");
     let extent = if full { &metadata::FULL } else { &metadata::SMOKE };
     if let Some(at) = arguments.iter().position(|argument| argument == "metadata") {
@@ -80,6 +85,11 @@ fn main() {
     if arguments.iter().any(|argument| argument == "replay") {
         let extent = if full { &replay::FULL } else { &replay::SMOKE };
         print!("{}", page::section("Replays", &replay::measure(extent, full)));
+        return;
+    }
+    if arguments.iter().any(|argument| argument == "recorder") {
+        let extent = if full { &recorder::FULL } else { &recorder::SMOKE };
+        print!("{}", page::section("Recordings", &recorder::measure(extent, full)));
         return;
     }
     let path = arguments.iter().find(|argument| !argument.starts_with("--")).filter(|_| full);
@@ -138,6 +148,7 @@ fn measure(extent: &Extent, full: bool) -> String {
             None,
         ),
         replays: replay::measure(if full { &replay::FULL } else { &replay::SMOKE }, full),
+        recordings: recorder::measure(if full { &recorder::FULL } else { &recorder::SMOKE }, full),
     };
     page::render(&rows, &facts)
 }

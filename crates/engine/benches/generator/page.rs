@@ -30,6 +30,8 @@ pub(crate) struct Facts {
     pub(crate) metadata: Section,
     /// Comparisons of replays.
     pub(crate) replays: Section,
+    /// Time that recording adds.
+    pub(crate) recordings: Section,
 }
 
 /// Comparisons of one kind, with paragraphs on them.
@@ -80,6 +82,7 @@ pub(crate) fn render(rows: &[Row], facts: &Facts) -> String {
     }
     page += &section("Metadata", &facts.metadata);
     page += &section("Replays", &facts.replays);
+    page += &section("Recordings", &facts.recordings);
     page += TAIL;
     page
 }

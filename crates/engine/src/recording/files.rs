@@ -16,10 +16,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2, syncfs},
+    fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2, statvfs, syncfs},
     process::geteuid,
 };
-use trace::{NONE, NodeKind, Program};
+use trace::{NONE, Node, NodeKind, Program, TraceError};
 
 use crate::{
     EngineError,
@@ -43,6 +43,27 @@ pub(super) fn data(seed: u64, worker: u32, length: usize) -> Vec<u8> {
     let mut data = vec![0; length];
     random.fill(&mut data);
     data
+}
+
+/// Checks that the files fit in the filesystem of a directory. The sizes in a recording are
+/// untrusted, and the filesystem may be one that is in use.
+///
+/// # Errors
+/// [`TraceError::Refused`].
+pub(super) fn check_space(nodes: &[Node], directory: &Path) -> Result<(), TraceError> {
+    let files = nodes.iter().filter(|node| node.kind == NodeKind::File && node.same == NONE);
+    let needed = files.fold(0u64, |sum, node| sum.saturating_add(node.size));
+    // A filesystem without this number is not limited by it.
+    let free = statvfs(directory).map_or(u64::MAX, |it| it.f_bavail.saturating_mul(it.f_frsize));
+    if needed <= free {
+        return Ok(());
+    }
+    Err(TraceError::Refused(format!(
+        "its files need {} MiB before the first operation, and {} MiB are available; use a larger \
+         filesystem",
+        needed.div_ceil(1 << 20),
+        free >> 20
+    )))
 }
 
 /// Creates the root and the files.

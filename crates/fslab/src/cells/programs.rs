@@ -9,12 +9,13 @@ use model::{
 use rig::programs::{self, user};
 
 /// Programs and their Debian packages, for hints.
-const PACKAGES: [(&str, &str); 13] = [
+const PACKAGES: [(&str, &str); 14] = [
     ("ar", "binutils"),
     ("cc", "gcc"),
     ("cp", "coreutils"),
     ("db_bench", "rocksdb-tools"),
     ("dpkg", "dpkg"),
+    ("dpkg-deb", "dpkg"),
     ("fio", "fio"),
     ("gcc", "gcc"),
     ("git", "git"),

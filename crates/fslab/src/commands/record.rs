@@ -20,7 +20,8 @@ pub(super) fn run(arguments: &Record) -> Result<Exit, Failure> {
         return Err(exists());
     }
     let root = arguments.root.clone().unwrap_or_else(|| PathBuf::from("."));
-    let settings = Settings { root, command: arguments.command.clone() };
+    let settings =
+        Settings { root, command: arguments.command.clone(), waiting: Some(report_waiting) };
     let Recorded { recording, status } = trace::record(&settings).map_err(|error| {
         let usage = matches!(error, TraceError::Program { .. } | TraceError::Root { .. });
         if usage { Failure::usage(error) } else { Failure::from(error) }
@@ -35,6 +36,14 @@ pub(super) fn run(arguments: &Record) -> Result<Exit, Failure> {
     }
     output::message(&report(&recording, &path, bytes.len()));
     Ok(Exit::Program(u8::try_from(status).unwrap_or(u8::MAX)))
+}
+
+/// Message if processes still run when the program has ended.
+fn report_waiting(count: usize) {
+    output::message(&format!(
+        "the program has ended; {count} of its processes still run and are recorded (Ctrl-C kills \
+         them)"
+    ));
 }
 
 /// Path of the recording: by default the name of the program, in the current directory.
@@ -58,6 +67,9 @@ fn report(recording: &trace::Recording, path: &Path, bytes: usize) -> String {
             "warning: no operation was below {root}; set --root to the directory that the program \
              uses"
         ));
+    }
+    if count > 0 {
+        lines.push(format!("file calls: {}", super::trace::share(&trace::summary(recording))));
     }
     lines.extend(super::trace::warnings(recording).iter().map(|text| format!("warning: {text}")));
     lines.join("\n")

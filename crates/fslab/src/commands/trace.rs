@@ -54,6 +54,7 @@ fn show(path: &Path) -> Result<Exit, Failure> {
             time(summary.in_calls),
             time(summary.think)
         ),
+        format!("file calls  {}", share(&summary)),
         String::new(),
         format!("{:16} {:>10} {:>8} {:>10} {:>10}", "call", "number", "failed", "bytes", "time"),
     ];
@@ -76,6 +77,11 @@ fn show(path: &Path) -> Result<Exit, Failure> {
 pub(super) fn warnings(recording: &Recording) -> Vec<String> {
     let number = |key: &str| recording.facts.get(key).and_then(|text| text.parse::<u64>().ok());
     let mut warnings = Vec::new();
+    if let Some(count) = number("processes_killed") {
+        warnings.push(format!(
+            "the recording was interrupted, and {count} processes were killed; it ends there"
+        ));
+    }
     if let Some(count) = number("rings_denied") {
         warnings.push(format!(
             "io_uring or Linux AIO was denied {count} times; the program used other calls"
@@ -154,6 +160,16 @@ fn dump(path: &Path) -> Result<Exit, Failure> {
         output::bytes(lines.as_bytes())?;
     }
     Ok(Exit::Success)
+}
+
+/// Share of the time of the program that its file calls take.
+pub(super) fn share(summary: &trace::Summary) -> String {
+    let text = |share: f64| format!("{:.0} % of the time of the program", share * 100.0);
+    let text = summary.share.map_or("unknown".to_owned(), text);
+    match summary.share {
+        Some(share) if share < 0.1 => format!("{text}; the filesystem hardly affects it"),
+        _ => text,
+    }
 }
 
 /// Time with three significant digits.

@@ -49,6 +49,12 @@ pub struct Command {
     /// Results of fio, if `run` is fio. They replace those of the programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fio: Option<FioOutput>,
+    /// True if the file calls of `run` are counted in an additional trial.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub calls: bool,
+    /// Recordings that `run` writes, if this is the additional trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recordings: Vec<String>,
     /// Primary metric.
     pub judge: Judge,
     /// Amount of work, for `{amount}`.
@@ -78,10 +84,32 @@ impl Command {
             numbers: Vec::new(),
             latencies: None,
             fio: None,
+            calls: false,
+            recordings: Vec::new(),
             judge: Judge::Durable,
             amount: 1,
             runtime: 0,
             seed: 0,
+        }
+    }
+
+    /// The same programs under the recorder of fslab, whose path is `fslab`. Numbers are not read,
+    /// because recorded programs are slower.
+    pub fn recorded(&self, fslab: &str) -> Self {
+        let recordings: Vec<String> =
+            (1..=self.run.len()).map(|number| format!("{{scratch}}/calls-{number}")).collect();
+        let run = self.run.iter().zip(&recordings).map(|(program, recording)| {
+            let recorder = [fslab, "record", "-o", recording, "--root", "{target}", "--"];
+            recorder.map(str::to_owned).into_iter().chain(program.iter().cloned()).collect()
+        });
+        Self {
+            run: run.collect(),
+            recordings,
+            numbers: Vec::new(),
+            latencies: None,
+            fio: None,
+            judge: Judge::Durable,
+            ..self.clone()
         }
     }
 

@@ -52,6 +52,7 @@ impl Warning {
             Self::SettingEmulated { .. } => "setting-emulated",
             Self::UnexpectedStatus { .. } => "unexpected-status",
             Self::LeftoverProcesses { .. } => "leftover-processes",
+            Self::FileCalls { .. } => "file-calls",
             Self::NetworkAccess => "network-access",
             Self::ReportedRateDiffers { .. } => "reported-rate-differs",
             Self::Bimodal { .. } => "bimodal",

@@ -131,6 +131,10 @@ impl Warning {
             Self::LeftoverProcesses { .. } => {
                 "let the last program of `run` wait for its processes, or start them by `serve`"
             }
+            Self::FileCalls { .. } => {
+                "a filesystem that takes no time would save this share at most; `fslab record` \
+                 lists the calls"
+            }
             Self::NetworkAccess => {
                 "remove `network = true`; without it, the kernel must allow network namespaces"
             }

@@ -182,6 +182,20 @@ impl Warning {
             Self::LeftoverProcesses { who } => {
                 format!("processes of the command still ran after its end and were killed: {who}")
             }
+            Self::FileCalls { share, calls, syncs, read, written, mapped } => {
+                let mut text = format!(
+                    "file calls take {} of the time of the programs: {}, {}, {} read, {} written",
+                    percent(*share),
+                    plural(*calls, "call"),
+                    plural(*syncs, "sync"),
+                    read.rough(),
+                    written.rough()
+                );
+                if mapped.0 / 9 > read.0 + written.0 {
+                    text += &format!("; {} were mapped, which is not included", mapped.rough());
+                }
+                text
+            }
             Self::NetworkAccess => "the programs could use the network of the host".into(),
             Self::ReportedRateDiffers { reported, logged } => format!(
                 "the program reported {reported:.1} operations per second, its log has \

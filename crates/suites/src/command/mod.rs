@@ -72,6 +72,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("footprint", Kind::Size { min: Bytes(0), scales: true }, "0", "Space that the programs use; 0: unknown."),
     parameter("numbers", NUMBERS, "", "Numbers in the output of `run`: rate, time, bytes, or count."),
     parameter("latencies", LATENCIES, "", "File in which a program writes one latency per line."),
+    parameter("count_calls", Kind::Flag, "false", "Count the file calls of `run` in one additional trial of each cell, under the recorder."),
     parameter("judge", TEXT, "durable", "Primary metric: durable (until the final sync), elapsed, or the name of a number."),
 ];
 
@@ -97,6 +98,12 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
     }
     if !point.text("ready").is_empty() && point.text("serve").is_empty() {
         return Err(ValueError::new("`ready` is set, but `serve` is not").hint("remove `ready`"));
+    }
+    if point.flag("count_calls") && !point.text("serve").is_empty() {
+        return Err(ValueError::new(
+            "`count_calls` counts the calls of `run`, not those of `serve`",
+        )
+        .hint("remove `count_calls`, or record the server by `fslab record`"));
     }
     let generated = point.count("input_files") > 0;
     if generated && !point.text("input").is_empty() {
@@ -175,6 +182,7 @@ fn measured(point: &WorkloadParameters, seed: u64) -> Command {
         expect: u8::try_from(point.count("expect")).unwrap_or(u8::MAX),
         numbers: rows::numbers(point.text("numbers")).unwrap_or_default(),
         latencies: rows::latencies(point.text("latencies")).unwrap_or_default(),
+        calls: point.flag("count_calls"),
         judge: match point.text("judge") {
             "durable" => Judge::Durable,
             "elapsed" => Judge::Elapsed,

@@ -107,6 +107,9 @@ const ALWAYS: &[i64] = &[
     libc::SYS_openat2,
     libc::SYS_faccessat2,
     FCHMODAT2,
+    // The recorder changes the CPUs of a thread for a time.
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_getaffinity,
 ];
 
 /// All chosen calls. Calls without a file below the root stop the program, too: the filter does not

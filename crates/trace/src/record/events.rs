@@ -1,14 +1,19 @@
 //! Events of traced programs: calls, new tasks, executed programs, and ends.
 
-use std::{collections::HashMap, fs, io};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs, io,
+};
 
 use model::phase::FileCall;
+use rustix::process::{Pid, Signal, kill_process};
 use sys::ptrace::{self, ARCHITECTURE, Change, Resume, Stop, Syscall};
 
 use super::{
     Recorder,
     entry::{self, Pending, Then},
     memory,
+    pin::Pin,
     process::{Held, Tracee},
 };
 use crate::{NONE, Op, TraceError};
@@ -28,6 +33,8 @@ pub(super) struct Session {
     pub(super) tracees: HashMap<i32, Tracee>,
     /// New threads that stopped before their creation was reported.
     early: Vec<i32>,
+    pin: Pin,
+    waiting: Option<fn(usize)>,
 }
 
 /// Name of the program of a process.
@@ -37,27 +44,56 @@ pub(super) fn program_name(process: i32) -> String {
 }
 
 impl Session {
-    pub(super) fn new(recorder: Recorder) -> Self {
-        Self { recorder, tracees: HashMap::new(), early: Vec::new() }
+    pub(super) fn new(recorder: Recorder, waiting: Option<fn(usize)>) -> Self {
+        let (tracees, early, pin) = (HashMap::new(), Vec::new(), Pin::default());
+        Self { recorder, tracees, early, pin, waiting }
     }
 
     /// Records until all traced programs have ended. Returns the exit status of the first.
     pub(super) fn run(&mut self, child: i32) -> Result<i32, TraceError> {
-        let mut status = 0;
+        let mut status = None;
         resume(child, Resume::Run, 0)?;
         while let Some((tid, change)) = ptrace::wait().map_err(TraceError::Trace)? {
             match change {
                 Change::Exited(code) | Change::Killed(code) => {
+                    self.pin.ended(tid);
+                    self.ended(tid);
                     if tid == child {
                         let killed = matches!(change, Change::Killed(_));
-                        status = if killed { 128 + code } else { code };
+                        status = Some(if killed { 128 + code } else { code });
+                        if let (Some(waiting), 1..) = (self.waiting, self.processes().len()) {
+                            waiting(self.processes().len());
+                        }
                     }
-                    self.ended(tid);
                 }
                 Change::Stopped(stop) => self.stopped(tid, stop)?,
+                Change::Asked(signal) => {
+                    if status.is_some() || signal == libc::SIGTERM {
+                        self.kill();
+                    }
+                }
             }
         }
-        Ok(status)
+        Ok(status.unwrap_or(0))
+    }
+
+    /// Processes that run.
+    fn processes(&self) -> BTreeSet<i32> {
+        self.tracees.values().map(|tracee| tracee.process).collect()
+    }
+
+    /// Kills all traced processes.
+    fn kill(&mut self) {
+        let processes = self.processes();
+        if !processes.is_empty() {
+            self.recorder.add_fact("processes_killed", processes.len() as u64);
+        }
+        for process in processes.into_iter().chain(self.early.drain(..)) {
+            if let Some(process) = Pid::from_raw(process) {
+                // It may have ended.
+                let _ = kill_process(process, Signal::KILL);
+            }
+        }
     }
 
     fn stopped(&mut self, tid: i32, stop: Stop) -> Result<(), TraceError> {
@@ -65,6 +101,7 @@ impl Session {
             Stop::Entry => self.entry(tid),
             Stop::Exit => self.exit(tid),
             Stop::Created(child) => {
+                self.pin.created(tid, child);
                 self.created(tid, child)?;
                 resume(tid, Resume::Run, 0)
             }
@@ -94,19 +131,18 @@ impl Session {
         let Some(mut tracee) = self.tracees.remove(&tid) else {
             return resume(tid, Resume::Run, 0);
         };
+        self.pin.called(tid);
         let begin = self.recorder.now();
         self.recorder.add_fact("calls_stopped", 1);
-        let pending = self
+        let mut pending = self
             .special(tid, &mut tracee, &syscall)
             .unwrap_or_else(|| entry::decode(&mut self.recorder, &tracee, tid, &syscall));
         let how = if pending.is_some() { Resume::UntilExit } else { Resume::Run };
-        tracee.pending = pending.map(|mut pending| {
-            if let Some(op) = &mut pending.op {
-                let cpu = tracee.cpu_time();
-                (op.begin, op.think) = (begin, cpu.saturating_sub(tracee.cpu));
-            }
-            pending
-        });
+        match pending.as_mut().and_then(|pending| pending.op.as_mut()) {
+            Some(op) => (op.begin, op.think) = (begin, tracee.think(self.recorder.stop_cost.cpu)),
+            None => tracee.skipped += 1,
+        }
+        tracee.pending = pending;
         self.tracees.insert(tid, tracee);
         resume(tid, how, 0)
     }
@@ -160,6 +196,7 @@ impl Session {
                 // The thread was killed if this fails.
                 let _ = ptrace::deny(tid);
             }
+            libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity => self.pin.release(),
             libc::SYS_clone => tracee.clone_flags = args[0],
             libc::SYS_clone3 => tracee.clone_flags = memory::number(tid, args[0]).unwrap_or(0),
             libc::SYS_unshare => {
@@ -192,12 +229,15 @@ impl Session {
         };
         let end = self.recorder.now();
         if let Some(mut tracee) = self.tracees.remove(&tid) {
-            if let Some(pending) = tracee.pending.take()
-                && !RESTARTS.contains(&result)
-            {
-                self.complete(tid, &tracee, pending, result, end);
+            if let Some(pending) = tracee.pending.take() {
+                let operation = pending.op.is_some();
+                if !RESTARTS.contains(&result) {
+                    self.complete(tid, &tracee, pending, result, end);
+                }
+                if operation {
+                    tracee.cpu = tracee.cpu_time();
+                }
             }
-            tracee.cpu = tracee.cpu_time();
             self.tracees.insert(tid, tracee);
         }
         resume(tid, Resume::Run, 0)
@@ -307,6 +347,9 @@ impl Session {
             0 => self.recorder.slots.copy_place(&from.place),
             _ => from.place.clone(),
         };
+        if thread {
+            from.split();
+        }
         let process = if thread { of } else { child };
         let leader = self.tracees.get(&of).map(|leader| leader.task);
         let leader = if thread { leader.or(Some(from_task)) } else { None };
@@ -323,9 +366,9 @@ impl Session {
     fn executed(&mut self, tid: i32, former: i32) {
         if former != tid && former != 0 {
             self.ended(tid);
+            self.pin.renumbered(former, tid);
             if let Some(tracee) = self.tracees.remove(&former) {
-                let Tracee { task, table, place, .. } = tracee;
-                self.tracees.insert(tid, Tracee::new(task, tid, tid, table, place));
+                self.tracees.insert(tid, tracee.renumbered(tid));
             }
         }
         let Some(mut tracee) = self.tracees.remove(&tid) else { return };

@@ -16,6 +16,7 @@ mod events;
 mod memory;
 mod names;
 mod paths;
+mod pin;
 mod process;
 mod scan;
 
@@ -30,7 +31,7 @@ use std::{
 };
 
 use rustix::time::{ClockId, clock_gettime};
-use sys::ptrace;
+use sys::ptrace::{self, StopCost};
 
 use self::{
     events::Session,
@@ -46,6 +47,9 @@ pub struct Settings {
     pub root: PathBuf,
     /// Program and its arguments.
     pub command: Vec<OsString>,
+    /// Called with the number of processes that the program started and that still run when it
+    /// ended. They are recorded until they end, or until a signal asks this process to end.
+    pub waiting: Option<fn(usize)>,
 }
 
 /// Result of a recording.
@@ -67,6 +71,7 @@ struct Recorder {
     left_out: BTreeMap<&'static str, u64>,
     facts: BTreeMap<&'static str, u64>,
     started: u64,
+    stop_cost: StopCost,
 }
 
 /// Task whose older operations are compressed.
@@ -128,6 +133,9 @@ fn now() -> u64 {
 
 /// Runs a program and records its operations, until it and all programs that it started have ended.
 ///
+/// SIGTERM ends the programs, and so do SIGINT and SIGQUIT after the first program has ended; until
+/// then, the programs get these signals from the terminal. The recording is then incomplete.
+///
 /// # Errors
 /// [`TraceError::Program`] if the program cannot be started; [`TraceError::Root`] if the root
 /// cannot be read; [`TraceError::Trace`] if the kernel does not allow tracing.
@@ -156,16 +164,19 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
         left_out: BTreeMap::new(),
         facts: BTreeMap::new(),
         started: now(),
+        stop_cost: StopCost::default(),
     };
-    let mut session = Session::new(recorder);
-    ptrace::ignore_keyboard();
+    let mut session = Session::new(recorder, settings.waiting);
+    ptrace::report_signals();
     let directory = std::env::current_dir().map_err(failed)?;
-    let child =
-        ptrace::spawn(&program, &words, &ptrace::filter(&chosen::calls())).map_err(failed)?;
+    let filter = ptrace::filter(&chosen::calls());
+    session.recorder.stop_cost = ptrace::stop_cost(&filter, libc::SYS_read).map_err(failed)?;
+    let child = ptrace::spawn(&program, &words, &filter).map_err(failed)?;
     session.recorder.started = now();
     session.first(child, directory.into_os_string().into_vec());
     let status = session.run(child)?;
     let elapsed = session.recorder.now();
+    let stop_cost = session.recorder.stop_cost;
     let mut recording = finish(session.recorder, nodes)?;
     let words: Vec<String> =
         settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -175,6 +186,8 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
     set("root", real.display().to_string());
     set("elapsed_ns", elapsed.to_string());
     set("status", status.to_string());
+    set("stop_cost_ns", stop_cost.cpu.to_string());
+    set("call_cost_ns", stop_cost.elapsed.to_string());
     set("recorder", format!("fslab {}", env!("CARGO_PKG_VERSION")));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     set("kernel", kernel.trim().to_owned());

@@ -8,6 +8,8 @@ use std::{
     rc::Rc,
 };
 
+use sys::usage;
+
 use super::entry::Pending;
 use crate::NONE;
 
@@ -34,6 +36,20 @@ pub(super) struct Place {
     pub(super) umask: u32,
 }
 
+/// Source of the CPU time of a thread.
+enum Clock {
+    /// CPU time of its process, which has no other thread. Faster than a file.
+    Process(u32),
+    /// `schedstat` of the thread in /proc.
+    File(Option<File>),
+}
+
+impl Clock {
+    fn of_thread(process: i32, tid: i32) -> Self {
+        Self::File(File::open(format!("/proc/{process}/task/{tid}/schedstat")).ok())
+    }
+}
+
 /// Traced thread.
 pub(super) struct Tracee {
     /// Number of its task.
@@ -46,7 +62,10 @@ pub(super) struct Tracee {
     pub(super) pending: Option<Pending>,
     /// Flags of a clone(2) in progress.
     pub(super) clone_flags: u64,
-    clock: Option<File>,
+    clock: Clock,
+    /// Stops since the end of the previous operation that belong to no operation, in pairs of one
+    /// call.
+    pub(super) skipped: u64,
     /// CPU time at the end of the previous operation.
     pub(super) cpu: u64,
 }
@@ -59,21 +78,49 @@ impl Tracee {
         table: Table,
         place: Rc<RefCell<Place>>,
     ) -> Self {
-        let clock = File::open(format!("/proc/{process}/task/{tid}/schedstat")).ok();
-        let (pending, clone_flags) = (None, 0);
-        Self { task, process, table, place, pending, clone_flags, clock, cpu: 0 }
+        let clock = match u32::try_from(process) {
+            Ok(process) if tid == process.cast_signed() => Clock::Process(process),
+            _ => Clock::of_thread(process, tid),
+        };
+        let (pending, clone_flags, skipped, cpu) = (None, 0, 0, 0);
+        Self { task, process, table, place, pending, clone_flags, clock, skipped, cpu }
+    }
+
+    /// The process gets another thread.
+    pub(super) fn split(&mut self) {
+        if matches!(self.clock, Clock::Process(_)) {
+            self.clock = Clock::of_thread(self.process, self.process);
+        }
+    }
+
+    /// The same thread, which executed a program and has the ID of its process since.
+    pub(super) fn renumbered(self, tid: i32) -> Self {
+        Self { clock: Clock::of_thread(tid, tid), process: tid, ..self }
+    }
+
+    /// CPU time since the previous operation, less that of the stops in between.
+    pub(super) fn think(&mut self, stop_cost: u64) -> u64 {
+        let stops = 1 + std::mem::take(&mut self.skipped);
+        let time = self.cpu_time().saturating_sub(self.cpu);
+        time.saturating_sub(stops.saturating_mul(stop_cost))
     }
 
     /// CPU time of the thread in nanoseconds; the previous value if it is not available.
     pub(super) fn cpu_time(&self) -> u64 {
-        let mut text = [0; 32];
-        let read = self.clock.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
-        let text = &text[..read.unwrap_or(0)];
-        let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
-        let time = digits
-            .fold(0u64, |time, digit| time.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
+        let time = match &self.clock {
+            Clock::Process(process) => usage::process_time(*process).unwrap_or(0),
+            Clock::File(file) => file.as_ref().map_or(0, first_number),
+        };
         if time == 0 { self.cpu } else { time }
     }
+}
+
+/// Number at the start of a file; 0 if it cannot be read.
+fn first_number(file: &File) -> u64 {
+    let mut text = [0; 32];
+    let read = file.read_at(&mut text, 0).unwrap_or(0);
+    let digits = text[..read].iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0u64, |time, digit| time.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
 
 /// References to descriptors of the recording.

@@ -87,6 +87,13 @@ fn programs(point: &WorkloadParameters) -> Vec<String> {
                 "  The programs run as {user}, {network} the network. They can change all files \
                  of their user."
             ));
+            if command.calls {
+                lines.push(
+                    "  The first repetition is followed by another one under the recorder, which \
+                     counts file calls."
+                        .to_owned(),
+                );
+            }
         }
     }
     lines

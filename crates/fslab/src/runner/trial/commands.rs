@@ -13,9 +13,9 @@ use std::{
 };
 
 use model::{
-    Bytes, Histogram, Nanos, Ops, PhaseResult, SystemActivity, Warning,
+    Bytes, Histogram, Nanos, Ops, PhaseResult, Ratio, SystemActivity, Warning,
     phase::{
-        Command, Latencies, Moved, Reported, WorkerResult,
+        Command, FileCall, Latencies, Moved, Reported, WorkerResult,
         command::{Argv, Input, LatencyLog, Number, NumberKind, OutputStream, Temporary, fill},
     },
 };
@@ -214,6 +214,11 @@ impl<'a> Session<'a> {
             let name = other.then(|| number.name.clone());
             result.reported.push(Reported { name, metric, value });
         }
+        if !self.command.recordings.is_empty() {
+            let files = self.command.recordings.iter().map(|file| filled(file, &self.values));
+            let files: Vec<String> = files.collect::<Result<_, _>>()?;
+            self.warnings.push(file_calls(&files).map_err(Stop::Failed)?);
+        }
         let check = self.command.check.clone();
         self.run("check", &check, 0)?;
         warnings.append(&mut self.warnings);
@@ -242,6 +247,31 @@ impl<'a> Session<'a> {
         }
         Stop::Failed(text)
     }
+}
+
+/// File calls in recordings.
+fn file_calls(files: &[String]) -> Result<Warning, String> {
+    let (mut calls, mut syncs, mut read, mut written, mut mapped) = (0, 0, 0, 0, 0);
+    let (mut in_calls, mut between) = (0.0, 0.0);
+    for file in files {
+        let recording = trace::read(Path::new(file)).map_err(|error| error.to_string())?;
+        let summary = trace::summary(&recording);
+        calls += recording.operations() as u64;
+        let of_syncs = |(call, total): (&FileCall, &trace::Total)| {
+            let syncs = [FileCall::Fsync, FileCall::Fdatasync, FileCall::Syncfs];
+            if syncs.contains(call) { total.count } else { 0 }
+        };
+        syncs += summary.calls.iter().map(of_syncs).sum::<u64>();
+        (read, written) = (read + summary.read, written + summary.written);
+        let facts = ["mapped_bytes", "mapped_writable_bytes"];
+        let values = facts.iter().filter_map(|key| recording.facts.get(*key)?.parse::<u64>().ok());
+        mapped += values.sum::<u64>();
+        in_calls += summary.in_calls_net as f64;
+        between += summary.think as f64;
+    }
+    let share = Ratio(if in_calls > 0.0 { in_calls / (in_calls + between) } else { 0.0 });
+    let (read, written, mapped) = (Bytes(read), Bytes(written), Bytes(mapped));
+    Ok(Warning::FileCalls { share, calls, syncs, read, written, mapped })
 }
 
 fn text(path: &Path) -> String {

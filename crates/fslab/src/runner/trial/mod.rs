@@ -21,7 +21,7 @@ use engine::CrashState;
 use model::{
     Cell, Clock, Environment, Isolation, Phase, RunRecord, Sample, SystemActivity, SystemSetting,
     Warning,
-    phase::Series,
+    phase::{Series, Work},
     record::{Action, Outcome, PhaseHistogram, TrialRecord},
     sample::lifecycle,
     setting::parse_percent,
@@ -105,6 +105,9 @@ pub(crate) trait Trials {
     /// The first change that could not be undone, with a hint.
     fn close(self) -> anyhow::Result<()>;
 }
+
+/// Program of this process, also if its path is closed to the user of a command (proc(5)).
+const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Settings of the plan for trials on this machine.
 #[derive(Clone, Debug)]
@@ -217,16 +220,20 @@ impl Trials for LocalTrials<'_> {
         let (started, started_unix) = (Instant::now(), now_unix());
         let mut data = TrialData::default();
         let watched = rig::monitor_cpu_time();
-        let steps = self.steps(cell, &mut data);
+        let steps = self.steps(cell, false, &mut data);
+        let watched = rig::monitor_cpu_time() - watched;
+        let elapsed = started.elapsed();
+        if steps.is_ok() && repetition == 0 {
+            self.count_calls(cell, &mut data);
+        }
         if let Some(boot) = &self.boot {
             data.environment.set(BOOT, boot);
         }
         if self.conditions.reboots == Reboots::Waived && self.boot_used {
             data.warnings.push((None, Warning::NotRebooted));
         }
-        let watched = rig::monitor_cpu_time() - watched;
-        let (elapsed, clock) = (started.elapsed().into(), self.conditions.clock);
-        let overhead = samples::monitoring_overhead(watched, elapsed, &data.activity, clock);
+        let clock = self.conditions.clock;
+        let overhead = samples::monitoring_overhead(watched, elapsed.into(), &data.activity, clock);
         data.samples.extend(overhead);
         data.actions.extend(self.rig.take_actions());
         let outcome = match steps {
@@ -242,7 +249,7 @@ impl Trials for LocalTrials<'_> {
             repetition,
             attempt: 0,
             started_unix,
-            elapsed: started.elapsed().into(),
+            elapsed: elapsed.into(),
             outcome,
             samples: data.samples,
             histograms: data.histograms,
@@ -257,7 +264,31 @@ impl Trials for LocalTrials<'_> {
 }
 
 impl LocalTrials<'_> {
-    fn steps(&mut self, cell: &Cell, data: &mut TrialData) -> Result<(), Stop> {
+    /// Repeats a trial under the recorder, if its workload asks for the file calls. Only these are
+    /// kept of it. A failure does not concern the trial itself.
+    fn count_calls(&mut self, cell: &Cell, data: &mut TrialData) {
+        let phases = suites::find(&cell.workload.suite)
+            .map(|suite| (suite.phases)(&cell.workload, self.conditions.seed));
+        let counts = |phase: &Phase| {
+            let asks = matches!(&phase.work, Work::Command(command) if command.calls);
+            asks && phase.together.is_none()
+        };
+        let Some(phase) = phases.and_then(|all| all.into_iter().find(counts)) else { return };
+        if self.hosts.is_some() || cell.aa_duplicate {
+            return;
+        }
+        let mut recorded = TrialData::default();
+        if let Err(Stop::Failed(why)) = self.steps(cell, true, &mut recorded) {
+            let what = format!("the file calls of {}", phase.name);
+            data.warnings.push((Some(phase.name), Warning::NotAvailable { what, why }));
+            return;
+        }
+        let calls = |(_, warning): &Located| matches!(warning, Warning::FileCalls { .. });
+        data.warnings.extend(recorded.warnings.into_iter().filter(calls));
+    }
+
+    /// Runs the steps of a trial. `recorded`: its programs run under the recorder.
+    fn steps(&mut self, cell: &Cell, recorded: bool, data: &mut TrialData) -> Result<(), Stop> {
         let suite = suites::find(&cell.workload.suite)
             .ok_or_else(|| Stop::Failed(format!("unknown suite `{}`", cell.workload.suite)))?;
         let place = self.hosts.map(|hosts| hosts.place(cell));
@@ -268,6 +299,9 @@ impl LocalTrials<'_> {
         let mut phases = (suite.phases)(&workload, self.conditions.seed);
         let parts = place.map(|place| phases.iter_mut().map(|it| share(it, place)).collect());
         let parts: Vec<bool> = parts.unwrap_or_default();
+        if recorded {
+            record_programs(&mut phases);
+        }
         // The load generator is measured before the filesystem is created, when the machine is idle
         // and no cache is warm.
         let slower = slower(cell);
@@ -366,6 +400,17 @@ impl LocalTrials<'_> {
         }
         let made = self.external_directory.as_deref().map(Scratch::new).transpose();
         made.map_err(|error| Stop::failed("creating the external directory", &error))
+    }
+}
+
+/// Runs the programs of commands that ask for their file calls under the recorder.
+fn record_programs(phases: &mut [Phase]) {
+    for phase in phases {
+        if let Work::Command(command) = &mut phase.work
+            && command.calls
+        {
+            **command = command.recorded(THIS_PROGRAM);
+        }
     }
 }
 
