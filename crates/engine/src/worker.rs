@@ -137,9 +137,7 @@ impl<'a> Assignment<'a> {
 
     /// Length of the file at the start, if the access pattern depends on it.
     fn end(&self) -> Result<u64, Fault> {
-        if self.stream.access_pattern != AccessPattern::Append
-            || !self.stream.moves()
-        {
+        if self.stream.access_pattern != AccessPattern::Append || !self.stream.moves() {
             return Ok(0);
         }
         let status = rustix::fs::stat(&self.paths[0])

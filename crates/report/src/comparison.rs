@@ -11,6 +11,7 @@ mod show;
 pub mod side_by_side;
 mod statements;
 
+use crate::view::FindingKind;
 use analysis::{
     Side, Size, Verdict,
     changes::Change,
@@ -121,7 +122,7 @@ impl Mark {
 /// Finding, or inconclusive question.
 #[derive(Clone, Debug)]
 struct ComparisonFinding {
-    template: &'static str,
+    kind: FindingKind,
     mark: Mark,
     text: String,
 }
@@ -166,16 +167,16 @@ impl<'a> RenderedComparison<'a> {
                 .iter()
                 .filter(move |test| test.comparison.is_ok() && Mark::of(test, step) == mark)
         };
-        let changed = |mark: Mark, template| {
+        let changed = |mark: Mark, kind| {
             let sentence = move |test: &TestPair| ComparisonFinding {
-                template,
+                kind,
                 mark,
                 text: phrases::changed(test, step, aspects, names),
             };
             of(mark).map(sentence)
         };
         let open = of(Mark::Inconclusive).map(|test| ComparisonFinding {
-            template: "C5",
+            kind: FindingKind::C5,
             mark: Mark::Inconclusive,
             text: phrases::open(test, step),
         });
@@ -184,9 +185,11 @@ impl<'a> RenderedComparison<'a> {
             title: format!("{second} vs. {first}: {about}"),
             names: (first.to_owned(), second.to_owned()),
             obstacles: step.obstacles.iter().map(|why| phrases::obstacle(why, names)).collect(),
-            headlines: changed(Mark::Worse, "C11").chain(changed(Mark::Better, "C11")).collect(),
-            listed: changed(Mark::PossiblyWorse, "C11-listed")
-                .chain(changed(Mark::PossiblyBetter, "C11-listed"))
+            headlines: changed(Mark::Worse, FindingKind::C11)
+                .chain(changed(Mark::Better, FindingKind::C11))
+                .collect(),
+            listed: changed(Mark::PossiblyWorse, FindingKind::C11)
+                .chain(changed(Mark::PossiblyBetter, FindingKind::C11))
                 .collect(),
             open: open.collect(),
             notes: phrases::notes(step),

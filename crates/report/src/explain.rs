@@ -14,37 +14,11 @@ use crate::{
         terminal::{TerminalOptions, terminal},
     },
     units::distinct,
-    view::{Finding, View, WithheldFinding},
+    view::{Finding, FindingKind, View, WithheldFinding},
 };
 
 /// Version of the JSON format, increased if the meaning of a key changes.
 const FORMAT: u32 = 1;
-
-/// Question of each finding template.
-const QUESTIONS: [(&str, &str); 22] = [
-    ("C1", "fastest filesystem"),
-    ("C2", "top group"),
-    ("C3", "slowest filesystem"),
-    ("C4", "equivalent filesystems"),
-    ("C5", "comparison of two filesystems"),
-    ("C6", "effect of a parameter"),
-    ("C7", "no effect of a parameter"),
-    ("C8", "optimum of a parameter"),
-    ("C9", "scaling limit"),
-    ("C10", "scaling beyond the tested range"),
-    ("C12", "mean over workloads"),
-    ("C14", "sustained rate"),
-    ("C16", "cost of durability"),
-    ("C17", "source of variance"),
-    ("C18", "influence of settings"),
-    ("C19", "comparison of devices"),
-    ("C20", "failures"),
-    ("C21", "bottleneck"),
-    ("C22", "validity"),
-    ("C23", "cost of a filesystem over its device"),
-    ("C24", "effects of options"),
-    ("C25", "slowdown by other workloads"),
-];
 
 /// Word that matches no question of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +40,7 @@ pub struct Explanation<'a> {
 /// Question about a subject.
 #[derive(Clone, Debug)]
 struct Question {
-    template: &'static str,
+    kind: FindingKind,
     /// Test and workload point, or heading of several points.
     subject: String,
     /// Suites of the subject.
@@ -82,8 +56,8 @@ enum Answer {
 }
 
 /// Selects the questions of a run that match all words. Words are names of tests, filesystems,
-/// suites, templates, and warnings, or whole words of the question and its workload. Without words,
-/// all questions are selected. For a template without questions in this run, the reason is
+/// suites, kinds of findings (`C1`), and warnings, or whole words of the question and its workload. Without words,
+/// all questions are selected. For a kind without questions in this run, the reason is
 /// included.
 ///
 /// # Errors
@@ -99,54 +73,32 @@ pub fn explain<'a>(view: &'a View, words: &[String]) -> Result<Explanation<'a>, 
             return Err(unknown(word, view));
         }
     }
-    let asked = |template: &&str| words.iter().any(|word| word.eq_ignore_ascii_case(template));
-    let raised = |template: &str| questions.iter().any(|own| own.template == template);
-    let templates = QUESTIONS.iter().map(|(template, _)| *template);
-    let without: Vec<&str> = templates.filter(asked).filter(|template| !raised(template)).collect();
+    let asked =
+        |kind: &FindingKind| words.iter().any(|word| word.eq_ignore_ascii_case(kind.code()));
+    let raised = |kind: FindingKind| questions.iter().any(|own| own.kind == kind);
+    let kinds = FindingKind::ALL.iter().copied();
+    let without: Vec<FindingKind> = kinds.filter(asked).filter(|kind| !raised(*kind)).collect();
     questions.retain(|question| words.iter().all(|word| about(question, word)));
-    questions.extend(without.into_iter().map(|template| not_raised(template, view)));
+    questions.extend(without.into_iter().map(|kind| not_raised(kind, view)));
     Ok(Explanation { view, questions })
 }
 
-/// Question with the reason why a template does not apply to a run.
-fn not_raised(template: &'static str, view: &View) -> Question {
-    let filesystems = match view.filesystems.len() {
-        1 => "one filesystem".to_owned(),
-        many => format!("{many} filesystems"),
-    };
-    let needs = match template {
-        "C3" => format!("it requires three comparable filesystems; this run has {filesystems}"),
-        "C12" => format!(
-            "it requires two filesystems and three workloads of one suite; this run has \
-             {filesystems}"
-        ),
-        "C1" | "C2" | "C4" | "C5" => format!(
-            "it requires two comparable filesystems and, for C2 and C5, a top group of several; \
-             this run has {filesystems}"
-        ),
-        "C6" | "C7" | "C8" => "it requires a numeric parameter with several values".into(),
-        "C9" | "C10" => "it requires several numbers of clients".into(),
-        "C14" | "C17" => {
-            "it requires phases with a rate recorded over at least 100 intervals".into()
-        }
-        "C16" => "it requires writes with both durable and accepted throughput".into(),
-        "C18" => "it requires varied system settings with at least two values each".into(),
-        "C19" => "it requires the axis `device` with at least two devices".into(),
-        "C20" => "no repetition failed".into(),
-        "C24" => "it requires options in `axes.mkfs` or `axes.mount`".into(),
-        "C25" => "it requires workloads that run `together`".into(),
-        "C23" => "it requires level `none`, the block device without a filesystem".into(),
-        _ => "this run was imported, or has no data for this question".into(),
+/// Question with the reason why a kind of finding does not apply to a run.
+fn not_raised(kind: FindingKind, view: &View) -> Question {
+    let has = match view.filesystems.len() {
+        _ if !kind.ranks() && kind != FindingKind::C12 => String::new(),
+        1 => "; this run has one filesystem".to_owned(),
+        many => format!("; this run has {many} filesystems"),
     };
     Question {
-        template,
+        kind,
         subject: "the run".into(),
         suites: Vec::new(),
         answer: Answer::Withheld(WithheldFinding {
-            template,
+            kind,
             test: String::new(),
-            question: question_of(template).into(),
-            reason: format!("not applicable to this run: {needs}"),
+            question: kind.question().into(),
+            reason: format!("not applicable to this run: it requires {}{has}", kind.needs()),
             hint: String::new(),
         }),
     }
@@ -175,13 +127,13 @@ fn questions(view: &View) -> Vec<Question> {
     for point in &view.findings.by_point {
         let subject = |test: &str| subjects.get(test).unwrap_or(&point.label).clone();
         let found = |finding: &Finding| Question {
-            template: finding.template,
+            kind: finding.kind,
             subject: subject(&finding.test),
             suites: suites(view, &finding.test, &point.label),
             answer: Answer::Found(finding.text.clone()),
         };
         let withheld = |open: &WithheldFinding| Question {
-            template: open.template,
+            kind: open.kind,
             subject: subject(&open.test),
             suites: suites(view, &open.test, &point.label),
             answer: Answer::Withheld(open.clone()),
@@ -192,13 +144,13 @@ fn questions(view: &View) -> Vec<Question> {
         let order = distinct(own.iter().map(|question| question.subject.clone()));
         own.sort_by_key(|question| {
             let subject = order.iter().position(|known| *known == question.subject);
-            (subject, place(question.template))
+            (subject, question.kind)
         });
         all.extend(own);
     }
     if view.facts.imported.is_none() {
         all.push(Question {
-            template: "C22",
+            kind: FindingKind::C22,
             subject: "the run".into(),
             suites: Vec::new(),
             answer: Answer::Found(view.findings.scope.clone()),
@@ -207,22 +159,14 @@ fn questions(view: &View) -> Vec<Question> {
     all
 }
 
-fn place(template: &str) -> usize {
-    QUESTIONS.iter().position(|(known, _)| *known == template).unwrap_or(QUESTIONS.len())
-}
-
-fn question_of(template: &str) -> &'static str {
-    QUESTIONS.iter().find(|(known, _)| *known == template).map_or("", |(_, question)| question)
-}
-
-/// Names in the run: filesystems, suites, tests, templates.
+/// Names in the run: filesystems, suites, tests, kinds of findings.
 fn names(view: &View) -> impl Iterator<Item = &str> + Clone {
     let filesystems = view.filesystems.iter().map(|filesystem| filesystem.name.as_str());
     let suites = view.suites.iter().map(|suite| suite.name.as_str());
     let points = view.suites.iter().flat_map(|suite| &suite.points);
     let tests = points.flat_map(|point| point.tests.iter().map(|test| test.name.as_str()));
-    let templates = QUESTIONS.iter().map(|(template, _)| *template);
-    filesystems.chain(suites).chain(tests).chain(templates)
+    let kinds = FindingKind::ALL.iter().map(|kind| kind.code());
+    filesystems.chain(suites).chain(tests).chain(kinds)
 }
 
 fn unknown(word: &str, view: &View) -> UnknownWord {
@@ -245,7 +189,7 @@ fn unknown(word: &str, view: &View) -> UnknownWord {
 }
 
 impl Question {
-    /// True if the word is the template or a suite of the question, or a whole word of its subject
+    /// True if the word is the kind or a suite of the question, or a whole word of its subject
     /// or wording. Also true if it is a filesystem or a warning that the answer names.
     fn is_about(&self, word: &str, view: &View) -> bool {
         let word = word.to_lowercase();
@@ -259,16 +203,16 @@ impl Question {
             filesystems.any(|own| own.name.eq_ignore_ascii_case(&word))
                 || Warning::examples().iter().any(|warning| warning.code() == word)
         };
-        self.template.eq_ignore_ascii_case(&word)
+        self.kind.code().eq_ignore_ascii_case(&word)
             || self.suites.iter().any(|suite| suite.eq_ignore_ascii_case(&word))
-            || [&self.subject, about, question_of(self.template)].into_iter().any(in_text)
+            || [&self.subject, about, self.kind.question()].into_iter().any(in_text)
             || in_text(&answer) && names()
     }
 }
 
 impl Question {
     fn item(&self) -> Item {
-        let term = format!("{} {}", self.template, question_of(self.template));
+        let term = format!("{} {}", self.kind.code(), self.kind.question());
         match &self.answer {
             Answer::Found(text) => {
                 Item { mark: "✓", term, text: text.clone(), ..Item::default() }
@@ -336,8 +280,8 @@ impl Explanation<'_> {
     pub fn json(&self) -> String {
         let of = |question: &Question| {
             let mut value = json!({
-                "template": question.template,
-                "question": question_of(question.template),
+                "template": question.kind,
+                "question": question.kind.question(),
                 "subject": question.subject,
             });
             match &question.answer {
@@ -376,12 +320,11 @@ mod tests {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn all(record: &RunRecord) -> Vec<(&'static str, bool)> {
+    fn all(record: &RunRecord) -> Vec<(FindingKind, bool)> {
         let view = View::new(record);
         let explanation = explain(&view, &[]).unwrap();
         let each = explanation.questions.iter();
-        each.map(|question| (question.template, matches!(question.answer, Answer::Found(_))))
-            .collect()
+        each.map(|question| (question.kind, matches!(question.answer, Answer::Found(_)))).collect()
     }
 
     #[test]
@@ -391,7 +334,7 @@ mod tests {
         let one = explain(&view, &words(&["c3", "write"])).unwrap();
         assert!(!one.questions.is_empty() && one.questions.len() < every);
         for question in &one.questions {
-            assert_eq!(question.template, "C3");
+            assert_eq!(question.kind, FindingKind::C3);
             assert!(question.subject.starts_with("write, "), "{}", question.subject);
         }
         let of_jfs = explain(&view, &words(&["jfs"])).unwrap();
@@ -419,7 +362,7 @@ mod tests {
         assert!(
             all(&record)
                 .iter()
-                .all(|(template, found)| !found || ["C20", "C22"].contains(template))
+                .all(|(kind, found)| !found || [FindingKind::C20, FindingKind::C22].contains(kind))
         );
         let view = View::new(&record);
         let explanation = explain(&view, &words(&["C1", "fread"])).unwrap();
@@ -475,11 +418,10 @@ mod tests {
         record.info.ended_unix = None;
         let view = View::new(&record);
         let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
-        let lasting = ["C20", "C21", "C22"];
         let (of_now, others): (Vec<_>, Vec<_>) =
             findings.partition(|finding| finding.text.starts_with("provisional: "));
-        assert!(of_now.iter().any(|finding| finding.template == "C1"));
-        assert!(others.iter().all(|finding| lasting.contains(&finding.template)));
+        assert!(of_now.iter().any(|finding| finding.kind == FindingKind::C1));
+        assert!(others.iter().all(|finding| finding.kind.is_final()));
         assert!(view.findings.heading().contains("has not ended"));
         let ended = View::new(&fixture::record()).findings;
         assert!(!ended.provisional && ended.heading() == "Findings");

@@ -10,6 +10,7 @@ mod study;
 mod tasks;
 mod together;
 
+use crate::view::FindingKind;
 use std::collections::BTreeSet;
 
 use expect_test::expect_file;
@@ -182,7 +183,9 @@ fn a_failed_repetition_takes_the_cell_out_of_the_ranking() {
     assert!(!bcachefs.ranked && !bcachefs.top && bcachefs.letters.is_empty());
     assert_eq!(bcachefs.summary.as_ref().map(|summary| summary.n), Some(7));
     let mut findings = view.findings.by_point.iter().flat_map(|group| &group.findings);
-    assert!(findings.any(|finding| finding.template == "C20" && finding.text.contains("1 of 8")));
+    assert!(
+        findings.any(|finding| finding.kind == FindingKind::C20 && finding.text.contains("1 of 8"))
+    );
 }
 
 #[test]
@@ -194,7 +197,7 @@ fn findings_do_not_overstate() {
     let quick = View::new(&record);
     let mut findings = quick.findings.by_point.iter().flat_map(|group| &group.findings);
     assert!(
-        findings.any(|finding| finding.template == "C1"),
+        findings.any(|finding| finding.kind == FindingKind::C1),
         "findings do not depend on the profile"
     );
     texts.push(text(&quick));
@@ -231,7 +234,7 @@ fn three_repetitions_have_no_findings() {
         view.findings
             .by_point
             .iter()
-            .all(|point| { point.findings.iter().all(|finding| finding.template == "C20") })
+            .all(|point| { point.findings.iter().all(|finding| finding.kind == FindingKind::C20) })
     );
     let text = terminal(&view, &plain(100, true));
     assert!(

@@ -50,7 +50,9 @@ pub(crate) use equivalence_margin::EquivalenceMargin;
 #[cfg(feature = "parquet")]
 pub(crate) use facts::conditions;
 pub(crate) use facts::{Facts, Filesystem, Missing};
-pub(crate) use findings::{Finding, Findings, PointFindings, WithheldFinding, disagreement};
+pub(crate) use findings::{
+    Finding, FindingKind, Findings, PointFindings, WithheldFinding, disagreement,
+};
 pub(crate) use interaction::{Across, EffectRow, Interaction};
 pub(crate) use normalized::{METHOD as NORMALIZED, Normalized};
 pub(crate) use points::{AS_FOUND, Entry, Family, Status, Suite, Test, WorkPoint, without};

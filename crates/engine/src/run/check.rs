@@ -1,16 +1,11 @@
 //! Rejects invalid streams before anything is changed.
 
 use model::phase::{
-    AccessPattern, Bound, DataPattern, Direction, EngineFiles, FileCreation, FileSharing, IoEngineKind, Jump,
-    Pace, PassStart, Rate, Stonewall, Stream, WorkerKind,
+    AccessPattern, Bound, DataPattern, Direction, EngineFiles, FileCreation, FileSharing,
+    IoEngineKind, Jump, Pace, PassStart, Rate, Stonewall, Stream, WorkerKind,
 };
 
-use crate::{
-    Context, EngineError,
-    file_offset::FILE_SHIFT,
-    io::updates,
-    payload,
-};
+use crate::{Context, EngineError, file_offset::FILE_SHIFT, io::updates, payload};
 
 /// Problem and hint.
 type Problem = (&'static str, &'static str);

@@ -74,10 +74,9 @@ impl IoEngineKind {
             Self::Position => calls("read", "write"),
             Self::Bytewise => one("1-byte read", "1-byte write"),
             Self::Stdio => one("fread", "fwrite"),
-            Self::Vector(flags) => EngineProperties {
-                durable_writes: flags.dsync,
-                ..calls("preadv2", "pwritev2")
-            },
+            Self::Vector(flags) => {
+                EngineProperties { durable_writes: flags.dsync, ..calls("preadv2", "pwritev2") }
+            }
             Self::Mmap(_) => calls("mmap", "mmap"),
             Self::Ring(ring) => EngineProperties {
                 queue_depth: Some(ring.depth),
@@ -85,9 +84,7 @@ impl IoEngineKind {
                 durable_writes: ring.linked_fdatasync,
                 ..all("io_uring")
             },
-            Self::Aio(aio) => {
-                EngineProperties { queue_depth: Some(aio.depth), ..all("io_submit") }
-            }
+            Self::Aio(aio) => EngineProperties { queue_depth: Some(aio.depth), ..all("io_submit") },
             Self::Copy(call) => {
                 let name = match call {
                     CopyCall::CopyFileRange => "copy_file_range",

@@ -93,7 +93,7 @@ fn step(at: usize, rendered: &RenderedComparison<'_>) -> Value {
     let findings = rendered.headlines.iter().chain(&rendered.listed).chain(&rendered.open);
     let finding = |finding: &ComparisonFinding| {
         json!({
-            "template": finding.template,
+            "template": finding.kind,
             "verdict": finding.mark.label(),
             "text": finding.text,
         })

@@ -120,12 +120,12 @@ fn conditions(view: &View) -> Value {
 }
 
 fn of_finding(finding: &Finding) -> Value {
-    json!({"template": finding.template, "test": finding.test, "text": finding.text})
+    json!({"template": finding.kind, "test": finding.test, "text": finding.text})
 }
 
 fn of_withheld(open: &WithheldFinding) -> Value {
     json!({
-        "template": open.template,
+        "template": open.kind,
         "test": open.test,
         "about": open.question,
         "missing": open.reason,

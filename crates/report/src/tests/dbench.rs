@@ -1,5 +1,6 @@
 //! Reports of suite `dbench`: scaling, settings, and operations by type.
 
+use crate::view::FindingKind;
 use std::sync::LazyLock;
 
 use expect_test::{expect, expect_file};
@@ -35,7 +36,7 @@ fn lines(table: &Table) -> String {
 }
 
 fn texts(findings: &[Finding]) -> String {
-    findings.iter().map(|finding| format!("{}: {}\n", finding.template, finding.text)).collect()
+    findings.iter().map(|finding| format!("{:?}: {}\n", finding.kind, finding.text)).collect()
 }
 
 #[test]
@@ -129,8 +130,9 @@ fn findings_name_the_condition_that_the_best_filesystem_depends_on() {
     let groups = VIEW.findings.by_point.iter();
     let crossed = groups.filter(|group| group.label.contains("scheduler="));
     let ranked = crossed.flat_map(|group| &group.findings);
-    let ranked: Vec<&Finding> =
-        ranked.filter(|finding| ["C1", "C2"].contains(&finding.template)).collect();
+    let ranked: Vec<&Finding> = ranked
+        .filter(|finding| [FindingKind::C1, FindingKind::C2].contains(&finding.kind))
+        .collect();
     assert_eq!(ranked.len(), 2 * 3 * 2);
     for finding in ranked {
         assert!(finding.text.starts_with("At scheduler="), "{}", finding.text);
@@ -157,9 +159,9 @@ fn a_setting_that_changes_no_order_needs_no_condition() {
     }
     let view = View::new(&record);
     let findings = view.findings.by_point.iter().flat_map(|group| &group.findings);
-    assert!(findings.clone().any(|finding| finding.template == "C1"));
+    assert!(findings.clone().any(|finding| finding.kind == FindingKind::C1));
     assert!(findings.clone().all(|finding| !finding.text.starts_with("At ")));
-    assert!(findings.filter(|finding| finding.template == "C18").count() > 0);
+    assert!(findings.filter(|finding| finding.kind == FindingKind::C18).count() > 0);
 }
 
 #[test]
@@ -183,9 +185,13 @@ fn three_repetitions_have_medians_and_no_findings() {
     let record = dbench::with(&[1, 2, 4, 8], 3);
     let view = View::new(&record);
     let groups = || view.findings.by_point.iter();
-    let found = groups().flat_map(|group| group.findings.iter().map(|finding| finding.template));
-    let open = groups().flat_map(|group| group.open.iter().map(|open| open.template));
-    assert!(found.chain(open).all(|template| !["C9", "C10", "C18"].contains(&template)));
+    let found = groups().flat_map(|group| group.findings.iter().map(|finding| finding.kind));
+    let open = groups().flat_map(|group| group.open.iter().map(|open| open.kind));
+    assert!(
+        found
+            .chain(open)
+            .all(|kind| ![FindingKind::C9, FindingKind::C10, FindingKind::C18].contains(&kind))
+    );
     let scaled = &view.scaling[0];
     let caption = scaled.tables[0].caption.join("; ");
     assert!(caption.contains("n = 3 repetitions") && caption.contains("no findings"), "{caption}");

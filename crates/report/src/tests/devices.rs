@@ -1,5 +1,6 @@
 //! Reports of runs with the axis `device`.
 
+use crate::view::FindingKind;
 use expect_test::expect;
 
 use super::*;
@@ -50,7 +51,7 @@ fn findings_about_devices_have_a_template() {
     let record = devices::record(&["ext4", "xfs"], &["write"], 3.0);
     let view = View::new(&record);
     let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
-    let of_devices = findings.filter(|finding| finding.template == "C19");
+    let of_devices = findings.filter(|finding| finding.kind == FindingKind::C19);
     let texts: Vec<&str> = of_devices.map(|finding| finding.text.as_str()).collect();
     expect![[r#"
         Device ssd was the fastest of 2 devices on write, iozone block_size=1MiB, ext4: 3.018 × hdd [2.971, 3.065] (n = 8 and 8).
@@ -71,7 +72,7 @@ fn few_repetitions_give_no_finding_about_devices() {
     let view = View::new(&record);
     let open = view.findings.by_point.iter().flat_map(|point| &point.open);
     let open: Vec<String> =
-        open.filter(|it| it.template == "C19").map(|withheld| withheld.text()).collect();
+        open.filter(|it| it.kind == FindingKind::C19).map(|withheld| withheld.text()).collect();
     expect!["Inconclusive: fastest device on write, iozone block_size=1MiB, xfs. n = 3, 6 needed. Run at least 6 repetitions on each device."].assert_eq(&open.join("\n"));
     assert!(Answer::new(&view).headline.starts_with("Only xfs was measured"));
 }

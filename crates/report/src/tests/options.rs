@@ -1,5 +1,6 @@
 //! Reports of runs with varied options of mkfs and mount.
 
+use crate::view::FindingKind;
 use expect_test::expect;
 use model::{Value, metric::Better, record::CellRecord};
 
@@ -48,7 +49,7 @@ fn record(repetitions: u32, fraction: bool) -> RunRecord {
 fn findings(view: &View) -> String {
     let all = view.findings.by_point.iter().flat_map(|point| &point.findings);
     let texts: Vec<&str> =
-        all.filter(|it| it.template == "C24").map(|it| it.text.as_str()).collect();
+        all.filter(|it| it.kind == FindingKind::C24).map(|it| it.text.as_str()).collect();
     texts.join("\n")
 }
 

@@ -1,5 +1,6 @@
 //! Reports of runs with the block device without a filesystem.
 
+use crate::view::FindingKind;
 use expect_test::expect;
 
 use model::record::CellRecord;
@@ -36,7 +37,7 @@ fn the_device_is_a_reference_and_not_ranked() {
     assert_eq!(order[2], "none", "the device is below the ranked filesystems: {order:?}");
     assert_eq!(test.family.as_ref().unwrap().members.len(), 2);
     let found = view.findings.by_point.iter().flat_map(|point| &point.findings);
-    let texts = found.filter(|it| it.template == "C23").map(|it| it.text.clone());
+    let texts = found.filter(|it| it.kind == FindingKind::C23).map(|it| it.text.clone());
     expect![[r#"
         Speed relative to the block device: xfs ×1.402 [1.378, 1.429], ext4 ×1.194 [1.179, 1.224] on write, iozone block_size=1MiB (n = 8 repetitions).
         Speed relative to the block device: xfs ×1.392 [1.382, 1.417], ext4 ×1.326 [1.316, 1.352] on read, iozone block_size=1MiB (n = 8 repetitions)."#]].assert_eq(&texts.collect::<Vec<_>>().join("\n"));

@@ -11,6 +11,7 @@ mod missing;
 mod standings;
 mod trust;
 
+use crate::view::FindingKind;
 use std::collections::BTreeMap;
 
 use analysis::summary::{LEVEL, needed};
@@ -358,7 +359,7 @@ fn of_one_filesystem(view: &View) -> impl Iterator<Item = &str> {
 /// Findings about options of mkfs and mount.
 fn of_options(view: &View) -> impl Iterator<Item = &str> {
     let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
-    findings.filter(|finding| finding.template == "C24").map(|finding| finding.text.as_str())
+    findings.filter(|finding| finding.kind == FindingKind::C24).map(|finding| finding.text.as_str())
 }
 
 /// A sentence that does not start with a name, marked as provisional if the run has not ended.

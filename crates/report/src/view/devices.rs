@@ -3,6 +3,7 @@
 //! A contest is one test of one workload on one filesystem, on every device of the plan. The
 //! devices of a contest are ranked like the filesystems of a test, Holm-adjusted over all pairs.
 
+use crate::view::FindingKind;
 use std::collections::BTreeSet;
 
 use analysis::{
@@ -174,9 +175,9 @@ impl Contest {
     fn answer(&self, margin: EquivalenceMargin) -> Answer {
         let withheld = |reason: String, hint: String| {
             let question = format!("fastest device on {}", self.place());
-            Answer::withheld("C19", &self.test, question, reason, hint)
+            Answer::withheld(FindingKind::C19, &self.test, question, reason, hint)
         };
-        let found = |text| Answer::found("C19", &self.test, text);
+        let found = |text| Answer::found(FindingKind::C19, &self.test, text);
         if let Some(least) = self.too_few() {
             let needed = needed(LEVEL);
             let hint = format!("run at least {needed} repetitions on each device");

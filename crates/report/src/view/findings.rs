@@ -7,6 +7,7 @@
 //! [`phases`] describe one filesystem at a time, and [`mean`] aggregates the workloads of a suite.
 
 mod answers;
+mod kind;
 mod mean;
 mod phases;
 mod ranked;
@@ -16,6 +17,7 @@ use analysis::Comparison;
 use model::{Metric, metric::Unit};
 
 pub(crate) use answers::{Answer, Finding, Findings, PointFindings, WithheldFinding};
+pub(crate) use kind::FindingKind;
 
 use crate::view::{
     facts::{Facts, Filesystem},
@@ -67,18 +69,18 @@ impl TestContext<'_> {
         }
     }
 
-    pub(super) fn found(&self, template: &'static str, text: String) -> Answer {
-        Answer::found(template, &self.test.id, text)
+    pub(super) fn found(&self, kind: FindingKind, text: String) -> Answer {
+        Answer::found(kind, &self.test.id, text)
     }
 
     pub(super) fn withheld(
         &self,
-        template: &'static str,
+        kind: FindingKind,
         question: String,
         reason: String,
         hint: String,
     ) -> WithheldFinding {
-        WithheldFinding { template, test: self.test.id.clone(), question, reason, hint }
+        WithheldFinding { kind, test: self.test.id.clone(), question, reason, hint }
     }
 }
 
@@ -126,7 +128,7 @@ fn failures(point: &WorkPoint, filesystems: &[Filesystem]) -> Vec<Finding> {
     let entries = point.tests.first().map_or(&[][..], |test| test.entries.as_slice());
     let failed = entries.iter().filter_map(|entry| Some((entry, entry.failed.as_ref()?)));
     let finding = |(entry, (failed, all, reason)): (&Entry, &(usize, usize, String))| Finding {
-        template: "C20",
+        kind: FindingKind::C20,
         test: String::new(),
         text: format!(
             "{} failed {failed} of {} of {} ({reason}) and is not ranked there.",

@@ -3,6 +3,7 @@
 //! The device is a reference, not a filesystem: it is not ranked. In each test, every ranked
 //! filesystem is compared with it by the rules of the run.
 
+use crate::view::FindingKind;
 use analysis::{Comparer, Interval};
 use model::metric::Unit;
 
@@ -79,7 +80,7 @@ pub(super) fn over_device(
 pub(super) fn answer(context: &TestContext) -> Option<Answer> {
     let test = context.test;
     let text = text(test, &|at| context.filesystems[at].name.clone())?;
-    Some(context.found("C23", format!("{text} on {}{}.", context.workload(), n(test))))
+    Some(context.found(FindingKind::C23, format!("{text} on {}{}.", context.workload(), n(test))))
 }
 
 /// Finding of the first page: the ratios in one test, and the natural logarithm of the largest.

@@ -4,6 +4,7 @@
 //! one per member that runs alone. The output is one table per filesystem and member, and findings
 //! about the primary metric and the 99th percentile.
 
+use crate::view::FindingKind;
 use std::collections::BTreeMap;
 
 use analysis::{
@@ -303,9 +304,9 @@ impl MemberSlowdown {
         let comparison = &row.slowdown.comparison;
         let withheld = |reason: String, hint: String| {
             let question = format!("slowdown of {metric} of {member} by {others} on {filesystem}");
-            Answer::withheld("C25", &self.id, question, reason, hint)
+            Answer::withheld(FindingKind::C25, &self.id, question, reason, hint)
         };
-        let found = |text| Answer::found("C25", &self.id, text);
+        let found = |text| Answer::found(FindingKind::C25, &self.id, text);
         let (least, needed) = (self.n(), needed(LEVEL));
         if least < needed || row.slowdown.interval.is_none() {
             let hint = format!("run at least {needed} repetitions");

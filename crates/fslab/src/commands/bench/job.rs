@@ -4,8 +4,8 @@
 use model::{
     Nanos, Phase, WorkloadParameters,
     phase::{
-        AccessPattern, Arrivals, Bound, Direction, EngineProperties, IoEngineKind, Load, Pace, Rate,
-        Replay, Role, Set, Stream, SyncCall, SyncInterval, Tree, Until, Work, WorkLimit,
+        AccessPattern, Arrivals, Bound, Direction, EngineProperties, IoEngineKind, Load, Pace,
+        Rate, Replay, Role, Set, Stream, SyncCall, SyncInterval, Tree, Until, Work, WorkLimit,
     },
 };
 

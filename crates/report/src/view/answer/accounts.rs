@@ -2,13 +2,12 @@
 //! a stated reason.
 
 use super::titles;
+use crate::view::FindingKind;
 use crate::{
     units::count,
     view::{View, findings::PointFindings, points::Test},
 };
 
-/// Templates of the findings that compare the filesystems of one test.
-const RANKED: [&str; 5] = ["C1", "C2", "C3", "C4", "C5"];
 /// Maximum number of reasons in [`Accounts::text`].
 const REASONS_MAX: usize = 2;
 /// Maximum length of a reason in [`Accounts::text`] in characters.
@@ -110,13 +109,13 @@ impl Accounts {
 
 fn found(point: &PointFindings, test: &Test) -> bool {
     let mut own = point.findings.iter().filter(|finding| finding.test == test.id);
-    own.any(|finding| RANKED.contains(&finding.template))
+    own.any(|finding| finding.kind.ranks())
 }
 
 /// Reason why the finding about the fastest filesystem of a test is withheld.
 fn withheld(point: &PointFindings, test: &Test) -> Option<String> {
     let mut own = point.on_request.iter().filter(|withheld| withheld.test == test.id);
-    Some(own.find(|withheld| withheld.template == "C1")?.reason.clone())
+    Some(own.find(|withheld| withheld.kind == FindingKind::C1)?.reason.clone())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Findings and withheld findings.
 
 use crate::units::capital;
+use crate::view::FindingKind;
 
 /// All findings of a report.
 #[derive(Clone, Debug)]
@@ -13,15 +14,12 @@ pub(crate) struct Findings {
     pub(crate) provisional: bool,
 }
 
-/// Findings that further repetitions cannot invalidate: failures, bottlenecks, and the scope.
-const FINAL: [&str; 3] = ["C20", "C21", "C22"];
-
 impl Findings {
-    /// Marks all findings as provisional, except [`FINAL`] ones.
+    /// Marks all findings as provisional, except final ones ([`FindingKind::is_final`]).
     pub(crate) fn make_provisional(&mut self) {
         self.provisional = true;
         for finding in self.by_point.iter_mut().flat_map(|point| &mut point.findings) {
-            if !FINAL.contains(&finding.template) {
+            if !finding.kind.is_final() {
                 finding.text = format!("provisional: {}", finding.text);
             }
         }
@@ -85,20 +83,20 @@ pub(crate) enum Answer {
 
 impl Answer {
     /// Finding about a test, given by its anchor.
-    pub(crate) fn found(template: &'static str, test: &str, text: String) -> Self {
-        Self::Found(Finding { template, test: test.to_owned(), text })
+    pub(crate) fn found(kind: FindingKind, test: &str, text: String) -> Self {
+        Self::Found(Finding { kind, test: test.to_owned(), text })
     }
 
     /// Withheld finding about a test, given by its anchor.
     pub(crate) fn withheld(
-        template: &'static str,
+        kind: FindingKind,
         test: &str,
         question: impl Into<String>,
         reason: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
         Self::Withheld(WithheldFinding {
-            template,
+            kind,
             test: test.to_owned(),
             question: question.into(),
             reason: reason.into(),
@@ -107,11 +105,11 @@ impl Answer {
     }
 }
 
-/// Conclusion that passed all checks of its template.
+/// Conclusion that passed all checks of its kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     /// Template, such as `C1`.
-    pub(crate) template: &'static str,
+    pub(crate) kind: FindingKind,
     /// Anchor of the test; empty for a finding about a whole point.
     pub(crate) test: String,
     pub(crate) text: String,
@@ -121,7 +119,7 @@ pub(crate) struct Finding {
 #[derive(Clone, Debug)]
 pub(crate) struct WithheldFinding {
     /// Template, such as `C1`.
-    pub(crate) template: &'static str,
+    pub(crate) kind: FindingKind,
     /// Anchor of the test; empty for a finding about a whole point.
     pub(crate) test: String,
     /// Question, such as `whether ext4 or xfs is faster on write, block_size=1MiB`.

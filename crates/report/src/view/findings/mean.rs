@@ -1,6 +1,7 @@
 //! Finding C12: geometric mean over the workloads of a suite, of each filesystem relative to the
 //! first one of the plan.
 
+use crate::view::FindingKind;
 use analysis::{
     Repetition, Side, Size, Verdict,
     aggregate::{self, Aggregate, Pairing},
@@ -97,7 +98,9 @@ impl Mean<'_> {
             return self.withheld(&why, "");
         }
         match aggregate::geometric(&pairs, self.run.seed) {
-            Ok(found) => Answer::found("C12", "", self.text(&found, (wins, losses), &missing)),
+            Ok(found) => {
+                Answer::found(FindingKind::C12, "", self.text(&found, (wins, losses), &missing))
+            }
             Err(absent) => self.withheld(&absent.to_string(), ""),
         }
     }
@@ -150,7 +153,7 @@ impl Mean<'_> {
             "mean of {} relative to {} over all workloads of {}",
             self.run.filesystems[self.other].name, self.run.filesystems[0].name, self.suite.name
         );
-        Answer::withheld("C12", "", question, reason, hint)
+        Answer::withheld(FindingKind::C12, "", question, reason, hint)
     }
 }
 

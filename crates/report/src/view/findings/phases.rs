@@ -3,6 +3,7 @@
 //!
 //! A test is analyzed only if the rate of at least one repetition was recorded in 100 intervals.
 
+use crate::view::FindingKind;
 use analysis::{
     Summary,
     variance::{self, Instance},
@@ -47,18 +48,18 @@ fn series<'a>(context: &TestContext<'a>, entry: &Entry) -> impl Iterator<Item = 
 fn sustained(context: &TestContext) -> Answer {
     let question = format!("sustained rate on {}", context.workload());
     let what = format!("Sustained rate on {} relative to the initial rate", context.workload());
-    of_each(context, "C14", (question, what), |entry| sustained_by(context, entry))
+    of_each(context, FindingKind::C14, (question, what), |entry| sustained_by(context, entry))
 }
 
 /// Finding that lists the results of all ranked filesystems that have one. Withheld with the
 /// reasons if none has.
 fn of_each(
     context: &TestContext,
-    template: &'static str,
+    kind: FindingKind,
     (question, what): (String, String),
     result: impl Fn(&Entry) -> Result<String, String>,
 ) -> Answer {
-    if let Some(refused) = refused(context, template, &question) {
+    if let Some(refused) = refused(context, kind, &question) {
         return Answer::Withheld(refused);
     }
     let (mut results, mut open) = (Vec::new(), Vec::new());
@@ -69,8 +70,8 @@ fn of_each(
         }
     }
     match results.is_empty() {
-        true => Answer::withheld(template, &context.test.id, question, open.join("; "), ""),
-        false => context.found(template, format!("{what}: {}.", results.join(", "))),
+        true => Answer::withheld(kind, &context.test.id, question, open.join("; "), ""),
+        false => context.found(kind, format!("{what}: {}.", results.join(", "))),
     }
 }
 
@@ -121,10 +122,10 @@ fn variation(context: &TestContext) -> Answer {
     if context.suspected && ranked {
         let reason = "the run may have drifted, and drift is variance between repetitions".into();
         let hint = "use a quieter machine".into();
-        return Answer::Withheld(context.withheld("C17", question, reason, hint));
+        return Answer::Withheld(context.withheld(FindingKind::C17, question, reason, hint));
     }
     let what = format!("Share of the variance on {} between repetitions", context.workload());
-    of_each(context, "C17", (question, what), |entry| variation_of(context, entry))
+    of_each(context, FindingKind::C17, (question, what), |entry| variation_of(context, entry))
 }
 
 /// Share of the variance between repetitions, `61 % [40 to 72 %], n = 8`, or the reason for

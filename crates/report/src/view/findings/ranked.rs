@@ -1,6 +1,7 @@
 //! Findings C1 to C5 about the filesystems of one test: fastest filesystem, top group, slowest
 //! filesystem, equivalent filesystems, and inconclusive comparisons.
 
+use crate::view::FindingKind;
 use analysis::{
     Ranking, Side, Size, Verdict,
     ranks::Pair,
@@ -28,7 +29,12 @@ pub(super) fn answers(context: &TestContext, findings: &mut PointFindings) {
         let name = context.test.metric.name();
         let question = format!("{} on {}", best_of(context), context.workload());
         let reason = format!("{name} is informational: neither more nor less is better");
-        findings.on_request.push(context.withheld("C1", question, reason, String::new()));
+        findings.on_request.push(context.withheld(
+            FindingKind::C1,
+            question,
+            reason,
+            String::new(),
+        ));
         return;
     }
     findings.extend(raw::answer(context));
@@ -50,7 +56,12 @@ fn no_family(context: &TestContext) -> WithheldFinding {
     let question = format!("{} on {}", best_of(context), context.workload());
     if let [only] = context.filesystems {
         let reason = format!("the plan has one filesystem, {}", only.name);
-        return context.withheld("C1", question, reason, "add another to the plan".into());
+        return context.withheld(
+            FindingKind::C1,
+            question,
+            reason,
+            "add another to the plan".into(),
+        );
     }
     let entries = context.entries().into_iter();
     let reasons = grouped(
@@ -67,7 +78,7 @@ fn no_family(context: &TestContext) -> WithheldFinding {
         true => "fewer than two filesystems were measured".into(),
         false => format!("fewer than two filesystems are comparable ({})", reasons.join("; ")),
     };
-    context.withheld("C1", question, reason, hint)
+    context.withheld(FindingKind::C1, question, reason, hint)
 }
 
 /// Reason why a filesystem is not ranked, and a hint. The hint may be empty.
@@ -142,17 +153,18 @@ impl Writer<'_> {
         let k = self.ranking.order.len();
         let workload = self.workload();
         let mut withheld_winner = None;
-        let (template, text) = if let Some(pair) = self.reversed(&self.ranking.top) {
+        let (kind, text) = if let Some(pair) = self.reversed(&self.ranking.top) {
             let question = format!("{} on {workload}", best_of(context));
-            let withheld = context.withheld("C1", question, self.opposite(pair), String::new());
+            let withheld =
+                context.withheld(FindingKind::C1, question, self.opposite(pair), String::new());
             return (Answer::Withheld(withheld), None);
         } else if let [_] = self.ranking.top[..] {
-            ("C1", self.winner(&workload))
+            (FindingKind::C1, self.winner(&workload))
         } else {
             withheld_winner = Some(self.no_winner(&workload));
-            ("C2", self.top_group(k, &workload))
+            (FindingKind::C2, self.top_group(k, &workload))
         };
-        (context.found(template, self.scoped(text)), withheld_winner)
+        (context.found(kind, self.scoped(text)), withheld_winner)
     }
 
     /// Test and workload point, without the condition that [`Writer::scoped`] puts first.
@@ -264,7 +276,7 @@ impl Writer<'_> {
             list(&self.names(&others)),
             self.context.facts.margin.label()
         );
-        self.context.withheld("C1", question, reason, hint)
+        self.context.withheld(FindingKind::C1, question, reason, hint)
     }
 
     /// Hint for inconclusive pairs: the largest number of repetitions that any pair needs. Pairs
@@ -317,7 +329,7 @@ impl Writer<'_> {
             let ratio = ratio(pair.comparison.ratio.0, pair.comparison.interval);
             let hint = self.more(std::iter::once(pair));
             let reason = format!("ratio {ratio}{why}");
-            Some(Answer::Withheld(self.context.withheld("C5", question, reason, hint)))
+            Some(Answer::Withheld(self.context.withheld(FindingKind::C5, question, reason, hint)))
         };
         others.filter_map(open).collect()
     }
@@ -333,7 +345,8 @@ impl Writer<'_> {
         let best = self.ranking.order[0];
         let bottom = &self.ranking.bottom;
         if let Some(pair) = self.reversed(bottom) {
-            let withheld = context.withheld("C3", question, self.opposite(pair), String::new());
+            let withheld =
+                context.withheld(FindingKind::C3, question, self.opposite(pair), String::new());
             return Some(Answer::Withheld(withheld));
         }
         let [last] = bottom[..] else {
@@ -342,7 +355,12 @@ impl Writer<'_> {
             let names = list(&self.names(bottom));
             let reason = format!("no significant difference between {names}");
             let hint = self.more(pairs);
-            return Some(Answer::Withheld(context.withheld("C3", question, reason, hint)));
+            return Some(Answer::Withheld(context.withheld(
+                FindingKind::C3,
+                question,
+                reason,
+                hint,
+            )));
         };
         let pair = self.ranking.pair(best, last)?;
         let comparison = &pair.comparison;
@@ -377,7 +395,7 @@ impl Writer<'_> {
             self.value(last),
             self.rounds(pair).map_or(String::new(), |rounds| format!(" {rounds}")),
         );
-        Some(context.found("C3", self.scoped(text)))
+        Some(context.found(FindingKind::C3, self.scoped(text)))
     }
 
     /// C4: all pairs that are equivalent within the margin, in one finding.
@@ -400,7 +418,12 @@ impl Writer<'_> {
                     if inconclusive == 1 { "is" } else { "are" }
                 );
                 let hint = self.more(pairs.iter());
-                return Some(Answer::Withheld(context.withheld("C4", question, reason, hint)));
+                return Some(Answer::Withheld(context.withheld(
+                    FindingKind::C4,
+                    question,
+                    reason,
+                    hint,
+                )));
             }
             [one] => format!(
                 "{} were equivalent within ±{within} on {} (ratio {}; n = {} and {}).",
@@ -415,7 +438,7 @@ impl Writer<'_> {
                 format!("Equivalent within ±{within} on {}: {}.", self.workload(), each.join("; "))
             }
         };
-        Some(context.found("C4", self.scoped(text)))
+        Some(context.found(FindingKind::C4, self.scoped(text)))
     }
 
     /// Withheld ranks of the filesystems that are not compared.
@@ -425,7 +448,7 @@ impl Writer<'_> {
             let (reason, hint) = ranking_obstacle(entry)?;
             let name = self.context.name(entry);
             let question = format!("rank of {name} on {}", self.context.workload());
-            Some(self.context.withheld("C1", question, reason, hint))
+            Some(self.context.withheld(FindingKind::C1, question, reason, hint))
         };
         entries.filter_map(open).collect()
     }

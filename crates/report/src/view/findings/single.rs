@@ -1,6 +1,7 @@
 //! Findings C16 (cost of durability) and C21 (bottleneck). They describe each filesystem
 //! separately, and one finding lists all filesystems of a test.
 
+use crate::view::FindingKind;
 use analysis::{
     Summary,
     summary::{LEVEL, needed},
@@ -29,7 +30,7 @@ pub(super) fn answers(context: &TestContext, findings: &mut PointFindings) {
 /// Withheld finding of a test without ranked entries; `None` if any entry is ranked.
 pub(super) fn refused(
     context: &TestContext,
-    template: &'static str,
+    kind: FindingKind,
     question: &str,
 ) -> Option<WithheldFinding> {
     if context.test.entries.iter().any(|entry| entry.ranked) {
@@ -46,7 +47,7 @@ pub(super) fn refused(
     });
     let reasons: Vec<String> = reasons.collect();
     let reason = format!("no usable results ({})", reasons.join("; "));
-    Some(context.withheld(template, question.to_owned(), reason, hint))
+    Some(context.withheld(kind, question.to_owned(), reason, hint))
 }
 
 /// C16: part of the accepted throughput that durability costs, paired within repetitions. `None`
@@ -57,7 +58,7 @@ fn durability(context: &TestContext) -> Option<Answer> {
         return None;
     }
     let question = format!("cost of durability on {}", context.workload());
-    if let Some(refused) = refused(context, "C16", &question) {
+    if let Some(refused) = refused(context, FindingKind::C16, &question) {
         return Some(Answer::Withheld(refused));
     }
     let mut results = Vec::new();
@@ -85,7 +86,7 @@ fn durability(context: &TestContext) -> Option<Answer> {
         context.workload(),
         results.join(", ")
     );
-    Some(context.found("C16", text))
+    Some(context.found(FindingKind::C16, text))
 }
 
 /// Ratio of durable to accepted throughput, paired within repetitions; `None` without any pair.
@@ -102,7 +103,7 @@ fn kept(context: &TestContext, entry: &Entry) -> Option<Summary> {
 /// C21: resource that was in use for almost all of the time.
 fn limits(context: &TestContext) -> Option<Answer> {
     let question = format!("bottleneck on {}", context.workload());
-    if let Some(refused) = refused(context, "C21", &question) {
+    if let Some(refused) = refused(context, FindingKind::C21, &question) {
         return Some(Answer::Withheld(refused));
     }
     let (mut known, mut unknown, mut busy) = (Vec::new(), Vec::new(), Vec::new());
@@ -120,14 +121,19 @@ fn limits(context: &TestContext) -> Option<Answer> {
             None => "device utilization is not available".into(),
         };
         let reason = format!("neither CPU nor load generator was the bottleneck, and {device}");
-        return Some(Answer::Withheld(context.withheld("C21", question, reason, String::new())));
+        return Some(Answer::Withheld(context.withheld(
+            FindingKind::C21,
+            question,
+            reason,
+            String::new(),
+        )));
     }
     let unknown = match unknown.is_empty() {
         true => String::new(),
         false => format!("; unknown for {}", unknown.join(", ")),
     };
     let text = format!("Bottleneck on {}: {}{unknown}.", context.workload(), known.join("; "));
-    Some(context.found("C21", text))
+    Some(context.found(FindingKind::C21, text))
 }
 
 /// Median utilization of the busiest device.

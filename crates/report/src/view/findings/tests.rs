@@ -1,3 +1,4 @@
+use crate::view::FindingKind;
 use model::{Metric, Nanos, RunRecord, Sample, Warning, phase::Series, units::Ratio};
 
 use crate::{
@@ -5,18 +6,15 @@ use crate::{
     view::{View, findings::WithheldFinding},
 };
 
-fn found(view: &View, template: &str) -> Vec<String> {
+fn found(view: &View, kind: FindingKind) -> Vec<String> {
     let findings = view.findings.by_point.iter().flat_map(|group| &group.findings);
-    findings
-        .filter(|finding| finding.template == template)
-        .map(|finding| finding.text.clone())
-        .collect()
+    findings.filter(|finding| finding.kind == kind).map(|finding| finding.text.clone()).collect()
 }
 
-fn withheld<'a>(view: &'a View, template: &str) -> Vec<&'a WithheldFinding> {
+fn withheld<'a>(view: &'a View, kind: FindingKind) -> Vec<&'a WithheldFinding> {
     let groups = view.findings.by_point.iter();
     let all = groups.flat_map(|group| group.open.iter().chain(&group.on_request));
-    all.filter(|open| open.template == template).collect()
+    all.filter(|open| open.kind == kind).collect()
 }
 
 fn one<'a>(texts: &'a [String], start: &str) -> &'a str {
@@ -36,7 +34,7 @@ fn change(record: &mut RunRecord, cell: usize, by: impl Fn(u32) -> f64) {
 #[test]
 fn the_slowest_filesystem_is_named_with_the_lower_bound_of_the_difference() {
     let view = View::new(&fixture::record());
-    let texts = found(&view, "C3");
+    let texts = found(&view, FindingKind::C3);
     let btrfs = one(&texts, "btrfs was the slowest of 4 filesystems on write, iozone ");
     assert!(btrfs.contains(": 342.0 MiB/s ["), "{btrfs}");
     assert!(btrfs.contains(", at least ") && btrfs.ends_with(" % slower than the fastest, xfs."));
@@ -52,7 +50,7 @@ fn the_slowest_filesystem_is_named_with_the_lower_bound_of_the_difference() {
     let own = record.trials.iter_mut().filter(|trial| trial.cell == to);
     own.zip(values).for_each(|(trial, samples)| trial.samples = samples);
     let view = View::new(&record);
-    let open = withheld(&view, "C3");
+    let open = withheld(&view, FindingKind::C3);
     let open = open.iter().find(|open| open.question.contains("on write, iozone "));
     assert!(open.unwrap().reason.starts_with("no significant difference between "), "{open:?}");
 }
@@ -70,7 +68,7 @@ fn equivalent_filesystems_are_reported_with_the_margin() {
     let own = record.trials.iter_mut().filter(|trial| trial.cell == 1);
     own.zip(ext4).for_each(|(trial, samples)| trial.samples = samples);
     change(&mut record, 1, |repetition| 1.0 + 0.001 * f64::from(repetition));
-    let texts = found(&View::new(&record), "C4");
+    let texts = found(&View::new(&record), FindingKind::C4);
     let text = texts.iter().find(|text| text.contains(" on write, iozone "));
     assert!(text.unwrap().contains("within ±5 %") && text.unwrap().contains("xfs"), "{texts:?}");
 }
@@ -78,7 +76,7 @@ fn equivalent_filesystems_are_reported_with_the_margin() {
 #[test]
 fn the_cost_of_durability_is_paired_within_repetitions() {
     let view = View::new(&fixture::record());
-    let texts = found(&view, "C16");
+    let texts = found(&view, FindingKind::C16);
     let text = one(&texts, "Cost of durability on write, ");
     assert!(text.contains(": ext4 27.4 % [25.2 to 27.9 %], xfs 25.7 %"), "{text}");
     assert!(text.ends_with("(paired within repetitions, n = 8)."), "{text}");
@@ -89,14 +87,14 @@ fn the_cost_of_durability_is_paired_within_repetitions() {
 #[test]
 fn means_over_workloads_are_relative_to_the_first_filesystem() {
     let view = View::new(&fixture::record());
-    let texts = found(&view, "C12");
+    let texts = found(&view, FindingKind::C12);
     let xfs = one(&texts, "Over 26 workloads of iozone, xfs had speed ×1.");
     for part in ["relative to ext4", "geometric mean", " wins", " ties", " losses", "range ×"] {
         assert!(xfs.contains(part), "{part}: {xfs}");
     }
     let bcachefs = one(&texts, "Over 13 workloads of iozone, bcachefs had speed ×0.");
     assert!(bcachefs.contains("Excluded: ") && bcachefs.contains("12 others"), "{bcachefs}");
-    let jfs = withheld(&view, "C12");
+    let jfs = withheld(&view, FindingKind::C12);
     assert!(jfs[0].question.starts_with("mean of jfs relative to ext4") && jfs.len() == 1);
 }
 
@@ -118,11 +116,14 @@ fn utilized_resources_are_reported_as_bottlenecks() {
     }
     let view = View::new(&record);
     assert_eq!(
-        found(&view, "C21"),
+        found(&view, FindingKind::C21),
         ["Bottleneck on write, iozone block_size=1MiB: ext4: CPU (the workers, 98 % of one CPU); \
           xfs: device (99 % utilized); unknown for btrfs, f2fs."]
     );
-    assert!(!withheld(&view, "C21").is_empty(), "the other tests have no known bottleneck");
+    assert!(
+        !withheld(&view, FindingKind::C21).is_empty(),
+        "the other tests have no known bottleneck"
+    );
 }
 
 /// Adds rates over time that fall to 60 % after a third of the time, or stay constant.
@@ -150,7 +151,7 @@ fn sustained_rates_are_relative_to_the_initial_rate() {
     let mut record = fixture::record();
     rate_over_time(&mut record, true);
     let view = View::new(&record);
-    let texts = found(&view, "C14");
+    let texts = found(&view, FindingKind::C14);
     let text = one(&texts, "Sustained rate on write, iozone ");
     assert!(text.contains("ext4 60") || text.contains("ext4 59"), "{text}");
     assert!(text.contains(" after 1") && text.contains("(in 8 of 8 repetitions)"), "{text}");
@@ -168,8 +169,8 @@ fn sustained_rates_of_half_of_the_repetitions_are_withheld() {
         }
     }
     let view = View::new(&record);
-    assert!(found(&view, "C14").is_empty());
-    let open = withheld(&view, "C14");
+    assert!(found(&view, FindingKind::C14).is_empty());
+    let open = withheld(&view, FindingKind::C14);
     assert!(open[0].reason.contains("only 4 of 8 repetitions settled"), "{open:?}");
 }
 
@@ -184,7 +185,7 @@ fn findings_from_common_rounds_state_their_number() {
     }
     let view = View::new(&record);
     assert!(view.quality.suspected);
-    let texts = found(&view, "C3");
+    let texts = found(&view, FindingKind::C3);
     let btrfs = one(&texts, "btrfs was the slowest of 4 filesystems on write, iozone ");
     assert!(btrfs.ends_with(" the fastest, xfs in the 6 rounds both completed."), "{btrfs}");
     assert!(btrfs.contains("n = 8"), "{btrfs}");
@@ -195,9 +196,9 @@ fn a_constant_rate_varies_between_repetitions_only() {
     let mut record = fixture::record();
     rate_over_time(&mut record, false);
     let view = View::new(&record);
-    assert!(found(&view, "C14").is_empty());
-    assert!(withheld(&view, "C14")[0].reason.contains("the rate did not change"));
-    let texts = found(&view, "C17");
+    assert!(found(&view, FindingKind::C14).is_empty());
+    assert!(withheld(&view, FindingKind::C14)[0].reason.contains("the rate did not change"));
+    let texts = found(&view, FindingKind::C17);
     let text = one(&texts, "Share of the variance on write, iozone ");
     assert!(text.contains("ext4 9") && text.contains("n = 8"), "{text}");
     assert!(text.contains(" between repetitions: "), "{text}");
@@ -206,7 +207,7 @@ fn a_constant_rate_varies_between_repetitions_only() {
     for trial in record.trials.iter_mut().filter(|trial| trial.cell == 0 && trial.repetition < 5) {
         trial.warnings.push((Some("write".into()), foreign.clone()));
     }
-    let texts = found(&View::new(&record), "C17");
+    let texts = found(&View::new(&record), FindingKind::C17);
     let text = one(&texts, "Share of the variance on write, iozone ");
     assert!(!text.contains("ext4") && text.contains("xfs"), "{text}");
     for trial in &mut record.trials {
@@ -214,8 +215,8 @@ fn a_constant_rate_varies_between_repetitions_only() {
         trial.samples.iter_mut().for_each(|sample| sample.value *= by);
     }
     let view = View::new(&record);
-    assert!(view.quality.suspected && found(&view, "C17").is_empty());
-    assert!(withheld(&view, "C17")[0].reason.contains("may have drifted"));
+    assert!(view.quality.suspected && found(&view, FindingKind::C17).is_empty());
+    assert!(withheld(&view, FindingKind::C17)[0].reason.contains("may have drifted"));
 }
 
 #[test]

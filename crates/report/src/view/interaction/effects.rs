@@ -3,6 +3,7 @@
 //! An effect is the ratio of the metric between two values of a factor, averaged over all other
 //! factors. Each trial contributes to every effect, so a combination needs few repetitions.
 
+use crate::view::FindingKind;
 use analysis::{
     Interval,
     factorial::{Effect, Factorial, Source, Term},
@@ -153,9 +154,9 @@ pub(super) fn table(input: &Input, rows: &[EffectRow]) -> Option<Table> {
 
 /// C24: options that change the metric, and options that do not matter.
 pub(super) fn answers(input: &Input, factorial: &Factorial) -> Vec<Answer> {
-    let found = |text| Answer::found("C24", &input.id, text);
+    let found = |text| Answer::found(FindingKind::C24, &input.id, text);
     let withheld = |question: String, reason: String, hint: &str| {
-        Answer::withheld("C24", &input.id, question, reason, hint)
+        Answer::withheld(FindingKind::C24, &input.id, question, reason, hint)
     };
     if let Some((reason, hint)) = obstacle(input, factorial) {
         return vec![withheld(format!("effects of options on {}", input.what), reason, hint)];

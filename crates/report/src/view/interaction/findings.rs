@@ -1,6 +1,7 @@
 //! Finding C18: share of the variance that a factor explains, and the factors it interacts with.
 //! Also the conditions that findings about filesystems must name because of an interaction.
 
+use crate::view::FindingKind;
 use analysis::{
     factorial::{Dependence, Factorial, Source},
     holm,
@@ -18,9 +19,10 @@ const ERROR: f64 = 0.05;
 
 /// One finding per factor with a significant share, and withheld findings.
 pub(super) fn findings(input: &Input, title: &str) -> PointFindings {
-    let found = |text| Answer::found("C18", &input.id, text);
-    let withheld =
-        |question: String, reason: String| Answer::withheld("C18", &input.id, question, reason, "");
+    let found = |text| Answer::found(FindingKind::C18, &input.id, text);
+    let withheld = |question: String, reason: String| {
+        Answer::withheld(FindingKind::C18, &input.id, question, reason, "")
+    };
     let influence = || format!("influence of settings on {}", input.what);
     let answers = match &input.factorial {
         Err(refusal) => vec![withheld(influence(), refusal.to_string())],

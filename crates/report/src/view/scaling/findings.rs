@@ -1,5 +1,6 @@
 //! Findings C9 and C10: scaling limit of a filesystem.
 
+use crate::view::FindingKind;
 use analysis::{
     Comparison, Interval, NotEstimable,
     scaling::{Scaling, ScalingShape},
@@ -22,7 +23,7 @@ pub(super) fn findings(view: &Input) -> PointFindings {
     for line in view.lines.iter().filter(|line| line.sound) {
         let withheld = |reason: &str, hint: &str| {
             let question = format!("scaling limit of {} on {}", line.name, view.what());
-            Answer::withheld("C9", &view.id, question, reason, hint)
+            Answer::withheld(FindingKind::C9, &view.id, question, reason, hint)
         };
         if line.cut == Cut::TooFew {
             answers.push(withheld(TOO_FEW.0, TOO_FEW.1));
@@ -30,8 +31,8 @@ pub(super) fn findings(view: &Input) -> PointFindings {
         }
         match &line.scaling.shape {
             Ok(shape) => {
-                let (template, text) = text(view, line, *shape);
-                answers.push(Answer::found(template, &view.id, text));
+                let (kind, text) = text(view, line, *shape);
+                answers.push(Answer::found(kind, &view.id, text));
             }
             Err(NotEstimable::Repetitions { .. }) => {}
             Err(absent) => answers.push(withheld(&absent.to_string(), "")),
@@ -63,7 +64,7 @@ pub(super) fn withheld(view: &Input) -> Option<String> {
 }
 
 /// Template and text of a finding.
-fn text(view: &Input, line: &Analyzed, shape: ScalingShape) -> (&'static str, String) {
+fn text(view: &Input, line: &Analyzed, shape: ScalingShape) -> (FindingKind, String) {
     let scaling = &line.scaling;
     let name = &line.name;
     let (first, last) = (count(view, scaling, 0), count(view, scaling, scaling.points.len() - 1));
@@ -81,7 +82,7 @@ fn text(view: &Input, line: &Analyzed, shape: ScalingShape) -> (&'static str, St
     };
     match shape {
         ScalingShape::Rises => (
-            "C10",
+            FindingKind::C10,
             format!(
                 "{name} still scales at {last}, the largest level tested, on {what}: {}, {} \
                  relative to {first}{}.",
@@ -90,20 +91,22 @@ fn text(view: &Input, line: &Analyzed, shape: ScalingShape) -> (&'static str, St
                 efficiency(scaling),
             ),
         ),
-        ScalingShape::Saturates => ("C9", format!("{} No significant drop up to {last}.", limit())),
+        ScalingShape::Saturates => {
+            (FindingKind::C9, format!("{} No significant drop up to {last}.", limit()))
+        }
         ScalingShape::RisesAndFalls => {
             let drop = drop_of(view, scaling);
-            ("C9", format!("{} {} at {last}.", limit(), capital(&drop)))
+            (FindingKind::C9, format!("{} {} at {last}.", limit(), capital(&drop)))
         }
         ScalingShape::Falls => (
-            "C9",
+            FindingKind::C9,
             format!(
                 "{name} does not scale on {what}: {} from {first} to {last}.",
                 drop_of(view, scaling)
             ),
         ),
         ScalingShape::Flat => (
-            "C9",
+            FindingKind::C9,
             format!(
                 "{name} does not scale on {what}: {first} and {last} are within {} of the maximum.",
                 view.margin.label()

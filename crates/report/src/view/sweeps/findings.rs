@@ -5,6 +5,7 @@
 //! requires a significant trend and a significant difference between the first and the last level.
 //! The p-values of trends are Holm-adjusted over the filesystems of a sweep.
 
+use crate::view::FindingKind;
 use analysis::{
     Comparer, Comparison, Interval, NotEstimable, Summary, Verdict, holm, summary,
     trend::{Form, FormKind, INSENSITIVE, Level, Sensitive, Sensitivity, Sweep, Trend},
@@ -107,12 +108,12 @@ pub(in crate::view) fn findings(
 fn open(
     view: &Input,
     line: &Line,
-    template: &'static str,
+    kind: FindingKind,
     reason: String,
     hint: &str,
 ) -> WithheldFinding {
     WithheldFinding {
-        template,
+        kind,
         test: view.id.to_owned(),
         question: format!("effect of {} on {}", view.parameter, subject(view, line)),
         reason,
@@ -128,7 +129,8 @@ fn subject(view: &Input, line: &Line) -> String {
 
 /// Analyzes one filesystem, or returns the withheld finding.
 fn find(view: &Input, line: &Line, comparer: &mut Comparer) -> Result<Found, WithheldFinding> {
-    let refused = |reason: &str, hint: &str| open(view, line, "C6", reason.to_owned(), hint);
+    let refused =
+        |reason: &str, hint: &str| open(view, line, FindingKind::C6, reason.to_owned(), hint);
     let least = line.levels.iter().map(|(_, level)| level.repetitions.len()).min().unwrap_or(0);
     let needed = summary::needed(summary::LEVEL);
     if least < needed as usize {
@@ -186,7 +188,7 @@ impl SweepWriter<'_> {
         let epsilon = self.view.epsilon();
         match self.found.form.as_ref().map(|form| (form, form.kind)) {
             None if self.found.verdict == Sensitive::Insensitive => {
-                self.found("C7", self.independent(epsilon))
+                self.found(FindingKind::C7, self.independent(epsilon))
             }
             Some((form, FormKind::Peak { level })) => self.turn(form, level, "highest"),
             Some((form, FormKind::Valley { level })) => self.turn(form, level, "lowest"),
@@ -198,12 +200,12 @@ impl SweepWriter<'_> {
         }
     }
 
-    fn found(&self, template: &'static str, text: String) -> Answer {
-        Answer::found(template, self.view.id, text)
+    fn found(&self, kind: FindingKind, text: String) -> Answer {
+        Answer::found(kind, self.view.id, text)
     }
 
-    fn withheld(&self, template: &'static str, reason: String, hint: &str) -> Answer {
-        Answer::Withheld(open(self.view, self.line, template, reason, hint))
+    fn withheld(&self, kind: FindingKind, reason: String, hint: &str) -> Answer {
+        Answer::Withheld(open(self.view, self.line, kind, reason, hint))
     }
 
     /// Text of C7.
@@ -231,7 +233,7 @@ impl SweepWriter<'_> {
                 "the turning point at {parameter}={at} has only {:.0} % of resamples",
                 share * 100.0
             );
-            return self.withheld("C8", reason, "run more repetitions");
+            return self.withheld(FindingKind::C8, reason, "run more repetitions");
         }
         let text = format!(
             "{} was {word} at {parameter}={at}: {}; {:.0} % of bootstrap resamples agree (levels \
@@ -244,7 +246,7 @@ impl SweepWriter<'_> {
             probability(form.p),
             self.repetitions()
         );
-        self.found("C8", text)
+        self.found(FindingKind::C8, text)
     }
 
     /// C6, if the trend and the difference between the first and the last level are significant.
@@ -266,7 +268,7 @@ impl SweepWriter<'_> {
                     why.as_ref().map_or(String::new(), |why| format!(", but {why}"))
                 );
                 let hint = why.map_or_else(|| repetitions_hint(needed), |_| String::new());
-                return self.withheld("C6", reason, &hint);
+                return self.withheld(FindingKind::C6, reason, &hint);
             }
             Verdict::Differs { .. } | Verdict::Equivalent if shown => {
                 let reason = format!(
@@ -276,7 +278,7 @@ impl SweepWriter<'_> {
                     between.0,
                     ratio(ends.ratio.0, ends.interval)
                 );
-                return self.withheld("C6", reason, "");
+                return self.withheld(FindingKind::C6, reason, "");
             }
             Verdict::Differs { .. } | Verdict::Equivalent | Verdict::Inconclusive { .. } => {
                 return self.undecided(verdict, epsilon);
@@ -311,7 +313,7 @@ impl SweepWriter<'_> {
             },
             self.repetitions()
         );
-        self.found("C6", text)
+        self.found(FindingKind::C6, text)
     }
 
     /// True if the trend and the difference between the ends have the same direction.
@@ -331,7 +333,7 @@ impl SweepWriter<'_> {
                 times(own.index),
                 times(own.chance)
             );
-            return self.withheld("C6", reason, "inspect the results per level");
+            return self.withheld(FindingKind::C6, reason, "inspect the results per level");
         }
         let reason = format!(
             "no significant trend (p {trend}) and no equivalence within {:.0} % (upper bound {})",
@@ -347,7 +349,7 @@ impl SweepWriter<'_> {
                 "run more repetitions".to_owned()
             }
         };
-        self.withheld("C6", reason, &hint)
+        self.withheld(FindingKind::C6, reason, &hint)
     }
 
     fn subject(&self) -> String {

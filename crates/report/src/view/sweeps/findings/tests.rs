@@ -1,3 +1,4 @@
+use crate::view::FindingKind;
 use expect_test::{Expect, expect};
 use model::{Bytes, RunRecord, Warning};
 
@@ -34,12 +35,9 @@ fn texts(record: &RunRecord, test: &str) -> String {
         .findings
         .findings
         .iter()
-        .map(|finding| format!("{}: {}", finding.template, finding.text));
-    let open = sweep
-        .findings
-        .on_request
-        .iter()
-        .map(|own| format!("{} open: {}", own.template, own.text()));
+        .map(|finding| format!("{:?}: {}", finding.kind, finding.text));
+    let open =
+        sweep.findings.on_request.iter().map(|own| format!("{:?} open: {}", own.kind, own.text()));
     let lines: Vec<String> =
         std::iter::once(sweep.findings.label.clone()).chain(found).chain(open).collect();
     assert!(sweep.findings.open.is_empty());
@@ -142,7 +140,8 @@ fn findings_are_in_every_format() {
     let view = View::new(&record(&SHAPES));
     let sweep = view.sweeps.iter().find(|sweep| sweep.test == "write").unwrap();
     // A finding without characters that HTML escapes.
-    let finding = sweep.findings.findings.iter().find(|finding| finding.template == "C7").unwrap();
+    let finding =
+        sweep.findings.findings.iter().find(|finding| finding.kind == FindingKind::C7).unwrap();
     let page = crate::html(&view, &[]);
     assert_eq!(page.matches(&finding.text).count(), 1);
     assert!(page.contains(&format!("id=\"{}\"", finding.test)));
