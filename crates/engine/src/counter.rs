@@ -24,8 +24,8 @@
 //!
 //! # Deadline
 //!
-//! A deadline ends the loop like a time limit. The worker then continues up to the largest number of
-//! operations that any worker had completed by then ([`Counter::at_deadline`]).
+//! A deadline ends the loop like a time limit. The worker then continues up to the largest number
+//! of operations that any worker had completed by then ([`Counter::at_deadline`]).
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -42,6 +42,7 @@ use crate::{
     series::Recorder,
 };
 
+mod deadline;
 mod minimum;
 
 use minimum::Minimum;
@@ -355,41 +356,6 @@ impl<'c> Counter<'c> {
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Fault> {
         if self.signal.load(Relaxed) & ABORT != 0 { Err(Fault::Aborted) } else { Ok(()) }
-    }
-
-    /// True if the worker continues after the time limit that it has reached.
-    #[inline]
-    pub(crate) fn pauses(&self) -> bool {
-        self.over && self.limits.continues && self.at_deadline.is_none()
-    }
-
-    /// Records the work up to the deadline, `reached` operations, waits for the other workers, and
-    /// continues the loop.
-    /// Returns the largest number of operations that any worker has completed, `None` on later
-    /// calls. A worker that has completed its work earlier does not wait. The time of waiting is not
-    /// part of an operation.
-    ///
-    /// # Errors
-    /// [`Fault::Aborted`] if the phase was aborted.
-    pub(crate) fn at_deadline(
-        &mut self,
-        reached: u64,
-        completed: bool,
-    ) -> Result<Option<u64>, Fault> {
-        if !self.limits.continues || self.at_deadline.is_some() {
-            return Ok(None);
-        }
-        let (ops, bytes) = self.totals();
-        let moved = Moved { ops: Ops(ops), bytes: Bytes(bytes) };
-        self.at_deadline = Some(AtDeadline { elapsed: self.clock - self.started, moved });
-        self.control.reach(reached);
-        if completed {
-            return Ok(None);
-        }
-        let largest = self.control.largest()?;
-        self.clock = now();
-        self.over = false;
-        Ok(Some(largest))
     }
 
     /// True if an operation is scheduled after the end of the time limit.

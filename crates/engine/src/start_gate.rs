@@ -183,9 +183,9 @@ pub struct Start<'a> {
     pub earliest: Nanos,
     /// True if the phase stops when the group ends.
     pub background: bool,
-    /// Agrees with other hosts on the number of operations after a deadline: gets the largest number
-    /// of this host, and returns that of all hosts, or `None` if the phase was canceled. `None` if
-    /// the phase has no workers on other hosts.
+    /// Agrees with other hosts on the number of operations after a deadline: gets the largest
+    /// number of this host, and returns that of all hosts, or `None` if the phase was canceled.
+    /// `None` if the phase has no workers on other hosts.
     pub agree: Option<&'a (dyn Fn(u64) -> Option<u64> + Sync)>,
 }
 

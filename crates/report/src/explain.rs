@@ -56,9 +56,9 @@ enum Answer {
 }
 
 /// Selects the questions of a run that match all words. Words are names of tests, filesystems,
-/// suites, kinds of findings (`C1`), and warnings, or whole words of the question and its workload. Without words,
-/// all questions are selected. For a kind without questions in this run, the reason is
-/// included.
+/// suites, kinds of findings (`C1`), and warnings, or whole words of the question and its workload.
+/// Without words, all questions are selected. For a kind without questions in this run, the reason
+/// is included.
 ///
 /// # Errors
 /// [`UnknownWord`] for a word that matches no question and no name in the run.

@@ -31,6 +31,7 @@ mod html;
 pub mod imports;
 mod iozone_layout;
 mod plain;
+mod program_layout;
 mod published;
 mod run;
 mod samples;
@@ -51,7 +52,6 @@ pub use explain::{Explanation, UnknownWord, explain};
 #[cfg(feature = "parquet")]
 pub use formats::parquet::{ParquetError, parquet};
 pub use formats::{
-    NotInLayout,
     dbench::{DbenchForm, dbench},
     fio::{FioFormat, fio},
     iozone::{IozoneCommand, IozoneUnit, iozone, iozone_output, iozone_workbook},
@@ -62,6 +62,7 @@ pub use formats::{
 };
 pub use html::{Part, html};
 pub use plain::plain;
+pub use program_layout::NotInLayout;
 pub use published::audit::{AUDITED, Audited, published as audited};
 pub use published::{PUBLISHED, Published, SUFFIX as PUBLISHED_SUFFIX, published};
 pub use run::markdown;

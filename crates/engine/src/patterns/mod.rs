@@ -18,10 +18,10 @@
 //!
 //! # Passes
 //!
-//! A pass has n operations. With [`Bound::Once`] and [`Bound::Deadline`] there is one pass. With other
-//! bounds, the pattern
-//! starts again after each pass. Random patterns then draw other positions; other patterns repeat
-//! the same positions. [`AccessPattern::Append`] continues at the end of the previous pass.
+//! A pass has n operations. With [`Bound::Once`] and [`Bound::Deadline`] there is one pass. With
+//! other bounds, the pattern starts again after each pass. Random patterns then draw other
+//! positions; other patterns repeat the same positions. [`AccessPattern::Append`] continues at the
+//! end of the previous pass.
 //!
 //! # Lengths
 //!

@@ -10,7 +10,7 @@ use model::{
 
 use super::{Figure, Format, IO_PHASES, Largest, PHASES, PhaseFigures, Record, SEEKS, write};
 use crate::{
-    formats::NotInLayout,
+    program_layout::NotInLayout,
     samples::{count, size, value},
 };
 

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     View, fixture,
-    formats::NotInLayout,
     imports::{IMPORTERS, Importing, assemble},
     json,
+    program_layout::NotInLayout,
 };
 
 /// Records as printed by bonnie++ 2.00a, by 1.96, and by 1.96 without the large-file phases.

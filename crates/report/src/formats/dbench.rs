@@ -6,6 +6,7 @@
 //! writes up to the last full second, in units of 10^6 bytes. Ticks are computed from the time
 //! series, whose intervals are interpolated at full seconds. They have no latency.
 
+use crate::program_layout::{NotInLayout, cells_of, program};
 use std::fmt::Write;
 
 use model::{
@@ -14,7 +15,6 @@ use model::{
     record::{CellRecord, HistogramKind, TrialRecord},
 };
 
-use super::{NotInLayout, cells_of, program};
 use crate::{
     samples::{count, flag, measured, value},
     units::one_line,

@@ -14,6 +14,7 @@ mod section;
 mod terse;
 mod text;
 
+use crate::program_layout::{NotInLayout, cells_of, program};
 use model::{
     Metric, RunRecord,
     phase::Role,
@@ -21,7 +22,6 @@ use model::{
 };
 
 use self::{layout::Node, section::Section};
-use super::{NotInLayout, cells_of, program};
 use crate::{
     samples::{measured, value},
     units::{one_line, slug},

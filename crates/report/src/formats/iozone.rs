@@ -20,7 +20,7 @@ use model::{
 };
 
 use self::body::Body;
-use super::{NotInLayout, cells_of, program};
+use crate::program_layout::{NotInLayout, cells_of, program};
 use crate::{
     samples::{self, flag, imported, measured},
     units::{distinct, one_line, span, utc},

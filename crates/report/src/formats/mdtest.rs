@@ -4,6 +4,7 @@
 //! The first line states that fslab measured. Times are milliseconds per operation, as the title of
 //! the table says; those of mdtest are seconds per phase, under the same title.
 
+use crate::program_layout::{NotInLayout, cells_of, program};
 use std::fmt::Write;
 
 use analysis::moments::Moments;
@@ -13,7 +14,6 @@ use model::{
     record::{CellRecord, HistogramKind, TrialRecord},
 };
 
-use super::{NotInLayout, cells_of, program};
 use crate::{
     samples::{self, flag, measured, value},
     units::one_line,

@@ -37,8 +37,8 @@ const LONGEST_LEAD: Nanos = Nanos(5_000_000_000);
 /// Pauses between attempts to start a session.
 const RELAUNCH: [Duration; 3] =
     [Duration::from_secs(2), Duration::from_secs(8), Duration::from_secs(20)];
-/// Time before a deadline from which the relays exchange messages often. They then sleep for at most
-/// a second.
+/// Time before a deadline from which the relays exchange messages often. Until then, they sleep for
+/// at most a second.
 const BEFORE_DEADLINE: Nanos = Nanos(1_500_000_000);
 /// Longest wait for the end of a canceled trial.
 const CANCELED: Duration = Duration::from_secs(60);
@@ -188,13 +188,7 @@ impl<'a> OnHosts<'a> {
                 }
             }
             Answer::AtDeadline { step, operations } => {
-                let counts = progress.at_deadline.entry(step).or_default();
-                counts.push(operations);
-                if counts.len() == hosts {
-                    let operations = counts.iter().copied().max().unwrap_or(0);
-                    session.send(&Request::Agreed { step, operations })?;
-                    session.measuring(true)?;
-                }
+                at_deadline(session, progress, (step, operations), hosts)?;
             }
             Answer::Missed { by } => {
                 self.lead = Nanos(self.lead.0.saturating_mul(2)).min(LONGEST_LEAD);
@@ -324,6 +318,24 @@ fn instants(session: &Session, clocks: &Clocks, start: Nanos) -> Vec<Nanos> {
         instants[session.agents[*host].rank] = Nanos(start.0.wrapping_add(offset.cast_unsigned()));
     }
     instants
+}
+
+/// Handles the number of operations of a host at the deadline of a phase. When all hosts have sent
+/// theirs, they continue up to the largest one.
+fn at_deadline(
+    session: &mut Session,
+    progress: &mut Progress,
+    (step, operations): (u64, u64),
+    hosts: usize,
+) -> Result<(), Lost> {
+    let counts = progress.at_deadline.entry(step).or_default();
+    counts.push(operations);
+    if counts.len() == hosts {
+        let operations = counts.iter().copied().max().unwrap_or(0);
+        session.send(&Request::Agreed { step, operations })?;
+        session.measuring(true)?;
+    }
+    Ok(())
 }
 
 fn cancel(session: &mut Session, progress: &mut Progress) -> Result<(), Lost> {

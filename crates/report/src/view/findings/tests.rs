@@ -11,7 +11,7 @@ fn found(view: &View, kind: FindingKind) -> Vec<String> {
     findings.filter(|finding| finding.kind == kind).map(|finding| finding.text.clone()).collect()
 }
 
-fn withheld<'a>(view: &'a View, kind: FindingKind) -> Vec<&'a WithheldFinding> {
+fn withheld(view: &View, kind: FindingKind) -> Vec<&WithheldFinding> {
     let groups = view.findings.by_point.iter();
     let all = groups.flat_map(|group| group.open.iter().chain(&group.on_request));
     all.filter(|open| open.kind == kind).collect()
