@@ -59,7 +59,7 @@ fn sized(
         let margins: Vec<String> = views.iter().map(|view| view.facts.margin.percent()).collect();
         let margin = margins.first().cloned().unwrap_or_default();
         let text = format!(
-            "{TOP} best, or not significantly different from the best by more than {margin} (all \
+            "{TOP} best, or its difference from the best is below {margin} or not significant (all \
              pairs of a test, 5 %)"
         );
         page.wrapped(" ", "   ", &text);
@@ -170,8 +170,10 @@ impl Page {
         let (findings, further) = answer::shown_findings(answers, most);
         let accounts: Vec<String> =
             answers.iter().filter_map(|answer| answer.accounts.text()).collect();
-        if findings.len() + further + accounts.len() > 0 {
+        if findings.len() + further > 0 {
             self.heading("Findings");
+        } else if !accounts.is_empty() {
+            self.heading("Tests");
         }
         let more = if findings.is_empty() { "finding" } else { "more finding" };
         let more = count(further, more);
