@@ -71,8 +71,8 @@ pub(crate) fn program<'a>(
     let options = options.map(|(option, value)| format!("--{option}={value}"));
     let end_sync = stream.end_sync != EndSync::None && stream.direction.writes(0);
     let program = point.text(PROGRAM.name).to_owned();
-    // The dropped caches also contained the program of fio, which is therefore loaded before the
-    // clock starts. Reads of its 60 MiB during the job lowered the rate of a short job.
+    // The dropped caches also contained the program of fio. It is loaded before the clock starts,
+    // so that its reads of 60 MiB are not part of the job.
     let loaded = ["--name=load", "--ioengine=null", "--size=1m", "--output-format=json"];
     let ready = std::iter::once(program.clone()).chain(loaded.map(str::to_owned));
     Work::Command(Box::new(Command {
