@@ -53,6 +53,14 @@ struct Bench {
     root: PathBuf,
 }
 
+fn context<'a>(
+    directory: &'a Path,
+    progress: &'a Progress,
+    interrupt: &'a AtomicBool,
+) -> Context<'a> {
+    Context { directory, progress, interrupt, state: None, worker_command: &[], start: None }
+}
+
 impl Bench {
     fn new() -> Self {
         let directory = TempDir::new().unwrap();
@@ -83,26 +91,24 @@ impl Bench {
         self.directory.path().join("file.fstrace")
     }
 
+    /// Replay of the recording in the order of its resources, as fast as possible.
+    fn trace_replay(&self) -> TraceReplay {
+        TraceReplay {
+            trace: self.file().to_str().unwrap().to_owned(),
+            sha256: String::new(),
+            order: TraceOrder::Resources,
+            timing: TraceTiming::Asap,
+            seed: 1,
+            prepares: true,
+        }
+    }
+
     /// Replays the recording in a new directory, and returns the result and the directory.
     fn replay(&self, order: TraceOrder, timing: TraceTiming) -> (PhaseResult, TempDir) {
         let place = TempDir::new_in(self.directory.path()).unwrap();
-        let interrupt = AtomicBool::new(false);
-        let context = Context {
-            directory: place.path(),
-            progress: &Progress::default(),
-            interrupt: &interrupt,
-            state: None,
-            worker_command: &[],
-            start: None,
-        };
-        let mut replay = TraceReplay {
-            trace: self.file().to_str().unwrap().to_owned(),
-            sha256: String::new(),
-            order,
-            timing,
-            seed: 1,
-            prepares: true,
-        };
+        let (progress, interrupt) = (Progress::default(), AtomicBool::new(false));
+        let context = context(place.path(), &progress, &interrupt);
+        let mut replay = TraceReplay { order, timing, ..self.trace_replay() };
         run_trace(&replay, &context).unwrap();
         replay.prepares = false;
         (run_trace(&replay, &context).unwrap(), place)
@@ -656,23 +662,9 @@ fn absurd_sizes_and_times_are_refused_or_interrupted() {
         ..Recording::default()
     };
     let place = TempDir::new_in(bench.directory.path()).unwrap();
-    let interrupt = AtomicBool::new(false);
-    let context = Context {
-        directory: place.path(),
-        progress: &Progress::default(),
-        interrupt: &interrupt,
-        state: None,
-        worker_command: &[],
-        start: None,
-    };
-    let replay = TraceReplay {
-        trace: bench.file().to_str().unwrap().to_owned(),
-        sha256: String::new(),
-        order: TraceOrder::Resources,
-        timing: TraceTiming::Think,
-        seed: 1,
-        prepares: true,
-    };
+    let (progress, interrupt) = (Progress::default(), AtomicBool::new(false));
+    let context = context(place.path(), &progress, &interrupt);
+    let replay = TraceReplay { timing: TraceTiming::Think, ..bench.trace_replay() };
     fs::write(bench.file(), trace::bytes(&recording).unwrap()).unwrap();
     let error = run_trace(&replay, &context).unwrap_err().to_string();
     assert!(error.contains("MiB before the first operation"), "{error}");
@@ -696,23 +688,9 @@ fn absurd_sizes_and_times_are_refused_or_interrupted() {
 fn a_changed_recording_and_missing_files_are_errors() {
     let bench = Bench::new();
     fs::write(bench.file(), trace::bytes(&hostile("x", false)).unwrap()).unwrap();
-    let interrupt = AtomicBool::new(false);
-    let context = Context {
-        directory: bench.directory.path(),
-        progress: &Progress::default(),
-        interrupt: &interrupt,
-        state: None,
-        worker_command: &[],
-        start: None,
-    };
-    let replay = TraceReplay {
-        trace: bench.file().to_str().unwrap().to_owned(),
-        sha256: "0".repeat(64),
-        order: TraceOrder::Resources,
-        timing: TraceTiming::Asap,
-        seed: 1,
-        prepares: true,
-    };
+    let (progress, interrupt) = (Progress::default(), AtomicBool::new(false));
+    let context = context(bench.directory.path(), &progress, &interrupt);
+    let replay = TraceReplay { sha256: "0".repeat(64), ..bench.trace_replay() };
     let error = run_trace(&replay, &context).unwrap_err().to_string();
     assert!(error.contains("changed since the plan was read"), "{error}");
     // The files of the recording were not created.
