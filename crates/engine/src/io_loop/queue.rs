@@ -213,6 +213,11 @@ impl<'p> IoLoop<'p> {
         order: &mut Order<'_>,
     ) -> bool {
         let op = match queue.refused.take() {
+            // Its latency excludes the submission of the batch before it.
+            Some(op) if !self.config.pacer.open() => {
+                queue.flights[op.slot as usize].begun = counter.clock;
+                op
+            }
             Some(op) => op,
             None => {
                 // A sync covers only the writes before it.
