@@ -12,7 +12,7 @@ use std::{
 };
 
 use model::{
-    Nanos, Ops,
+    Histogram, Nanos, Ops,
     phase::{
         AccessPattern, Advice, Aio, CallFlags, CopyCall, DataPattern, Direction, EndSync,
         FileCreation, IoEngineKind, Length, Open, Ring, Stonewall, Workers,
@@ -261,6 +261,28 @@ fn io_uring_nops_access_no_file() {
         assert_eq!((result.ops(), latencies.submit.count()), (Ops(1000), 1000));
     }
     assert!(fs::read_dir(bench.directory.path()).unwrap().next().is_none());
+}
+
+/// An operation that does not fit into a batch waits for the next one, without a latency.
+#[test]
+fn a_latency_is_its_submission_and_its_completion() {
+    let bench = Bench::new();
+    let batches = |engine: &IoEngineKind| {
+        matches!(
+            engine,
+            IoEngineKind::Aio(Aio { submit_batch: 1.., .. })
+                | IoEngineKind::Ring(Ring { submit_batch: 1.., .. })
+        )
+    };
+    for engine in interfaces().into_iter().filter(batches) {
+        let result = bench.run(&stream(engine, Direction::Write, 1000)).unwrap();
+        let latencies = &result.workers[0].latencies;
+        let mean = |histogram: &Histogram| histogram.mean().unwrap().0;
+        let parts = mean(&latencies.submit) + mean(&latencies.complete);
+        // Each mean is rounded down.
+        let whole = mean(&latencies.write);
+        assert!(whole.abs_diff(parts) <= 2, "{engine:?}: {whole} ns, parts {parts} ns");
+    }
 }
 
 #[test]
