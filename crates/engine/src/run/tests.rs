@@ -263,7 +263,8 @@ fn io_uring_nops_access_no_file() {
     assert!(fs::read_dir(bench.directory.path()).unwrap().next().is_none());
 }
 
-/// An operation that does not fit into a batch waits for the next one, without a latency.
+/// An operation that does not fit into a batch waits for the next batch; its latency excludes this
+/// wait.
 #[test]
 fn a_latency_is_its_submission_and_its_completion() {
     let bench = Bench::new();
