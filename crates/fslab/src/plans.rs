@@ -188,7 +188,7 @@ impl ResolvedPlan {
         let needed =
             points.iter().map(|labelled| with_metadata(footprint(&labelled.cell.workload)));
         let storage = plan.storage_at(scale, needed.max().unwrap_or_default());
-        check_memory_limit(&storage, scale)?;
+        check_memory_limit(plan.storage.memory_limit, &storage, scale)?;
         let refine = |point| {
             let mut points = suites::refine(jobs::resolve(point)?)?;
             points.iter_mut().try_for_each(recordings::resolve)?;
@@ -274,14 +274,24 @@ fn named_scale(
 /// writeback. With less memory, the kernel may kill fslab.
 const MIN_MEMORY: model::Bytes = model::Bytes::mib(64);
 
-fn check_memory_limit(storage: &Storage, scale: Scale) -> Result<(), Failure> {
-    match storage.memory_limit {
-        Some(memory) if memory < MIN_MEMORY => Err(Failure::usage(anyhow::anyhow!(
-            "the memory limit is {memory} at scale {scale}, the minimum is {MIN_MEMORY}; use a \
-             larger scale or a larger `memory_limit`"
-        ))),
-        Some(_) | None => Ok(()),
-    }
+/// Checks the memory limit of a storage. `unscaled` is that of the plan, before it was scaled.
+fn check_memory_limit(
+    unscaled: Option<model::Bytes>,
+    storage: &Storage,
+    scale: Scale,
+) -> Result<(), Failure> {
+    let Some(memory) = storage.memory_limit.filter(|memory| *memory < MIN_MEMORY) else {
+        return Ok(());
+    };
+    let hint = match unscaled.map_or(0, |all| all.0 / MIN_MEMORY.0) {
+        0 => "use a larger `memory_limit`".to_owned(),
+        1 => "use `--scale 1` or a larger `memory_limit`".to_owned(),
+        parts => format!("use `--scale 1/{parts}` or a larger scale"),
+    };
+    Err(Failure::usage(anyhow::anyhow!(
+        "the memory limit is {} at scale {scale}, the minimum is {MIN_MEMORY}; {hint}",
+        memory.rough()
+    )))
 }
 
 fn footprint(point: &model::WorkloadParameters) -> model::Bytes {

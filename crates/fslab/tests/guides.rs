@@ -205,7 +205,7 @@ fn commands_in_the_guide_to_results_of_fio_run() {
     }
     assert!(outputs[0].stderr.contains("12 records of fio-2.1.11"), "{}", outputs[0].stderr);
     let report = &outputs[1].stdout;
-    for text in ["not measured by fslab", "ext4", "xfs", "Trust: poor. imported"] {
+    for text in ["not measured by fslab", "ext4", "xfs", "Trust: poor. Cause: imported"] {
         assert!(report.contains(text), "{text} is missing from\n{report}");
     }
     let compared = &outputs[3].stdout;

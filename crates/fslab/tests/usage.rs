@@ -153,6 +153,7 @@ fn misspelled_and_contradictory_arguments() {
             "run demo --reboot --no-reboot",
             "run demo --profile fast",
             "run demo --scale 0",
+            "run tasks-2006 --scale 1/40",
             "run demo --set filesystem",
             "run demo --set workload=oltp-8k",
             "run demo --set foo=1",
@@ -183,6 +184,8 @@ fn misspelled_and_contradictory_arguments() {
             error: --profile fast: unknown value; use quick, standard, rigorous
             $ fslab run demo --scale 0
             error: --scale 0: must be a positive number, such as 2 or 1/64; the plan has no named scales
+            $ fslab run tasks-2006 --scale 1/40
+            error: the memory limit is about 19.2 MiB at scale 1/40, the minimum is 64MiB; use `--scale 1/12` or a larger scale
             $ fslab run demo --set filesystem
             error: --set filesystem: no `=` in `filesystem`; use KEY=VALUE, such as block_size=64KiB
             $ fslab run demo --set workload=oltp-8k

@@ -124,9 +124,9 @@ impl<'a> Html<'a> {
     fn blocks(&mut self, blocks: &[Block]) {
         for block in blocks {
             match block {
-                Block::Paragraph(text) => self.push(format_args!("<p>{}</p>", escape(text))),
+                Block::Paragraph(text) => self.push(format_args!("<p>{}</p>", prose(text))),
                 Block::Note(text) => {
-                    self.push(format_args!("<p class=\"muted\">{}</p>", escape(text)));
+                    self.push(format_args!("<p class=\"muted\">{}</p>", prose(text)));
                 }
                 Block::List(own) => self.list(own),
                 Block::Table(table, _) => self.table(table),
@@ -191,7 +191,7 @@ impl<'a> Html<'a> {
         let text = match style {
             Style::Commands => format!("<code>{}</code>", escape(text)),
             Style::Legend => format!("<span class=\"muted\">{}</span>", escape(text)),
-            Style::Bullets | Style::Facts | Style::Columns => escape(text),
+            Style::Bullets | Style::Facts | Style::Columns => prose(text),
         };
         let mut html = format!("<li{id}>{mark}{}{colon}{text}", escape(term));
         if !chart.is_empty() {
@@ -202,7 +202,7 @@ impl<'a> Html<'a> {
             );
         }
         if !hint.is_empty() {
-            html += &format!(" <em>Hint: {}</em>", escape(hint));
+            html += &format!(" <em>Hint: {}</em>", prose(hint));
         }
         if !lines.is_empty() {
             let lines = lines.iter().map(|line| format!("<li>{}</li>", escape(line)));
@@ -269,6 +269,20 @@ fn absent(document: &Document) -> Vec<usize> {
     // Without any number, the rows have the reasons.
     let some = present.contains(&true);
     (0..present.len()).filter(|index| some && !present[*index]).collect()
+}
+
+/// Escaped text in which words between backticks are code.
+pub(crate) fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // An odd number of backticks has no pairs.
+    if parts.len().is_multiple_of(2) {
+        return escape(text);
+    }
+    let part = |(at, part): (usize, &&str)| match at % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    parts.iter().enumerate().map(part).collect()
 }
 
 /// Escaped text that keeps its line breaks.
@@ -362,6 +376,13 @@ impl TableTemplate<'_> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn words_between_backticks_are_code() {
+        let text = super::prose("remove `repetitions` or <b>");
+        assert_eq!(text, "remove <code>repetitions</code> or &lt;b&gt;");
+        assert_eq!(super::prose("an odd `<backtick>"), "an odd `&lt;backtick&gt;");
+    }
+
     #[test]
     fn urls_cannot_end_an_attribute() {
         let url = super::url("a,\"b\"\r\n#é");

@@ -5,13 +5,13 @@ use askama::Template;
 use crate::{
     document::{
         Figure,
-        html::{marker, rendered},
+        html::{marker, prose, rendered},
     },
     figures,
-    units::{count, distinct, fixed},
+    units::{distinct, fixed},
     view::{
         View,
-        answer::{self, Answer, Board, BoardCell, BoardRow, FINDINGS_MAX, Grade},
+        answer::{self, Answer, Board, BoardCell, BoardRow, FINDINGS_MAX, Grade, Place},
     },
 };
 
@@ -51,7 +51,8 @@ struct Screen<'a> {
     figure: Option<Figure>,
     /// Page of each answer; empty for this one.
     pages: Vec<&'a str>,
-    findings: Vec<&'a str>,
+    /// Findings of each part.
+    findings: Vec<Vec<&'a str>>,
     further: usize,
     open: usize,
     /// True if all parts have ended.
@@ -115,9 +116,6 @@ fn only_test(view: &View) -> Option<Figure> {
     only.then(|| figures::of_test(view, suite, point, test).into_iter().next()).flatten()
 }
 
-/// Smallest ratio to the best that is shown in the top group.
-const SHOWN_IN_TOP: f64 = 1.15;
-
 /// Width of a table of medians in letters.
 fn letters(board: &Board) -> usize {
     let columns = board.filesystems.len();
@@ -134,14 +132,16 @@ fn is_narrow(board: &Board) -> bool {
 
 /// Class of a cell by its distance from the best.
 fn shade(cell: &BoardCell) -> &'static str {
-    match cell.distance {
-        _ if cell.blocked => "",
-        _ if cell.top => "near0",
-        None => "",
-        Some(distance) if distance < SHADES[0] => "near1",
-        Some(distance) if distance < SHADES[1] => "near2",
-        Some(distance) if distance < SHADES[2] => "near3",
-        Some(_) => "near4",
+    match (cell.place, cell.distance) {
+        (Place::NotCompared, _) => "",
+        (Place::Top, _) => "near0",
+        (Place::Inconclusive | Place::Below, None) => "",
+        (Place::Inconclusive | Place::Below, Some(distance)) => match distance {
+            _ if distance < SHADES[0] => "near1",
+            _ if distance < SHADES[1] => "near2",
+            _ if distance < SHADES[2] => "near3",
+            _ => "near4",
+        },
     }
 }
 
@@ -162,24 +162,22 @@ impl Screen<'_> {
         rest.unwrap_or(&answer.title)
     }
 
-    fn any_top(&self) -> bool {
-        let cells = self.answers.iter().flat_map(|it| &it.board.rows).flat_map(|row| &row.cells);
-        cells.flatten().any(|cell| cell.top)
+    /// True if a cell of a table has this place.
+    fn any(&self, place: Place) -> bool {
+        self.answers.iter().any(|answer| answer.board.any(place))
     }
 
-    fn any_blocked(&self) -> bool {
-        let cells = self.answers.iter().flat_map(|it| &it.board.rows).flat_map(|row| &row.cells);
-        cells.flatten().any(|cell| cell.blocked)
+    fn mark(&self, cell: &BoardCell) -> &'static str {
+        cell.place.mark()
     }
 
-    /// Ratio to the best. In the top group it is shown if it is not close to 1: such a cell varies
-    /// too much to differ significantly from the best.
+    /// Ratio to the best, unless the cell is in the top group or not compared.
     fn ratio(&self, cell: &BoardCell) -> String {
-        match cell.distance {
-            Some(distance) if !cell.blocked && (!cell.top || distance >= SHOWN_IN_TOP) => {
+        match (cell.place, cell.distance) {
+            (Place::Inconclusive | Place::Below, Some(distance)) => {
                 format!("÷{}", fixed(distance, if distance < 1.095 { 2 } else { 1 }))
             }
-            Some(_) | None => String::new(),
+            (Place::Top | Place::NotCompared, _) | (_, None) => String::new(),
         }
     }
 
@@ -224,14 +222,13 @@ impl Screen<'_> {
         self.answers.iter().any(|answer| answer.accounts.compared())
     }
 
-    /// Number of tests by outcome, for each part.
-    fn accounts(&self) -> Vec<String> {
-        let text = |answer: &Answer| {
-            let all = answer.accounts.all();
-            let text = answer.accounts.text();
-            text.unwrap_or_else(|| format!("{}: all with findings", count(all, "test")))
-        };
-        self.answers.iter().filter(|answer| answer.accounts.all() > 0).map(text).collect()
+    /// True if no part has a finding.
+    fn nothing_found(&self) -> bool {
+        self.findings.iter().all(Vec::is_empty)
+    }
+
+    fn hint(&self, text: &str) -> String {
+        prose(text)
     }
 
     /// Grade of the least reliable part, which determines the color.
@@ -247,24 +244,22 @@ mod tests {
 
     #[test]
     fn cells_are_shaded_by_their_distance_from_the_best() {
-        let cell = |distance, top| BoardCell {
-            value: "1".into(),
-            top,
-            blocked: false,
-            distance: Some(distance),
+        let cell = |distance, place| {
+            shade(&BoardCell { value: "1".into(), place, distance: Some(distance) })
         };
-        let shades: Vec<_> = [1.0, 1.2, 2.0, 3.0, 7.0].map(|it| shade(&cell(it, it == 1.0))).into();
-        assert_eq!(shades, ["near0", "near1", "near2", "near3", "near4"]);
-        let blocked = BoardCell { blocked: true, ..cell(1.0, false) };
-        assert_eq!(shade(&blocked), "", "a blocked number is not compared");
+        let shades = [1.2, 2.0, 3.0, 7.0].map(|distance| cell(distance, Place::Below));
+        assert_eq!(shades, ["near1", "near2", "near3", "near4"]);
+        assert_eq!(cell(1.1, Place::Top), "near0");
+        assert_eq!(cell(3.0, Place::Inconclusive), "near3");
+        assert_eq!(cell(1.0, Place::NotCompared), "");
     }
 
     /// Table of this many filesystems in two tests.
     fn board(filesystems: usize, distance: f64) -> Board {
         let cell = |at: usize| {
             let distance = if at == 0 { 1.0 } else { distance };
-            let top = at == 0;
-            Some(BoardCell { value: "1.23".into(), top, blocked: false, distance: Some(distance) })
+            let place = if at == 0 { Place::Top } else { Place::Below };
+            Some(BoardCell { value: "1.23".into(), place, distance: Some(distance) })
         };
         let row = |title: &str| BoardRow {
             title: title.into(),
@@ -291,7 +286,7 @@ mod tests {
             answers: &answers,
             figure: None,
             pages: vec![""; boards.len()],
-            findings: Vec::new(),
+            findings: vec![Vec::new(); boards.len()],
             further: 0,
             open: 0,
             ended: true,
@@ -322,8 +317,20 @@ mod tests {
         assert!(screen(&[board(3, 1.04)], answer.clone()).contains("<i>÷1.04</i>"));
         let mut blocked = board(3, 1.04);
         let cells = blocked.rows.iter_mut().flat_map(|row| &mut row.cells).flatten();
-        cells.for_each(|cell| cell.blocked = true);
+        cells.for_each(|cell| cell.place = Place::NotCompared);
         assert!(!screen(&[blocked], answer).contains("<i>"));
+    }
+
+    #[test]
+    fn each_part_has_a_list_of_findings_under_its_title() {
+        let mut view = View::new(&crate::fixture::record());
+        view.facts.title = "native".into();
+        let part = Part { view: &view, page: "guest.html" };
+        let (one, two) = (answer(&view, &[]), answer(&view, &[part]));
+        let heading = "<p class=\"of\">native</p>\n<ul>";
+        assert_eq!([one, two].map(|page| page.matches(heading).count()), [0, 2]);
+        let page = crate::html(&view, &[part]);
+        assert!(!page.contains("class=\"kicker\""), "the parts have their titles");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{
     units::count,
     view::{
         View,
-        answer::{self, Answer, Board, BoardRow},
+        answer::{self, Answer, Board, BoardRow, FAR_FROM_BEST, Place},
     },
 };
 
@@ -18,8 +18,6 @@ use crate::{
 const LINES_MAX: usize = 40;
 /// Minimum and maximum number of tests per part.
 const ROWS: std::ops::RangeInclusive<usize> = 8..=20;
-/// Mark of the top group.
-const TOP: &str = "●";
 /// Maximum width of the title of a test if the table needs the whole width, and of the name of a
 /// filesystem.
 const TITLE_MAX: usize = 26;
@@ -54,21 +52,30 @@ fn sized(
         }
         page.answer(answer, rows);
     }
-    let tops = answers.iter().flat_map(|answer| &answer.board.rows).flat_map(|row| &row.cells);
-    if tops.flatten().any(|cell| cell.top) {
+    let any = |place| answers.iter().any(|answer| answer.board.any(place));
+    if any(Place::Top) {
         let margins: Vec<String> = views.iter().map(|view| view.facts.margin.percent()).collect();
         let margin = margins.first().cloned().unwrap_or_default();
         let text = format!(
-            "{TOP} best, or its difference from the best is below {margin} or not significant (all \
-             pairs of a test, 5 %)"
+            "{} best, or its difference from the best is below {margin} or not significant (all \
+             pairs of a test, 5 %)",
+            Place::Top.mark()
         );
         page.wrapped(" ", "   ", &text);
     }
-    let cells = answers.iter().flat_map(|answer| &answer.board.rows).flat_map(|row| &row.cells);
-    if cells.flatten().any(|cell| cell.blocked) {
+    if any(Place::Inconclusive) {
+        let text = format!(
+            "{} inconclusive: not significant, but worse than the best by a factor of \
+             {FAR_FROM_BEST} or more",
+            Place::Inconclusive.mark()
+        );
+        page.wrapped(" ", "   ", &text);
+    }
+    if any(Place::NotCompared) {
         page.wrapped(" ", "   ", "! not compared; see the warnings with --detail");
     }
-    page.found(answers, findings);
+    let titles: Vec<&str> = views.iter().map(|view| view.facts.title.as_str()).collect();
+    page.found(answers, &titles, findings);
     page.line("");
     for (answer, view) in answers.iter().zip(views) {
         let trust = &answer.trust;
@@ -78,10 +85,10 @@ fn sized(
         };
         let mut text = format!("Trust{part}: {}", trust.grade.name());
         if let Some(reason) = &trust.reason {
-            text.push_str(&format!(". {reason}"));
+            text.push_str(&format!(". Cause: {reason}."));
         }
         if let Some(hint) = trust.hint {
-            text.push_str(&format!(" → {hint}"));
+            text.push_str(&format!(" Hint: {hint}."));
         }
         page.wrapped("", "  ", &text);
     }
@@ -150,7 +157,7 @@ impl Page {
                 let cells = row.cells.iter().zip(texts).enumerate();
                 for (at, (cell, text)) in cells.take(end).skip(column) {
                     let text = right(text, at);
-                    let top = cell.as_ref().is_some_and(|cell| cell.top);
+                    let top = cell.as_ref().is_some_and(|cell| cell.place == Place::Top);
                     line.push_str(&if top { self.styled("1", &text) } else { text });
                 }
                 self.line(&line);
@@ -166,18 +173,24 @@ impl Page {
         }
     }
 
-    fn found(&mut self, answers: &[Answer], most: usize) {
+    fn found(&mut self, answers: &[Answer], titles: &[&str], most: usize) {
         let (findings, further) = answer::shown_findings(answers, most);
         let accounts: Vec<String> =
             answers.iter().filter_map(|answer| answer.accounts.text()).collect();
-        if findings.len() + further > 0 {
+        let nothing = findings.iter().all(Vec::is_empty);
+        if !nothing || further > 0 {
             self.heading("Findings");
         } else if !accounts.is_empty() {
             self.heading("Tests");
         }
-        let more = if findings.is_empty() { "finding" } else { "more finding" };
+        let more = if nothing { "finding" } else { "more finding" };
         let more = count(further, more);
-        findings.into_iter().for_each(|finding| self.wrapped(" ", "   ", finding));
+        for (findings, title) in findings.iter().zip(titles) {
+            if answers.len() > 1 && !findings.is_empty() {
+                self.wrapped(" ", "   ", &format!("{title}:"));
+            }
+            findings.iter().for_each(|finding| self.wrapped(" ", "   ", finding));
+        }
         let open: usize = answers.iter().map(|answer| answer.open).sum();
         if further + open > 0 {
             let more = (further > 0).then(|| format!("{more} with --detail or in the HTML report"));
@@ -208,8 +221,11 @@ fn texts(row: &BoardRow) -> Vec<String> {
     let text = |cell: &Option<crate::view::answer::BoardCell>| match cell {
         None => "-".to_owned(),
         Some(cell) => {
-            let mark = if cell.top { TOP } else { "" };
-            format!("{mark}{}{}", cell.value, if cell.blocked { "!" } else { "" })
+            let (before, after) = match cell.place {
+                Place::NotCompared => ("", cell.place.mark()),
+                Place::Top | Place::Inconclusive | Place::Below => (cell.place.mark(), ""),
+            };
+            format!("{before}{}{after}", cell.value)
         }
     };
     row.cells.iter().map(text).collect()

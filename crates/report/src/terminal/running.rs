@@ -6,7 +6,7 @@ use model::Metric;
 use crate::{
     document::terminal::{Page, TerminalOptions},
     units::{Scale, one_line},
-    view::answer::{Board, BoardCell, BoardRow, titles},
+    view::answer::{Board, BoardCell, BoardRow, Place, titles},
 };
 
 /// Mark of a cell that gets more repetitions.
@@ -53,8 +53,7 @@ pub fn running(
         let scale = Scale::of(test.metric.spec().unit, known.into_iter());
         let cell = |(median, open): (f64, bool)| BoardCell {
             value: format!("{}{}", scale.rough(median), if open { OPEN } else { "" }),
-            top: false,
-            blocked: false,
+            place: Place::Below,
             distance: None,
         };
         let cells = medians.into_iter().map(|median| median.map(cell)).collect();

@@ -6,6 +6,7 @@
 //! test.
 
 mod accounts;
+mod board;
 mod devices;
 mod missing;
 mod standings;
@@ -15,13 +16,14 @@ use crate::view::FindingKind;
 use std::collections::BTreeMap;
 
 use analysis::summary::{LEVEL, needed};
-use model::metric::{Better, Unit};
+use model::metric::Better;
 
 use super::{Family, View, points::Test};
-use crate::units::{Scale, capital, count, one_line};
+use crate::units::{capital, count, one_line};
 use standings::{Standing, comparative, findings, standings, superlatives};
 
 pub(crate) use accounts::Accounts;
+pub(crate) use board::{Board, BoardCell, BoardRow, FAR_FROM_BEST, Place};
 pub(crate) use missing::{Hole, failures, not_measured};
 pub(crate) use trust::{Grade, Trust};
 
@@ -29,8 +31,6 @@ pub(crate) use trust::{Grade, Trust};
 pub(crate) const FINDINGS_MAX: usize = 6;
 /// Maximum number of tests named in one finding.
 const TESTS_MAX: usize = 3;
-/// Maximum number of table rows on the first page.
-const ROWS_MAX: usize = 20;
 /// Minimum number of compared filesystems for a finding about the slowest one.
 const FOR_SLOWEST: usize = 3;
 
@@ -51,41 +51,6 @@ pub(crate) struct Answer {
     pub(crate) accounts: Accounts,
     pub(crate) trust: Trust,
     pub(crate) missing: Vec<Hole>,
-}
-
-/// Medians of the measured filesystems, one row per test.
-#[derive(Clone, Debug)]
-pub(crate) struct Board {
-    /// Names of the measured filesystems, one column each, in plan order.
-    pub(crate) filesystems: Vec<String>,
-    /// Common unit of all rows, if any.
-    pub(crate) unit: Option<&'static str>,
-    pub(crate) rows: Vec<BoardRow>,
-    /// Number of tests beyond [`ROWS_MAX`].
-    pub(crate) further: usize,
-}
-
-/// One test.
-#[derive(Clone, Debug)]
-pub(crate) struct BoardRow {
-    pub(crate) title: String,
-    pub(crate) unit: &'static str,
-    /// One cell per filesystem; `None` if not measured.
-    pub(crate) cells: Vec<Option<BoardCell>>,
-}
-
-/// One filesystem in one test.
-#[derive(Clone, Debug)]
-pub(crate) struct BoardCell {
-    /// Median, to three significant digits.
-    pub(crate) value: String,
-    /// True if the filesystem is in the top group of the test.
-    pub(crate) top: bool,
-    /// True if the filesystem is not compared with others in the test.
-    pub(crate) blocked: bool,
-    /// Ratio between the best median of the row and this one, at least 1; `None` if the metric has
-    /// no direction.
-    pub(crate) distance: Option<f64>,
 }
 
 /// Finding with its effect size.
@@ -133,7 +98,7 @@ impl Answer {
             title: title(view, &tests),
             conditions: view.facts.conditions.clone(),
             headline: headline(view, &tests, &first, &last),
-            board: board(view, &tests),
+            board: board::board(view, &tests),
             further: said.saturating_sub(shown),
             open: points.iter().map(|point| point.open.len()).sum(),
             findings,
@@ -144,14 +109,16 @@ impl Answer {
     }
 }
 
-/// Findings of the parts of one result, such as host and guest, and the number of findings that are
+/// Findings of each part of one result, such as host and guest, and the number of findings that are
 /// not shown. The largest effects of each part come first. The parts have equal shares of `most`,
 /// rounded up.
-pub(crate) fn shown_findings(answers: &[Answer], most: usize) -> (Vec<&str>, usize) {
+pub(crate) fn shown_findings(answers: &[Answer], most: usize) -> (Vec<Vec<&str>>, usize) {
     let most = most.div_ceil(answers.len().max(1));
-    let shown = answers.iter().flat_map(|answer| answer.findings.iter().take(most));
+    let shown = answers.iter().map(|answer| {
+        answer.findings.iter().take(most).map(|finding| finding.text.as_str()).collect()
+    });
     let hidden = |answer: &Answer| answer.further + answer.findings.len().saturating_sub(most);
-    (shown.map(|finding| finding.text.as_str()).collect(), answers.iter().map(hidden).sum())
+    (shown.collect(), answers.iter().map(hidden).sum())
 }
 
 /// Tests with results and their titles.
@@ -239,64 +206,6 @@ fn columns(view: &View, tests: &[Named<'_>]) -> Vec<usize> {
 /// Number of filesystems with results. The block device without a filesystem does not count.
 fn filesystems(view: &View, tests: &[Named<'_>]) -> usize {
     columns(view, tests).into_iter().filter(|column| !view.filesystems[*column].is_raw).count()
-}
-
-fn board(view: &View, tests: &[Named<'_>]) -> Board {
-    let columns = columns(view, tests);
-    let shown = &tests[..tests.len().min(ROWS_MAX)];
-    // All rows of instructions have the same scale. Rates and times of different tests differ too
-    // much for that.
-    let instructions = |named: &&Named<'_>| named.test.metric.spec().unit == Unit::Instructions;
-    let medians = |named: &Named<'_>| -> Vec<f64> {
-        let entries = named.test.entries.iter();
-        entries.filter_map(|entry| Some(entry.summary.as_ref()?.median)).collect()
-    };
-    let of_all: Vec<f64> = shown.iter().filter(instructions).flat_map(medians).collect();
-    let common = Scale::of(Unit::Instructions, of_all.into_iter());
-    let row = |named: &Named<'_>| {
-        let scale = if instructions(&named) { common } else { named.test.scale };
-        let better = named.test.metric.spec().better;
-        let medians = medians(named);
-        let best = best(better, &medians).filter(|_| medians.len() > 1);
-        let cell = |filesystem: &usize| {
-            let entry = named.test.entry(*filesystem)?;
-            let summary = entry.summary.as_ref()?;
-            Some(BoardCell {
-                value: scale.rough(summary.median),
-                top: entry.ranked && entry.top,
-                blocked: !entry.ranked,
-                distance: best.map(|best| distance(better, best, summary.median)),
-            })
-        };
-        let cells = columns.iter().map(cell).collect();
-        BoardRow { title: named.title.clone(), unit: scale.name, cells }
-    };
-    let rows: Vec<BoardRow> = shown.iter().map(row).collect();
-    let unit = rows.first().map(|row| row.unit);
-    Board {
-        filesystems: columns.iter().map(|column| view.filesystems[*column].name.clone()).collect(),
-        unit: unit.filter(|unit| rows.iter().all(|row| row.unit == *unit)),
-        further: tests.len() - rows.len(),
-        rows,
-    }
-}
-
-/// Best median; `None` if the metric has no direction or there are no medians.
-fn best(better: Better, medians: &[f64]) -> Option<f64> {
-    let medians = medians.iter().copied();
-    match better {
-        Better::Higher => medians.reduce(f64::max),
-        Better::Lower => medians.reduce(f64::min),
-        Better::Neither => None,
-    }
-}
-
-/// Ratio between the best median and another one, at least 1.
-fn distance(better: Better, best: f64, median: f64) -> f64 {
-    match better {
-        Better::Lower => median / best,
-        Better::Higher | Better::Neither => best / median,
-    }
 }
 
 fn is_contest(named: &Named<'_>) -> bool {
@@ -409,11 +318,8 @@ fn of_filesystems(
         };
         return sentence(format!("no comparison: {why}"));
     }
-    let times = |filesystem: usize| {
-        let top = |named: &&&Named<'_>| {
-            named.test.entry(filesystem).is_some_and(|entry| entry.ranked && entry.top)
-        };
-        contests.iter().filter(top).count()
+    let times = |filesystem: usize, as_: Place| {
+        contests.iter().filter(|named| board::place(named, filesystem) == Some(as_)).count()
     };
     let all_tied = |named: &&Named<'_>| {
         let mut ranked = named.test.entries.iter().filter(|entry| entry.ranked && !entry.raw);
@@ -430,15 +336,13 @@ fn of_filesystems(
         standings.iter().filter(|it| it.filesystem == filesystem).count()
     };
     let indices = || 0..view.filesystems.len();
-    // The count of top groups alone would favor a filesystem whose results vary too much to differ
-    // significantly from any other.
     let wins = |filesystem| -> i64 {
         let tests =
             contests.iter().filter_map(|named| Some((named.test, named.test.family.as_ref()?)));
         tests.map(|(test, family)| wins_less_losses(test, family, filesystem)).sum()
     };
-    let best =
-        indices().max_by_key(|it| (wins(*it), times(*it), count(first, *it), usize::MAX - it));
+    let best = indices()
+        .max_by_key(|it| (times(*it, Place::Top), wins(*it), count(first, *it), usize::MAX - it));
     let best = best.unwrap_or_default();
     let worst = indices().max_by_key(|it| (count(last, *it), usize::MAX - it));
     let worst = worst.filter(|worst| count(last, *worst) > 1 && *worst != best);
@@ -448,8 +352,12 @@ fn of_filesystems(
         "{} {fastest}, or not significantly {}, in {} of {m} tests",
         view.filesystems[best].name,
         comparative(metric),
-        times(best),
+        times(best, Place::Top),
     );
+    let inconclusive = times(best, Place::Inconclusive);
+    if inconclusive > 0 {
+        text.push_str(&format!(" (inconclusive in {inconclusive})"));
+    }
     if let Some(worst) = worst {
         let (name, count) = (&view.filesystems[worst].name, count(last, worst));
         text.push_str(&format!("; {name} {slowest} in {count}"));

@@ -1,0 +1,213 @@
+//! Table of medians of the first page.
+
+use model::metric::{Better, Unit};
+
+use super::{Named, columns};
+use crate::{
+    units::Scale,
+    view::{Entry, View},
+};
+
+/// Maximum number of table rows on the first page.
+const ROWS_MAX: usize = 20;
+/// Ratio to the best median from which a member of the top group is [`Place::Inconclusive`].
+pub(crate) const FAR_FROM_BEST: f64 = 1.15;
+
+/// Medians of the measured filesystems, one row per test.
+#[derive(Clone, Debug)]
+pub(crate) struct Board {
+    /// Names of the measured filesystems, one column each, in plan order.
+    pub(crate) filesystems: Vec<String>,
+    /// Common unit of all rows, if any.
+    pub(crate) unit: Option<&'static str>,
+    pub(crate) rows: Vec<BoardRow>,
+    /// Number of tests beyond [`ROWS_MAX`].
+    pub(crate) further: usize,
+}
+
+/// One test.
+#[derive(Clone, Debug)]
+pub(crate) struct BoardRow {
+    pub(crate) title: String,
+    pub(crate) unit: &'static str,
+    /// One cell per filesystem; `None` if not measured.
+    pub(crate) cells: Vec<Option<BoardCell>>,
+}
+
+/// One filesystem in one test.
+#[derive(Clone, Debug)]
+pub(crate) struct BoardCell {
+    /// Median, to three significant digits.
+    pub(crate) value: String,
+    pub(crate) place: Place,
+    /// Ratio between the best median of the row and this one, at least 1; `None` if the metric has
+    /// no direction.
+    pub(crate) distance: Option<f64>,
+}
+
+/// Place of a filesystem in one test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the top group, with the best median or one that is close to it.
+    Top,
+    /// In the top group, but the median is worse than the best by [`FAR_FROM_BEST`] or more: the
+    /// results vary too much for a significant difference.
+    Inconclusive,
+    /// Not in the top group.
+    Below,
+    /// Not compared with other filesystems.
+    NotCompared,
+}
+
+impl Place {
+    /// Mark of a cell, empty for [`Place::Below`].
+    pub(crate) fn mark(self) -> &'static str {
+        match self {
+            Self::Top => "●",
+            Self::Inconclusive => "○",
+            Self::Below => "",
+            Self::NotCompared => "!",
+        }
+    }
+}
+
+impl Board {
+    /// True if a cell has this place.
+    pub(crate) fn any(&self, place: Place) -> bool {
+        let cells = self.rows.iter().flat_map(|row| &row.cells).flatten();
+        cells.into_iter().any(|cell| cell.place == place)
+    }
+}
+
+pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
+    let columns = columns(view, tests);
+    let shown = &tests[..tests.len().min(ROWS_MAX)];
+    // All rows of instructions have the same scale. Rates and times of different tests differ too
+    // much for that.
+    let instructions = |named: &&Named<'_>| named.test.metric.spec().unit == Unit::Instructions;
+    let of_all: Vec<f64> =
+        shown.iter().filter(instructions).flat_map(|named| medians(named, |_| true)).collect();
+    let common = Scale::of(Unit::Instructions, of_all.into_iter());
+    let row = |named: &Named<'_>| {
+        let scale = if instructions(&named) { common } else { named.test.scale };
+        let better = named.test.metric.spec().better;
+        let medians = medians(named, |_| true);
+        let best = best(better, &medians).filter(|_| medians.len() > 1);
+        let cell = |filesystem: &usize| {
+            let median = named.test.entry(*filesystem)?.summary.as_ref()?.median;
+            Some(BoardCell {
+                value: scale.rough(median),
+                place: place(named, *filesystem)?,
+                distance: best.map(|best| distance(better, best, median)),
+            })
+        };
+        let cells = columns.iter().map(cell).collect();
+        BoardRow { title: named.title.clone(), unit: scale.name, cells }
+    };
+    let rows: Vec<BoardRow> = shown.iter().map(row).collect();
+    let unit = rows.first().map(|row| row.unit);
+    Board {
+        filesystems: columns.iter().map(|column| view.filesystems[*column].name.clone()).collect(),
+        unit: unit.filter(|unit| rows.iter().all(|row| row.unit == *unit)),
+        further: tests.len() - rows.len(),
+        rows,
+    }
+}
+
+/// Medians of the entries of a test that meet a condition.
+fn medians(named: &Named<'_>, include: impl Fn(&Entry) -> bool) -> Vec<f64> {
+    let entries = named.test.entries.iter().filter(|entry| include(entry));
+    entries.filter_map(|entry| Some(entry.summary.as_ref()?.median)).collect()
+}
+
+/// Place of a filesystem in a test; `None` without results.
+pub(super) fn place(named: &Named<'_>, filesystem: usize) -> Option<Place> {
+    let entry = named.test.entry(filesystem)?;
+    let median = entry.summary.as_ref()?.median;
+    let better = named.test.metric.spec().better;
+    let compared = medians(named, |entry| entry.ranked && !entry.raw);
+    let far =
+        best(better, &compared).is_some_and(|best| distance(better, best, median) >= FAR_FROM_BEST);
+    Some(match (entry.ranked, entry.top) {
+        (false, _) => Place::NotCompared,
+        (true, false) => Place::Below,
+        (true, true) if far => Place::Inconclusive,
+        (true, true) => Place::Top,
+    })
+}
+
+/// Best median; `None` if the metric has no direction or there are no medians.
+fn best(better: Better, medians: &[f64]) -> Option<f64> {
+    let medians = medians.iter().copied();
+    match better {
+        Better::Higher => medians.reduce(f64::max),
+        Better::Lower => medians.reduce(f64::min),
+        Better::Neither => None,
+    }
+}
+
+/// Ratio between the best median and another one, at least 1.
+fn distance(better: Better, best: f64, median: f64) -> f64 {
+    match better {
+        Better::Lower => median / best,
+        Better::Higher | Better::Neither => best / median,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Bytes;
+
+    use super::*;
+    use crate::{fixture, view::answer::Answer};
+
+    /// View of the fixture in which the medians of all members of top groups but the best are worse
+    /// by this factor.
+    fn with_distance(factor: f64) -> View {
+        let mut view = View::new(&fixture::with_records(&[Bytes::mib(1)], "own"));
+        for test in
+            view.suites.iter_mut().flat_map(|suite| &mut suite.points).flat_map(|it| &mut it.tests)
+        {
+            let Some(family) = &test.family else { continue };
+            let lower = test.metric.spec().better == Better::Lower;
+            let entry = |member: &usize| family.members[*member];
+            let Some(first) = family.ranking.top.first().map(entry) else { continue };
+            let best = test.entries[first].summary.as_ref().unwrap().median;
+            for other in family.ranking.top.iter().skip(1).map(entry) {
+                let worse = if lower { best * factor } else { best / factor };
+                test.entries[other].summary.as_mut().unwrap().median = worse;
+            }
+        }
+        view
+    }
+
+    #[test]
+    fn a_top_group_has_inconclusive_members_if_their_medians_are_far_from_the_best() {
+        let close = Answer::new(&with_distance(1.1));
+        let far = Answer::new(&with_distance(1.2));
+        assert!(close.board.any(Place::Top) && !close.board.any(Place::Inconclusive));
+        assert!(far.board.any(Place::Top) && far.board.any(Place::Inconclusive));
+        for row in far.board.rows {
+            let top = |cell: &&BoardCell| cell.place == Place::Top;
+            assert!(row.cells.iter().flatten().filter(top).count() <= 1, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn the_headline_names_the_filesystem_with_the_most_dots() {
+        for factor in [1.0, 1.2] {
+            let view = with_distance(factor);
+            let answer = Answer::new(&view);
+            let dots = |column: usize| {
+                let cells = answer.board.rows.iter().filter_map(|row| row.cells[column].as_ref());
+                cells.filter(|cell| cell.place == Place::Top).count()
+            };
+            assert_eq!(answer.board.further, 0, "all tests are in the table");
+            let most = (0..answer.board.filesystems.len()).map(dots).max().unwrap();
+            let name = answer.headline.split(' ').next().unwrap();
+            let own = answer.board.filesystems.iter().position(|own| own == name).unwrap();
+            assert_eq!(dots(own), most, "{}", answer.headline);
+            assert!(answer.headline.contains(&format!(" in {most} of ")), "{}", answer.headline);
+        }
+    }
+}
