@@ -35,12 +35,14 @@
 //!   which the operation fits. In skewed patterns and for tickets ([`AccessPattern::Tickets`]),
 //!   the start is moved back until the operation fits.
 //! - A trace ([`AccessPattern::Trace`]) contains the lengths.
+//! - An aligned start ([`Stream::offset_alignment`]) is moved back to the last one that fits.
 //!
 //! # Several files
 //!
 //! A worker with several files has positions per file ([`several`]). A pass has the operations of
 //! all of them.
 
+mod aligned;
 pub(crate) mod alias;
 mod bijection;
 mod direction;
@@ -69,6 +71,7 @@ use model::{
 use crate::{error::Fault, file_offset::FileChange, io::Kind, pace::ByDirection};
 
 pub(crate) use bijection::Bijection;
+use aligned::{Aligned, Places};
 use direction::{DirectionSource, scheduled};
 use draw::generator;
 use iozone_permutation::{IozonePermutation, permutation};
@@ -109,6 +112,8 @@ struct BlockSpan {
 pub(crate) struct Prepared {
     // Blocks in the part of each worker.
     blocks: u64,
+    // Alignment of random positions in blocks.
+    alignment: u64,
     permutation: Vec<u64>,
     skew: Option<Skew>,
     trace: Trace,
@@ -124,11 +129,13 @@ impl Prepared {
     /// read; [`Fault::Trace`] if one of its lines is not an operation of this stream.
     pub(crate) fn new(stream: &Stream) -> Result<Self, Fault> {
         let blocks = part(stream);
+        let alignment = u64::from(stream.offset_alignment).max(1);
         let replays = stream.access_pattern == AccessPattern::Trace;
         Ok(Self {
             blocks,
+            alignment,
             permutation: permutation(stream.access_pattern, blocks)?,
-            skew: Skew::new(stream, blocks),
+            skew: Skew::new(stream, blocks / alignment),
             trace: if replays { Trace::read(stream, blocks)? } else { Trace::default() },
             lengths: if replays { None } else { Lengths::new(&stream.block_sizes, blocks) },
         })
@@ -207,6 +214,7 @@ enum PassOrder<'a> {
     Uniform(Uniform),
     Tickets(Tickets),
     Skewed(Skewed<'a>),
+    Aligned(Aligned<'a>),
     Skip(Skip),
     Runs(Runs),
     Listed(std::slice::Iter<'a, PlannedOp>),
@@ -216,6 +224,8 @@ enum PassOrder<'a> {
 impl<'a> PassOrder<'a> {
     fn new(access: AccessPattern, prepared: &'a Prepared, pass: u64, random: &mut Rng) -> Self {
         let n = prepared.blocks;
+        let places = n / prepared.alignment;
+        let aligned = |order| Self::Aligned(Aligned::new(order, prepared.alignment, n));
         match access {
             AccessPattern::Sequential => Self::Forward(Forward::new(0, n)),
             AccessPattern::SequentialPerDirection => Self::PerDirection(PerDirection::new(n)),
@@ -227,6 +237,7 @@ impl<'a> PassOrder<'a> {
                 Self::IozonePermutation(IozonePermutation::new(&prepared.permutation))
             }
             AccessPattern::Permutation => Self::Permutation(Permutation::new(n, random)),
+            AccessPattern::Random if places < n => aligned(Places::Uniform(Uniform::new(places))),
             AccessPattern::Random => Self::Uniform(Uniform::new(n)),
             AccessPattern::Tickets => Self::Tickets(Tickets::new(n)),
             AccessPattern::Zipf { .. }
@@ -235,7 +246,8 @@ impl<'a> PassOrder<'a> {
             | AccessPattern::Normal { .. }
             | AccessPattern::Zones => {
                 let skew = prepared.skew.as_ref().expect("prepared from the same stream");
-                Self::Skewed(Skewed::new(skew, n))
+                let order = Skewed::new(skew, places);
+                if places < n { aligned(Places::Skewed(order)) } else { Self::Skewed(order) }
             }
             AccessPattern::Skip { blocks } => Self::Skip(Skip::new(n, blocks)),
             AccessPattern::Runs { jump, unique } => Self::Runs(Runs::new(n, jump, unique, random)),
@@ -425,6 +437,7 @@ impl<'a> Order<'a> {
             PassOrder::Permutation(order) => order.next(count),
             PassOrder::Uniform(order) => order.next(random, count),
             PassOrder::Skewed(order) => order.next(random, count),
+            PassOrder::Aligned(order) => order.next(random, count),
             PassOrder::Skip(order) => order.next(count),
             PassOrder::Runs(order) => order.next(random, count),
             PassOrder::Tickets(order) => {

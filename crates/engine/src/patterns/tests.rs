@@ -1,6 +1,6 @@
 use model::{
     Bytes, Nanos,
-    phase::{Direction, Length, Workers},
+    phase::{Direction, Length, Workers, Zone},
 };
 use proptest::prelude::*;
 
@@ -460,4 +460,32 @@ fn tickets_are_uniform_over_the_blocks() {
     let chi: f64 = counts.iter().map(|count| (count - 1000.0).powi(2) / 1000.0).sum();
     // 49 degrees of freedom: above 110 once in a million seeds.
     assert!(chi < 110.0, "{chi}");
+}
+
+#[test]
+fn aligned_operations_start_at_multiples_and_stay_in_the_part() {
+    let zones = vec![Zone { weight: 3, blocks: 2 }, Zone { weight: 1, blocks: 10 }];
+    let patterns = [
+        AccessPattern::Random,
+        AccessPattern::Zones,
+        AccessPattern::Zipf { theta: 1.0 },
+        AccessPattern::Normal { deviation: 0.8 },
+    ];
+    for access_pattern in patterns {
+        let plan = Stream { zones: zones.clone(), ..plan(access_pattern, 100) };
+        let plan = with_lengths(&[(1, 1), (8, 1), (20, 1)], plan);
+        let plan = Stream { offset_alignment: 8, bound: Bound::Ops(2000), ..plan };
+        let all = visits(&plan, 0, 3000);
+        assert_eq!(all.len(), 2000, "a pass has 12 operations, and another one follows");
+        let mut starts: Vec<u64> = all.iter().map(|own| own.offset / 512).collect();
+        assert!(starts.iter().all(|start| start % 8 == 0), "{access_pattern:?}");
+        assert!(all.iter().all(|own| own.offset + own.len as u64 <= 100 * 512));
+        starts.sort_unstable();
+        starts.dedup();
+        assert_eq!(starts.len(), 12, "{access_pattern:?}: every place is used: {starts:?}");
+        let hot = all.iter().filter(|own| own.offset < 16 * 512).count();
+        if access_pattern == AccessPattern::Zones {
+            assert!((1350..1650).contains(&hot), "75 % of {hot}");
+        }
+    }
 }

@@ -57,6 +57,27 @@ fn sizes(stream: &Stream) -> Option<Problem> {
     if matches!(stream.files, FileSharing::Interleaved(_)) && !stream.block_sizes.is_empty() {
         return Some(("interleaved blocks have several sizes", "remove block_size_split"));
     }
+    if stream.offset_alignment != 1 {
+        let random = matches!(
+            stream.access_pattern,
+            AccessPattern::Random
+                | AccessPattern::Zipf { .. }
+                | AccessPattern::Pareto { .. }
+                | AccessPattern::Hotspot { .. }
+                | AccessPattern::Normal { .. }
+                | AccessPattern::Zones
+        );
+        if !random || matches!(stream.files, FileSharing::Several(_)) {
+            return Some((
+                "only random offsets with repetition, in one file per worker, are aligned",
+                "remove the alignment",
+            ));
+        }
+        let aligned = stream.block_size.0.saturating_mul(stream.offset_alignment.into());
+        if aligned == 0 || part < aligned {
+            return Some(("no offset of the part is aligned", "use a larger file"));
+        }
+    }
     if part < stream.longest_operation().0 {
         return Some((
             "the longest operation exceeds the segment of a worker",

@@ -32,6 +32,10 @@ pub struct Stream {
     /// Zones of [`AccessPattern::Zones`] in the order of the file, otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<Zone>,
+    /// Random operations start at multiples of this number of blocks, at least 1. Only the patterns
+    /// with repeated offsets have another value than 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub offset_alignment: u32,
     /// Path of the trace for [`AccessPattern::Trace`], otherwise empty. The trace is text with one
     /// operation per line, `read OFFSET LENGTH` or `write OFFSET LENGTH`, in bytes.
     pub trace_file: String,
@@ -85,6 +89,7 @@ impl Stream {
             direction: Direction::Read,
             access_pattern: AccessPattern::Sequential,
             zones: Vec::new(),
+            offset_alignment: 1,
             trace_file: String::new(),
             io_engine: IoEngineKind::Offset,
             open: Open::default(),
@@ -165,6 +170,15 @@ impl Stream {
         let blocks = self.block_sizes.iter().map(|length| length.blocks).max().unwrap_or(1);
         Bytes(self.block_size.0 * u64::from(blocks))
     }
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is that of serde")]
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 /// Weighted operation size.

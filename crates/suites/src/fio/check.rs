@@ -88,7 +88,8 @@ impl Section {
                               use time_based with one file, or another I/O engine",
             );
         }
-        if self.number("loops") > 1 && self.number("io_size") > self.all_regions() {
+        let longer = self.number("io_size") > self.all_regions();
+        if self.number("loops") > 1 && longer && self.has_passes() {
             problem("loops", "loops requires an io_size of at most size; use a larger io_size");
         }
         let flags = self.range_sync().map(|(flags, _)| flags);

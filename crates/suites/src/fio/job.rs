@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::phase::{CpuList, Pin};
+use model::phase::{AccessPattern, CpuList, Pin};
 
 use super::{
     lists,
@@ -141,8 +141,25 @@ impl Section {
         }
     }
 
-    /// Weighted sizes of operations, and the unit of offsets.
+    /// Alignment of random offsets in bytes; `None`: they are multiples of the block size.
+    pub(super) fn alignment(&self) -> Option<u64> {
+        let bytes: u64 = self.by_direction("ba")?.parse().ok()?;
+        (bytes > 0 && self.is_random()).then_some(bytes)
+    }
+
+    /// Weighted sizes of operations, and the unit of offsets and sizes.
     pub(super) fn block_sizes(&self) -> (u64, Vec<(u64, u32)>) {
+        let (least, sizes) = self.sizes_of_operations();
+        match self.alignment() {
+            None => (least, sizes),
+            Some(alignment) if alignment == least => (least, sizes),
+            Some(alignment) if sizes.is_empty() => (gcd(alignment, least), vec![(least, 1)]),
+            Some(alignment) => (gcd(alignment, least), sizes),
+        }
+    }
+
+    /// Weighted sizes of operations, and the smallest one.
+    fn sizes_of_operations(&self) -> (u64, Vec<(u64, u32)>) {
         let split = self.by_direction("bssplit").unwrap_or_default();
         let range = self.by_direction("bsrange").unwrap_or_default();
         if !split.is_empty() {
@@ -251,8 +268,17 @@ impl Section {
         }
     }
 
+    /// True if a pass ends when each block was accessed once. Random offsets that repeat have no
+    /// passes: fio 3.33 opens the files once (traced).
+    pub(super) fn has_passes(&self) -> bool {
+        !self.is_random() || self.pattern() == AccessPattern::Permutation
+    }
+
     /// True if the file is opened again for another pass.
     pub(super) fn reopens(&self) -> bool {
+        if !self.has_passes() {
+            return false;
+        }
         if self.flag("time_based") {
             return self.file_count() > 1;
         }
@@ -311,4 +337,9 @@ impl Job {
         }
         text
     }
+}
+
+/// Greatest common divisor of two numbers greater than 0 (Euclid).
+fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { gcd(other, one % other) }
 }

@@ -192,14 +192,14 @@ impl Section {
                 AccessPattern::Normal { deviation: f64::min(value(deviation) / 100.0, 0.5) }
             }
             Some(("zoned" | "zoned_abs", _)) => AccessPattern::Zones,
-            _ if self.flag("norandommap") => AccessPattern::Random,
+            _ if self.flag("norandommap") || self.alignment().is_some() => AccessPattern::Random,
             _ => AccessPattern::Permutation,
         }
     }
 
     /// Zones of the accessed part of a file, in blocks.
     pub(super) fn zones(&self) -> Vec<Zone> {
-        let (block, _) = self.block_sizes();
+        let block = self.alignment().unwrap_or_else(|| self.block_sizes().0);
         let blocks = self.region_size() / block;
         let Some((name, list)) =
             self.by_direction("random_distribution").and_then(|own| own.split_once(':'))
@@ -242,6 +242,25 @@ impl Section {
                 "random_distribution",
                 "reads and writes of a mixed section have the same zones here; use two sections",
             ));
+        }
+        if self.by_direction("ba").is_none() {
+            let message = "reads and writes of a mixed section have the same alignment here; use \
+                           two sections";
+            return Some(("ba", message));
+        }
+        if let Some(alignment) = self.alignment() {
+            if self.region_size() < alignment {
+                return Some(("ba", "the accessed part of the file is smaller; use a larger size"));
+            }
+            if self.jump().is_some() {
+                return Some(("ba", "runs and percentage_random are not aligned here; remove ba"));
+            }
+            if self.file_count() > 1 {
+                return Some(("ba", "an alignment requires one file per worker; remove nrfiles"));
+            }
+            if self.verifies() {
+                return Some(("ba", "overlapping blocks cannot be verified; remove ba or verify"));
+            }
         }
         if self.by_direction("percentage_random").is_none() {
             let message = "reads and writes of a mixed section have the same percentage here; use \

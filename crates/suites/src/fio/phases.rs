@@ -249,6 +249,9 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
     let writes = section.writes() && section.touches();
     let mut stream = Stream::new(section.sharing(), Bytes(section.file_size()), Bytes(block));
     stream.block_sizes = lengths.collect();
+    if let Some(alignment) = section.alignment() {
+        stream.offset_alignment = u32::try_from(alignment / block).unwrap_or(u32::MAX);
+    }
     stream.direction = match section.kind() {
         "read" | "randread" => Direction::Read,
         "write" | "randwrite" => Direction::Write,
@@ -316,7 +319,7 @@ fn handling(section: &Section) -> FileHandling {
         },
         pass_start: match section.reopens() {
             true => PassStart::Reopen,
-            false if section.flag("time_based") => PassStart::Invalidate,
+            false if section.flag("time_based") && section.has_passes() => PassStart::Invalidate,
             false => PassStart::Continue,
         },
         drop_after: false,

@@ -124,6 +124,14 @@ pub(super) fn read_block_sizes(text: &str, base: Base) -> Result<String, String>
     })
 }
 
+/// Alignment of random offsets; 0: the block size.
+pub(super) fn read_alignment(text: &str, base: Base) -> Result<String, String> {
+    directions(text, "0", |part| match size(part, base)? {
+        size if size > 1 << 30 => Err(format!("`{part}` is larger than 1 GiB")),
+        size => Ok(size.to_string()),
+    })
+}
+
 pub(super) fn read_block_range(text: &str, base: Base) -> Result<String, String> {
     if text.trim().is_empty() {
         return Ok(String::new());

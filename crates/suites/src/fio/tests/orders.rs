@@ -29,6 +29,37 @@ fn holes_and_runs_are_orders() {
 }
 
 #[test]
+fn random_offsets_are_aligned() {
+    let aligned = |options: &str| {
+        let own = stream(&format!("[a]\nsize=400k\n{options}\n"));
+        let lengths: Vec<u32> = own.block_sizes.iter().map(|length| length.blocks).collect();
+        (own.access_pattern, own.block_size.0, own.offset_alignment, lengths)
+    };
+    let random = AccessPattern::Random;
+    assert_eq!(aligned("rw=randread\nbs=16k\nba=4k"), (random, 4096, 1, vec![4]));
+    assert_eq!(aligned("rw=randread\nblockalign=4k"), (random, 4096, 1, vec![]));
+    assert_eq!(aligned("rw=randwrite\nbs=4k\nba=12k"), (random, 4096, 3, vec![1]));
+    let split = "rw=randwrite\nbssplit=512/50:8k/50\nba=4k";
+    assert_eq!(aligned(split), (random, 512, 8, vec![1, 16]));
+    assert_eq!(aligned("rw=read\nbs=16k\nba=4k"), (AccessPattern::Sequential, 16_384, 1, vec![]));
+    assert_eq!(aligned("rw=randread\nba=0").0, AccessPattern::Permutation);
+    let zones =
+        "[a]\nsize=400k\nrw=randwrite\nbs=512\nba=4k\nrandom_distribution=zoned:50/10:50/90";
+    let blocks: Vec<u64> = stream(zones).zones.iter().map(|zone| zone.blocks).collect();
+    assert_eq!(blocks, [10, 90], "in aligned places");
+    for (options, reason) in [
+        ("rw=randwrite\nba=4k\nverify=md5", "cannot be verified"),
+        ("rw=randwrite:4\nba=8k", "not aligned here"),
+        ("rw=randwrite\nba=8k\nnrfiles=2", "one file per worker"),
+        ("rw=randwrite\nba=1m", "use a larger size"),
+        ("rw=randrw\nba=8k,16k", "use two sections"),
+    ] {
+        let found = mistakes(&format!("[a]\nsize=400k\n{options}"));
+        assert!(found.contains(reason), "{options}: {found}");
+    }
+}
+
+#[test]
 fn distributions_are_orders() {
     let normal = AccessPattern::Normal { deviation: 0.25 };
     assert_eq!(pattern("rw=randread\nrandom_distribution=normal:25"), normal);
