@@ -148,8 +148,10 @@ impl Arguments {
                     .into(),
             ));
         }
-        if !self.options.is_empty() && !self.options.iter().any(|own| own.starts_with("--name=")) {
-            return Err(wrong("options of a job require --name=JOB".into()));
+        let named = self.options.iter().any(|own| own.starts_with("--name="));
+        if let Some(first) = self.options.first().filter(|_| !named) {
+            let hint = "`fslab fio --help` lists the other options";
+            return Err(wrong(format!("{first}: options of a job require --name=JOB; {hint}")));
         }
         Ok(self)
     }

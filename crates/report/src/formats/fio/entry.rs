@@ -133,7 +133,9 @@ fn side(job: &Job<'_>, rates: Rates, kind: HistogramKind, bins: bool) -> Node {
     ])
 }
 
-/// Histograms of submissions, completions, and whole operations of one direction.
+/// Histograms of submissions, completions, and whole operations of one direction. A mixed section
+/// has submissions and completions of both directions together. Those of one direction are unknown:
+/// as for a synchronous engine, there are no submissions, and completions are whole operations.
 pub(super) fn latencies<'a>(
     job: &Job<'a>,
     rates: Rates,
@@ -150,9 +152,11 @@ pub(super) fn latencies<'a>(
         .or_else(|| histogram(HistogramKind::ServiceTime))
         .or_else(|| histogram(kind))
         .or_else(|| histogram(HistogramKind::All));
+    let both = [HistogramKind::Read, HistogramKind::Write];
+    let mixed = both.iter().all(|kind| histogram(*kind).is_some());
     match (histogram(HistogramKind::Submission), histogram(HistogramKind::Completion)) {
-        (submission, Some(completion)) => [submission, Some(completion), latency],
-        (_, None) => [None, latency, latency],
+        (submission, Some(completion)) if !mixed => [submission, Some(completion), latency],
+        (_, Some(_) | None) => [None, latency, latency],
     }
 }
 

@@ -204,3 +204,27 @@ fn latencies_of_operations_with_a_rate_are_service_times() {
     let found = [max(0, "read"), max(1, "write"), max(2, "read"), max(2, "write")];
     assert_eq!(found, [100, 100, 101, 102]);
 }
+
+#[test]
+fn a_direction_of_a_mixed_section_has_no_latency_of_the_other_one() {
+    let mut run = run();
+    for trial in &mut run.trials {
+        let phase = trial.samples[0].phase.clone();
+        for (kind, value) in [(HistogramKind::Submission, 5), (HistogramKind::Completion, 77)] {
+            let mut histogram = Histogram::new();
+            histogram.record(value);
+            trial.histograms.push(PhaseHistogram { phase: phase.clone(), kind, histogram });
+        }
+    }
+    let text = fio(&run, FioFormat::Json).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let job = |at: usize, direction: &str| document["jobs"][at][direction].clone();
+    assert_eq!(job(0, "read")["slat_ns"]["mean"], 5.0);
+    assert_eq!(job(0, "read")["clat_ns"]["mean"], 77.0);
+    for direction in ["read", "write"] {
+        let mixed = job(2, direction);
+        assert_eq!(mixed["slat_ns"]["N"], 0);
+        assert_eq!(mixed["clat_ns"]["mean"], mixed["lat_ns"]["mean"]);
+        assert_ne!(mixed["lat_ns"]["mean"], 77.0);
+    }
+}
