@@ -25,8 +25,8 @@
 //! ([`crate::payload`]).
 //!
 //! A block is torn if it is neither intact nor zero, and a write to it may have begun after the
-//! last sync. If data is written in place, no filesystem prevents torn blocks, so they are counted
-//! separately.
+//! last sync. Torn blocks are counted separately: a filesystem that writes data in place does not
+//! prevent them.
 
 use std::{
     fs::File,

@@ -139,14 +139,16 @@ fn work_that_fio_cannot_do_is_refused_before_the_run() {
         return;
     }
     let bench = bench();
-    for (arguments, message) in [
-        (&["crosscheck", "stream", "data", "--set=access_pattern=backward"][..], "no such order"),
-        (&["crosscheck", "metadata", "data"], "suite stream"),
-        (&["crosscheck", "stream", "data", "--with=/nonexistent/fio"], "not installed"),
-        (&["crosscheck", "stream", "data", "--with=/bin/true"], "not a version of fio"),
+    let stream = |option| vec!["crosscheck", "stream", "data", option];
+    for (arguments, status, message) in [
+        (stream("--set=access_pattern=backward"), 2, "no such order"),
+        (vec!["crosscheck", "metadata", "data"], 2, "suite stream"),
+        (stream("--with=/nonexistent/fio"), 3, "/nonexistent/fio does not exist"),
+        (stream("--with=nonexistent"), 3, "nonexistent is not installed"),
+        (stream("--with=/bin/true"), 3, "not a version of fio"),
     ] {
-        let output = bench.run(arguments);
-        assert_eq!(output.status, Some(2), "{}", output.stderr);
+        let output = bench.run(&arguments);
+        assert_eq!(output.status, Some(status), "{}", output.stderr);
         assert!(output.stderr.contains(message), "{arguments:?}: {}", output.stderr);
     }
 }

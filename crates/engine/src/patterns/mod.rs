@@ -42,8 +42,8 @@
 //! A worker with several files has positions per file ([`several`]). A pass has the operations of
 //! all of them.
 
-mod aligned;
 pub(crate) mod alias;
+mod aligned;
 mod bijection;
 mod direction;
 pub(crate) mod draw;
@@ -70,8 +70,8 @@ use model::{
 
 use crate::{error::Fault, file_offset::FileChange, io::Kind, pace::ByDirection};
 
-pub(crate) use bijection::Bijection;
 use aligned::{Aligned, Places};
+pub(crate) use bijection::Bijection;
 use direction::{DirectionSource, scheduled};
 use draw::generator;
 use iozone_permutation::{IozonePermutation, permutation};

@@ -20,7 +20,7 @@ use crate::{
 };
 
 pub(super) fn run(arguments: &Crosscheck, state: &Path) -> Result<Exit, Failure> {
-    fio_loop::version(&arguments.fio).map_err(Failure::usage)?;
+    fio_loop::version(&arguments.fio)?;
     let mut own = bench::of_command(&as_bench(arguments))?;
     let found = own.clone();
     let workload = Workload::find(&found)?;

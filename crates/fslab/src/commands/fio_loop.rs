@@ -103,9 +103,10 @@ pub(super) fn version(fio: &str) -> anyhow::Result<String> {
             format!("`{fio} --version` prints {version:?}, which is not a version of fio")
         }
         Ok(ran) => format!("`{fio} --version` ended with {}", ran.status),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            format!("{fio} is not installed; install the package fio")
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => match fio.contains('/') {
+            true => format!("{fio} does not exist"),
+            false => format!("{fio} is not installed; install the package fio"),
+        },
         Err(error) => format!("{fio}: {error}"),
     };
     Err(anyhow::Error::msg(why))

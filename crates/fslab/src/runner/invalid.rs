@@ -66,10 +66,6 @@ const STEAL: Ratio = Ratio(0.02);
 /// rerun would not help.
 const OTHER_CPU: Ratio = Ratio(0.10);
 
-/// Limit of the bytes of other I/O, as a fraction of all bytes of a device. Only I/O that exceeds
-/// the allowance of warning `other-io-load` for metadata is considered.
-const OTHER_IO: Ratio = Ratio(0.01);
-
 /// Minimum duration of a phase that is evaluated alone. Shorter phases are evaluated together,
 /// because one timer tick or daemon wakeup can be several percent of their time.
 const LONG_PHASE: Nanos = Nanos(1_000_000_000);
@@ -190,7 +186,8 @@ fn other_cpu(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
         .then(|| format!("other processes used {} of the CPU time in {at}", percent(share)))
 }
 
-/// Reports other I/O on dedicated devices. Filesystems on layers are excluded, because layers can
+/// Reports other I/O on dedicated devices, if it exceeds what warning `other-io-load` allows for
+/// metadata. Filesystems on layers are excluded, because layers can
 /// move more bytes than the filesystem above them: a mirror writes each byte twice.
 fn other_io(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
     if !known.own_devices || !known.cell.filesystem.layers.is_empty() {
@@ -198,8 +195,7 @@ fn other_io(trial: &TrialRecord, known: &TrialContext<'_>) -> Option<String> {
     }
     trial.warnings.iter().find_map(|(_, warning)| {
         let Warning::OtherIoLoad { device, share, .. } = warning else { return None };
-        let reason = || format!("other I/O on {device}: {} of its bytes", percent(*share));
-        (*share > OTHER_IO).then(reason)
+        Some(format!("other I/O on {device}: {} of its bytes", percent(*share)))
     })
 }
 

@@ -95,7 +95,11 @@ const SECTIONS: &[(&str, &str, Compared)] = &[
     ("zones", "rw=randwrite\nsize=64k\nrandom_distribution=zoned:50/25:50/75", Count),
     ("aligned", "rw=randread\nsize=64k\nbs=16k\nba=4k", Count),
     ("aligned-more", "rw=randwrite\nsize=64k\nba=8k", Count),
-    ("aligned-split", "rw=randwrite\nsize=64k\nbssplit=4k/100\nba=8k\nnumber_ios=20\nio_size=1m", Count),
+    (
+        "aligned-split",
+        "rw=randwrite\nsize=64k\nbssplit=4k/100\nba=8k\nnumber_ios=20\nio_size=1m",
+        Count,
+    ),
     ("aligned-not", "rw=write\nsize=64k\nbs=16k\nba=4k", Exact),
     ("repeated", "rw=randwrite\nsize=16k\nnorandommap\nio_size=64k", Count),
     ("repeated-loops", "rw=randwrite\nsize=16k\nnorandommap\nloops=3\nio_size=32k", Count),
