@@ -3,9 +3,9 @@
 //! The input is a [`Sqlite`], the output a [`PhaseResult`]. Each operation is one `UPDATE` or
 //! `SELECT` statement outside of an explicit transaction, which SQLite commits at its end. The
 //! latency of an update therefore includes the commit. Each worker has a connection, which is
-//! opened before the barrier. It is closed after the loop, which checkpoints a write-ahead log; that
-//! time is the close time of the result. A worker that finds the database locked sleeps and retries, as
-//! SQLite does with a busy timeout; the latency includes this time.
+//! opened before the barrier. It is closed after the loop, which checkpoints a write-ahead log;
+//! that time is the close time of the result. A worker that finds the database locked sleeps and
+//! retries, as SQLite does with a busy timeout; the latency includes this time.
 //!
 //! The operations are counted as writes and reads without bytes, because the pages that SQLite
 //! transfers are not known here.

@@ -86,13 +86,15 @@ impl Recording {
         index.and_then(|index| self.paths.get(index)).map_or(&[], Vec::as_slice)
     }
 
-    /// Scale of the CPU time between operations for a replay: the CPU time in user mode of runs
-    /// without the recorder, if it is known and less (fact `baseline_user_ns`).
+    /// Scale of the CPU time between operations for a replay: down to the CPU time of runs without
+    /// the recorder, if that is known and less. The CPU time between operations is a part of it.
     pub(crate) fn think_scale(&self) -> ThinkScale {
-        let user = self.facts.get("baseline_user_ns").and_then(|text| text.parse().ok());
+        let fact = |key: &str| self.facts.get(key).and_then(|text| text.parse::<u64>().ok());
+        let both = fact("baseline_user_ns").zip(fact("baseline_system_ns"));
+        let baseline = both.map(|(user, system)| user.saturating_add(system));
         let ops = self.tasks.iter().flat_map(|task| &task.ops);
         let all = ops.fold(0u64, |sum, op| sum.saturating_add(op.think));
-        ThinkScale(user.filter(|user| *user < all).map(|user| (user, all)))
+        ThinkScale(baseline.filter(|part| *part < all).map(|part| (part, all)))
     }
 
     /// Number of operations of all tasks.

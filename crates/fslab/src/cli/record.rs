@@ -16,7 +16,7 @@ pub(crate) struct Record {
     /// Record operations below this directory [default: the current directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Run the program this number of times without recording first. Its CPU time then corrects the
+    /// Run the program this number of times without recording first. Its CPU time then limits the
     /// pauses of a replay with `timing=think`. The program must do the same work each time.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) baseline: u32,

@@ -59,9 +59,12 @@ fn show(path: &Path) -> Result<Exit, Failure> {
             time(summary.think)
         ),
         format!("file calls  {}", share(&summary)),
+    ];
+    lines.extend(baseline(&recording));
+    lines.extend([
         String::new(),
         format!("{:16} {:>10} {:>8} {:>10} {:>10}", "call", "number", "failed", "bytes", "time"),
-    ];
+    ]);
     for (call, total) in &summary.calls {
         lines.push(format!(
             "{:16} {:>10} {:>8} {:>10} {:>10}",
@@ -75,6 +78,18 @@ fn show(path: &Path) -> Result<Exit, Failure> {
     lines.extend(warnings(&recording).iter().map(|text| format!("warning: {text}")));
     output::lines(&lines)?;
     Ok(Exit::Success)
+}
+
+/// Median of the runs without the recorder, if there were any.
+fn baseline(recording: &Recording) -> Option<String> {
+    let fact = |key: &str| recording.facts.get(key)?.parse::<u64>().ok();
+    let elapsed = fact("baseline_elapsed_ns")?;
+    let cpu = fact("baseline_user_ns")?.saturating_add(fact("baseline_system_ns")?);
+    Some(format!(
+        "baseline    {} elapsed, {} of CPU time (runs without the recorder)",
+        time(elapsed),
+        time(cpu)
+    ))
 }
 
 /// Properties of a recording that make its replay differ from the program.

@@ -1,8 +1,8 @@
 //! Files that existed before a logged program started, derived from its operations.
 //!
 //! A file existed if an operation found its name, and no earlier operation created the name,
-//! removed it, or missed it. Its kind and size are those of the first status, or its size is the furthest
-//! byte that was read before a write.
+//! removed it, or missed it. Its kind and size are those of the first status, or its size is the
+//! furthest byte that was read before a write.
 #![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
 
 use std::collections::{HashMap, HashSet};
