@@ -1,17 +1,22 @@
 //! SQLite: transactions on one table, by the library that is part of this program.
 //!
-//! The input is a [`Sqlite`], the output a [`PhaseResult`] with one worker. Each operation is one
-//! `UPDATE` statement outside of an explicit transaction, which SQLite commits at its end. Its
-//! latency therefore includes the commit. The connection is opened before the barrier. It is closed
-//! after the loop, which checkpoints a write-ahead log; that time is the close time of the result.
+//! The input is a [`Sqlite`], the output a [`PhaseResult`]. Each operation is one `UPDATE` or
+//! `SELECT` statement outside of an explicit transaction, which SQLite commits at its end. The
+//! latency of an update therefore includes the commit. Each worker has a connection, which is
+//! opened before the barrier. It is closed after the loop, which checkpoints a write-ahead log;
+//! that time is the close time of the result. A worker that finds the database locked sleeps and
+//! retries, as SQLite does with a busy timeout; the latency includes this time.
 //!
-//! The operations are counted as writes without bytes, because the pages that SQLite writes are not
-//! known here.
+//! The operations are counted as writes and reads without bytes, because the pages that SQLite
+//! transfers are not known here.
 
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use fastrand::Rng;
 use model::{
@@ -26,7 +31,10 @@ use crate::{
     counter::{Counter, Limits},
     driver::{self, Ended, Phase, Seat, WorkerLoop},
     io::Kind,
-    patterns::draw::{below, generator},
+    patterns::{
+        Skew,
+        draw::{below, generator},
+    },
 };
 
 /// Name of the database in the directory under test.
@@ -37,6 +45,9 @@ const PURPOSE: u64 = 0x0073_716c;
 
 /// Additional letters from which the text of a row is taken at a random offset.
 const SPARE: usize = 1 << 16;
+
+/// Longest time that a worker waits for a lock of the database.
+const BUSY: Duration = Duration::from_secs(60);
 
 /// Rows between two checks for an interruption.
 const ROWS: u64 = 1000;
@@ -64,7 +75,7 @@ impl Phase for SqlitePhase<'_> {
     const OWN_DESCRIPTORS: bool = false;
 
     fn workers(&self) -> Workers {
-        Workers::ONE
+        Workers::threads(self.sqlite.workers.max(1))
     }
 
     fn total(&self) -> Bytes {
@@ -76,10 +87,10 @@ impl Phase for SqlitePhase<'_> {
     }
 
     fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, EngineError> {
-        let Sqlite { rows, row_size, seed, updates, time, .. } = *self.sqlite;
+        let Sqlite { rows, row_size, seed, updates, time, read_fraction, .. } = *self.sqlite;
         let time = time.filter(|_| updates > 0);
         // The rows of the table and the updates are different texts.
-        let mut random = generator(seed, u32::from(updates > 0), PURPOSE);
+        let mut random = generator(seed, if updates > 0 { 1 + seat.worker } else { 0 }, PURPOSE);
         let length = usize::try_from(row_size.0).unwrap_or(usize::MAX);
         let letters = letters(length, &mut random)?;
         let connection = open(self.sqlite, &seat.path)?;
@@ -90,9 +101,12 @@ impl Phase for SqlitePhase<'_> {
             length,
             random,
             rows,
+            skew: self.sqlite.zipf_theta.map(|theta| Skew::zipf(rows, theta, seed)),
+            reads: read_fraction.0,
             left: if time.is_some() { u64::MAX } else { updates },
         };
-        let latencies = Latencies { write: Histogram::new(), ..Latencies::default() };
+        let latencies =
+            Latencies { read: Histogram::new(), write: Histogram::new(), ..Latencies::default() };
         let time = time.map(|limit| (limit.ramp, limit.run));
         let limits = Limits { time, ..Limits::default() };
         seat.run(work, Counter::new(seat.control, seat.slot, limits, latencies))
@@ -119,6 +133,7 @@ fn open(sqlite: &Sqlite, path: &Path) -> Result<Connection, EngineError> {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let set = || {
         let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY)?;
         let mode = sqlite.journal.name();
         let found: String =
             connection.query_row(&format!("PRAGMA journal_mode = {mode}"), [], |row| row.get(0))?;
@@ -148,7 +163,11 @@ struct SqliteLoop<'a> {
     length: usize,
     random: Rng,
     rows: u64,
-    /// Updates that remain; 0 if the table is created.
+    /// Popularity of the rows; `None`: all are equally likely.
+    skew: Option<Skew>,
+    /// Fraction of reads.
+    reads: f64,
+    /// Transactions that remain; 0 if the table is created.
     left: u64,
 }
 
@@ -187,15 +206,38 @@ impl SqliteLoop<'_> {
         self.connection().execute_batch("COMMIT").map_err(|error| self.failed(error))
     }
 
+    /// Number of a random row.
+    fn row(&mut self) -> i64 {
+        let place = match &self.skew {
+            Some(skew) => skew.draw(&mut self.random),
+            None => below(self.random.u64(..), self.rows),
+        };
+        (1 + place).cast_signed()
+    }
+
+    /// Reads a random row.
+    fn read(&mut self) -> Result<(), EngineError> {
+        let id = self.row();
+        let length =
+            self.connection().prepare_cached("SELECT text FROM rows WHERE id = ?1").and_then(
+                |mut select| select.query_row([id], |row| Ok(row.get_ref(0)?.as_str()?.len())),
+            );
+        match length {
+            Ok(length) if length == self.length => Ok(()),
+            Ok(_) => Err(self.failed(rusqlite::Error::QueryReturnedNoRows)),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
     /// Updates a random row.
     fn update(&mut self) -> Result<(), EngineError> {
-        let id = 1 + below(self.random.u64(..), self.rows);
+        let id = self.row();
         let text = self.next_text();
         let text = &self.letters[text];
         let changed = self
             .connection()
             .prepare_cached("UPDATE rows SET text = ?2 WHERE id = ?1")
-            .and_then(|mut update| update.execute((id.cast_signed(), text)));
+            .and_then(|mut update| update.execute((id, text)));
         match changed {
             Ok(1) => Ok(()),
             Ok(_) => Err(self.failed(rusqlite::Error::QueryReturnedNoRows)),
@@ -212,10 +254,14 @@ impl WorkerLoop for SqliteLoop<'_> {
             self.fill(counter)?;
             return Ok(false);
         }
-        self.update()?;
-        counter
-            .one(now(), Kind::Write, 0, counter.clock)
-            .map_err(|fault| self.seat.failure(fault))?;
+        let reads = self.reads > 0.0 && self.random.f64() < self.reads;
+        let kind = if reads { Kind::Read } else { Kind::Write };
+        if reads {
+            self.read()?
+        } else {
+            self.update()?
+        }
+        counter.one(now(), kind, 0, counter.clock).map_err(|fault| self.seat.failure(fault))?;
         self.left -= 1;
         Ok(self.left > 0 && !counter.over)
     }

@@ -71,7 +71,9 @@ impl Bench {
 
     fn record(&self, words: &[&str]) -> Recording {
         let command = words.iter().map(OsString::from).collect();
-        let done = record(&Settings { root: self.root.clone(), command, waiting: None }).unwrap();
+        let done =
+            record(&Settings { root: self.root.clone(), command, baseline: 0, waiting: None })
+                .unwrap();
         assert_eq!(done.status, 0, "{words:?}");
         let bytes = trace::bytes(&done.recording).unwrap();
         fs::write(self.file(), &bytes).unwrap();
@@ -114,8 +116,42 @@ impl Bench {
         (run_trace(&replay, &context).unwrap(), place)
     }
 
-    /// Replays the recording and compares everything.
+    /// Replays the recording, a copy without names, and parts up to its end, and compares
+    /// everything.
     fn exact(&self, recording: &Recording) {
+        self.exact_once(recording);
+        let keep = |recording: &Recording| {
+            fs::write(self.file(), trace::bytes(recording).unwrap()).unwrap();
+            trace::parse(&fs::read(self.file()).unwrap()).unwrap()
+        };
+        let anonymous = keep(&trace::anonymize(recording, &[9; 32]));
+        let (result, place) = self.replay(TraceOrder::Resources, TraceTiming::Asap);
+        compare(&anonymous, &result);
+        let shape = |root: &Path| {
+            let mut files: Vec<_> = tree(root)
+                .into_iter()
+                .map(|(path, (mode, size, links, target))| {
+                    let target = target.map(|path| path.as_os_str().len());
+                    (path.as_os_str().len(), mode, size, links, target)
+                })
+                .collect();
+            files.sort_unstable();
+            files
+        };
+        assert_eq!(shape(&self.root), shape(&place.path().join("fslab-trace")));
+        let ops = recording.tasks.iter().flat_map(|task| &task.ops);
+        let mut begins: Vec<u64> = ops.map(|op| op.begin).collect();
+        begins.sort_unstable();
+        for quarter in 1..4 {
+            let part = trace::slice(recording, begins[begins.len() * quarter / 4], u64::MAX);
+            let part = keep(&part);
+            assert!(part.operations() >= begins.len() * (4 - quarter) / 4, "{quarter}");
+            self.exact_once(&part);
+        }
+        keep(recording);
+    }
+
+    fn exact_once(&self, recording: &Recording) {
         let (result, place) = self.replay(TraceOrder::Resources, TraceTiming::Asap);
         compare(recording, &result);
         let (own, replayed) = (tree(&self.root), tree(&place.path().join("fslab-trace")));

@@ -45,6 +45,7 @@ mod pipeline;
 mod raw;
 mod reboot;
 mod record;
+mod recordings;
 mod sizes;
 mod support;
 mod sure;

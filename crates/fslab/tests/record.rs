@@ -62,6 +62,20 @@ fn a_program_without_operations_below_the_root_is_reported() {
 }
 
 #[test]
+fn a_program_is_run_without_recording_first() {
+    let bench = bench();
+    let script = "echo run; echo x >> root/a";
+    let words = ["record", "--baseline", "2", "-o", "r.fstrace", "--root", "root", "sh", "-c"];
+    let output = bench.ends(0, &[&words[..], &[script]].concat());
+    assert_eq!(output.stdout, "run\nrun\nrun\n");
+    assert_eq!(fs::read_to_string(bench.path("root/a")).unwrap(), "x\nx\nx\n");
+    let shown = bench.ends(0, &["trace", "show", "r.fstrace"]).stdout;
+    for text in ["2.00 B written", "1 before the program started", "runs without the recorder"] {
+        assert!(shown.contains(text), "{text} is not in {shown}");
+    }
+}
+
+#[test]
 fn a_recording_is_replayed_in_a_directory() {
     let bench = bench();
     bench.ends(7, &["record", "-o", "r.fstrace", "--root", "root", "sh", "-c", SCRIPT]);

@@ -211,6 +211,13 @@ pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
     format!("×{} [{}, {}]", fixed(value, places), fixed(low, places), fixed(high, places))
 }
 
+/// Ratio as text: `3.1 times as long [2.8, 3.4]`, with the digits that its interval allows.
+pub(crate) fn times(value: f64, interval: Option<Interval>, as_what: &str) -> String {
+    let text = ratio(value, interval);
+    let (value, interval) = text.split_once(' ').unwrap_or((&text, ""));
+    format!("{} times {as_what} {interval}", value.trim_start_matches('×')).trim_end().to_owned()
+}
+
 /// Ratio to a named baseline: `1.38 × ext4 [1.21, 1.52]`. With `turned`, the inverse of the value
 /// and of its interval.
 pub(crate) fn ratio_of(value: f64, interval: Option<Interval>, turned: bool, name: &str) -> String {

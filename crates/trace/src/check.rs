@@ -14,10 +14,10 @@ use model::phase::FileCall;
 use crate::{NONE, Node, NodeKind, Op, Recording, TraceError};
 
 /// Maximum length of a path: `PATH_MAX` without the NUL byte.
-const PATH: usize = 4095;
+pub(crate) const PATH: usize = 4095;
 
 /// Maximum length of a component.
-const NAME: usize = 255;
+pub(crate) const NAME: usize = 255;
 
 /// Maximum bytes of a transfer.
 pub(crate) const TRANSFER: u64 = 1 << 30;

@@ -16,7 +16,7 @@ const WORKERS: u32 = 1024;
 
 /// Number of the rules by which recordings are compiled. Results of different rules are not
 /// comparable.
-pub const RULES: u32 = 1;
+pub const RULES: u32 = 2;
 
 /// Compiled recording.
 #[derive(Debug, Default)]
@@ -81,6 +81,7 @@ pub fn compile(recording: &Recording, order: TraceOrder) -> Result<Program, Trac
     }
     all.sort_by_key(|at| (op(*at).begin, op(*at).end()));
     let mut waits = Waits::new(compiler.resources(), count);
+    let scale = recording.think_scale();
     let mut program = Program { workers: vec![Vec::new(); count as usize], ..Program::default() };
     // Number of steps of the worker up to each operation; left-out operations repeat the number.
     let mut numbers: Vec<Vec<u32>> =
@@ -102,7 +103,7 @@ pub fn compile(recording: &Recording, order: TraceOrder) -> Result<Program, Trac
         let uses = compiler.uses_of(effect);
         let found = waits.add(worker, number, (own.begin, own.end()), uses, created_by);
         steps.push(Step {
-            op: *own,
+            op: Op { think: scale.apply(own.think), ..*own },
             straight: effect.straight,
             straight2: effect.straight2,
             first_wait: u32::try_from(program.waits.len()).unwrap_or(u32::MAX),

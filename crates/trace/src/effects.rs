@@ -37,10 +37,10 @@ enum Resource {
 
 /// Open file of the simulation.
 #[derive(Clone, Copy, Debug)]
-struct Open {
-    inode: u32,
+pub(crate) struct Open {
+    pub(crate) inode: u32,
     /// Number of the descriptor that opened it; duplicates share the position.
-    position: u32,
+    pub(crate) position: u32,
 }
 
 /// Effect of an operation: its uses of resources, and its paths.
@@ -59,7 +59,7 @@ pub(crate) struct Effect {
 pub(crate) struct Compiler<'a> {
     recording: &'a Recording,
     order: TraceOrder,
-    space: Space,
+    pub(crate) space: Space,
     open: HashMap<u32, Open>,
     resources: HashMap<Resource, u32>,
     uses: Vec<(u32, Use)>,
@@ -69,11 +69,12 @@ pub(crate) struct Compiler<'a> {
 }
 
 /// `O_*` flags (include/uapi/asm-generic/fcntl.h), which are equal on all supported machines.
-const CREATE: u64 = 0o100;
-const TRUNCATE: u64 = 0o1000;
-const DIRECTORY: u64 = 0o200_000;
+pub(crate) const CREATE: u64 = 0o100;
+pub(crate) const EXCLUSIVE: u64 = 0o200;
+pub(crate) const TRUNCATE: u64 = 0o1000;
+pub(crate) const DIRECTORY: u64 = 0o200_000;
 const OPEN_NO_FOLLOW: u64 = 0o400_000;
-const TEMPORARY: u64 = 0o20_000_000;
+pub(crate) const TEMPORARY: u64 = 0o20_000_000;
 /// `RENAME_EXCHANGE`.
 const EXCHANGE: u64 = 2;
 
@@ -89,6 +90,17 @@ impl<'a> Compiler<'a> {
             paths: recording.paths.clone(),
             straight: HashMap::new(),
         }
+    }
+
+    /// Path with this number.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn path(&self, number: u32) -> Vec<u8> {
+        self.recording.path(number).to_vec()
+    }
+
+    /// Open file of a descriptor. A descriptor that was closed keeps its file.
+    pub(crate) fn file(&self, descriptor: u32) -> Option<Open> {
+        self.open.get(&descriptor).copied()
     }
 
     /// Number of resources.
@@ -239,6 +251,7 @@ impl Compiler<'_> {
         let opens = op.call == FileCall::Open;
         if opens && op.flags & TEMPORARY == TEMPORARY {
             let inode = self.space.add(NodeKind::File);
+            self.space.inode_mut(inode).mode = permissions(op);
             self.bind(op, inode, None);
             return;
         }
@@ -248,6 +261,7 @@ impl Compiler<'_> {
                 let directory = !opens || op.flags & DIRECTORY != 0;
                 let kind = if directory { NodeKind::Directory } else { NodeKind::File };
                 let inode = self.space.add(kind);
+                self.space.inode_mut(inode).mode = if directory { 0o755 } else { permissions(op) };
                 if let Some(last) = walk.last {
                     self.space.enter(walk.directory, last, inode);
                 }
@@ -263,7 +277,8 @@ impl Compiler<'_> {
         };
         self.uses(Resource::Attributes(inode), Use::Read);
         if opens && op.flags & TRUNCATE != 0 && op.succeeded() {
-            self.space.inode_mut(inode).size = 0;
+            let own = self.space.inode_mut(inode);
+            (own.size, own.length) = (0, 0);
             self.uses(Resource::Size(inode), Use::Change);
         }
         if op.succeeded() {
@@ -286,6 +301,7 @@ impl Compiler<'_> {
         self.changes_name(walk);
         if let (true, Some(last)) = (op.succeeded(), walk.last) {
             let inode = self.space.add(NodeKind::Directory);
+            self.space.inode_mut(inode).mode = permissions(op);
             self.space.enter(walk.directory, last, inode);
         }
     }
@@ -360,7 +376,8 @@ impl Compiler<'_> {
             }
             FileCall::Truncate | FileCall::Ftruncate => {
                 if op.succeeded() {
-                    self.space.inode_mut(inode).size = op.size;
+                    let own = self.space.inode_mut(inode);
+                    (own.size, own.length) = (op.size, op.size);
                 }
                 self.uses(Resource::Size(inode), Use::Change);
                 self.uses(Resource::Dirty(inode), Use::Commute);
@@ -379,6 +396,10 @@ impl Compiler<'_> {
             | FileCall::Utimens
             | FileCall::Setxattr
             | FileCall::Removexattr => {
+                let sets = matches!(op.call, FileCall::Chmod | FileCall::Fchmod);
+                if sets && op.succeeded() {
+                    self.space.inode_mut(inode).mode = permissions(op);
+                }
                 self.uses(Resource::Attributes(inode), Use::Change);
             }
             FileCall::Access | FileCall::Getxattr | FileCall::Listxattr => {
@@ -403,11 +424,16 @@ impl Compiler<'_> {
     }
 }
 
+/// Permission bits that a call sets.
+fn permissions(op: &Op) -> u32 {
+    u32::try_from(op.offset & 0o7777).unwrap_or(0)
+}
+
 /// True if an operation follows a symbolic link as the last component of its path.
-fn follows(op: &Op) -> bool {
+pub(crate) fn follows(op: &Op) -> bool {
     match op.call {
         FileCall::Open => {
-            let exclusive = CREATE | 0o200;
+            let exclusive = CREATE | EXCLUSIVE;
             op.flags & OPEN_NO_FOLLOW == 0 && op.flags & exclusive != exclusive
         }
         FileCall::Unlink

@@ -27,6 +27,9 @@ pub enum TraceError {
     /// SQLite failed.
     #[error("the recording is damaged: {0}; record the program again")]
     Database(#[from] rusqlite::Error),
+    /// The log cannot be imported.
+    #[error("cannot import the log: {0}")]
+    Log(String),
     /// The program cannot be found or started.
     #[error("cannot start {program}: {source}; check its name and permissions")]
     Program {

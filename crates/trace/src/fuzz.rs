@@ -1,5 +1,5 @@
-//! Fuzz target for recordings. It accepts any bytes, and must neither panic nor use unbounded time
-//! or memory.
+//! Fuzz targets for recordings and for logs. They accept any bytes, and must neither panic nor use
+//! unbounded time or memory.
 
 use model::phase::{FileCall, TraceOrder};
 
@@ -17,6 +17,14 @@ pub fn recording(bytes: &[u8]) {
         return;
     }
     let _summary = crate::summary(&recording);
+    let begins = recording.tasks.iter().flat_map(|task| task.ops.iter().map(|op| op.begin));
+    let begins: Vec<u64> = begins.collect();
+    let cut = begins.get(begins.len() / 2).copied().unwrap_or(0);
+    for part in [crate::slice(&recording, cut, u64::MAX), crate::slice(&recording, 0, cut)] {
+        assert!(check::check(&part).is_ok(), "a slice is not valid: {:?}", check::check(&part));
+    }
+    let anonymous = crate::anonymize(&recording, &[1; 32]);
+    assert!(check::check(&anonymous).is_ok(), "{:?}", check::check(&anonymous));
     for order in TraceOrder::ALL {
         let Ok(program) = compile(&recording, order) else { continue };
         for step in program.workers.iter().flatten() {
@@ -27,6 +35,15 @@ pub fn recording(bytes: &[u8]) {
             assert!(last <= program.waits.len(), "unknown wait");
             assert!(step.op.opened <= program.descriptors, "unknown descriptor");
         }
+    }
+}
+
+/// Imports a log of strace, and compiles the recording.
+pub fn strace(bytes: &[u8]) {
+    let root = std::path::Path::new("/srv/mail");
+    if let Ok(recording) = crate::import_strace(bytes, root) {
+        assert!(check::check(&recording).is_ok(), "an imported recording is not valid");
+        let _program = compile(&recording, TraceOrder::Resources);
     }
 }
 

@@ -17,21 +17,30 @@
 //! did outside the root directory of the recording.
 #![forbid(unsafe_code)]
 
+mod anonymize;
 mod check;
 mod columns;
 mod compile;
+mod descriptors;
 mod effects;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod order;
+mod paths;
 mod read;
 #[cfg(target_arch = "x86_64")]
 mod record;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "record_unsupported.rs"]
 mod record;
+mod slice;
 mod space;
+#[cfg(target_arch = "x86_64")]
+mod strace;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "strace_unsupported.rs"]
+mod strace;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -39,12 +48,15 @@ mod write;
 
 use std::collections::BTreeMap;
 
+pub use anonymize::anonymize;
 pub use compile::{Program, RULES, Step, compile};
 pub use error::TraceError;
 use model::phase::FileCall;
 pub use order::Wait;
 pub use read::{digest, parse, read};
 pub use record::{Recorded, Settings, record};
+pub use slice::slice;
+pub use strace::{import as import_strace, is_strace};
 pub use summary::{Summary, Total, summary};
 pub use write::bytes;
 
@@ -74,9 +86,32 @@ impl Recording {
         index.and_then(|index| self.paths.get(index)).map_or(&[], Vec::as_slice)
     }
 
+    /// Scale of the CPU time between operations for a replay: down to the CPU time of runs without
+    /// the recorder, if that is known and less. The CPU time between operations is a part of it.
+    pub(crate) fn think_scale(&self) -> ThinkScale {
+        let fact = |key: &str| self.facts.get(key).and_then(|text| text.parse::<u64>().ok());
+        let both = fact("baseline_user_ns").zip(fact("baseline_system_ns"));
+        let baseline = both.map(|(user, system)| user.saturating_add(system));
+        let ops = self.tasks.iter().flat_map(|task| &task.ops);
+        let all = ops.fold(0u64, |sum, op| sum.saturating_add(op.think));
+        ThinkScale(baseline.filter(|part| *part < all).map(|part| (part, all)))
+    }
+
     /// Number of operations of all tasks.
     pub fn operations(&self) -> usize {
         self.tasks.iter().map(|task| task.ops.len()).sum()
+    }
+}
+
+/// Factor for the CPU time between operations, as a fraction; `None` for 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThinkScale(Option<(u64, u64)>);
+
+impl ThinkScale {
+    pub(crate) fn apply(self, think: u64) -> u64 {
+        let Some((part, whole)) = self.0 else { return think };
+        let scaled = u128::from(think) * u128::from(part) / u128::from(whole);
+        u64::try_from(scaled).unwrap_or(think)
     }
 }
 

@@ -11,6 +11,8 @@ pub struct Settings {
     pub root: PathBuf,
     /// Program and its arguments.
     pub command: Vec<OsString>,
+    /// Number of runs without the recorder before the recording.
+    pub baseline: u32,
     /// Called with the number of processes that still run when the program has ended.
     pub waiting: Option<fn(usize)>,
 }

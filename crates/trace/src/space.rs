@@ -20,8 +20,12 @@ pub(crate) struct Inode {
     parent: (u32, u32),
     /// Target of a symbolic link.
     target: Vec<u8>,
-    /// Size of a file.
+    /// Size of a file, as far as calls with an offset show it.
     pub(crate) size: u64,
+    /// Size of a file, from all calls. Maintained by the module `slice`.
+    pub(crate) length: u64,
+    /// Permission bits.
+    pub(crate) mode: u32,
 }
 
 /// Root directory.
@@ -70,6 +74,7 @@ impl Space {
         let mut space =
             Self { inodes: Vec::new(), components: HashMap::new(), names: vec![b".".to_vec()] };
         space.add(NodeKind::Directory);
+        space.inodes[ROOT as usize].mode = recording.nodes.first().map_or(0o755, |root| root.mode);
         let mut of_node: Vec<u32> = vec![ROOT];
         for node in recording.nodes.iter().skip(1) {
             let directory = of_node[node.parent as usize];
@@ -78,8 +83,9 @@ impl Space {
                 crate::NONE => space.add(node.kind),
                 same => of_node[same as usize - 1],
             };
-            space.inodes[inode as usize].size = node.size;
-            space.inodes[inode as usize].target = recording.path(node.target).to_vec();
+            let own = space.inode_mut(inode);
+            (own.size, own.length, own.mode) = (node.size, node.size, node.mode);
+            own.target = recording.path(node.target).to_vec();
             space.enter(directory, component, inode);
             of_node.push(inode);
         }
@@ -134,6 +140,27 @@ impl Space {
     /// Removes a name.
     pub(crate) fn remove(&mut self, directory: u32, component: u32) -> Option<u32> {
         self.inodes[directory as usize].entries.remove(&component)
+    }
+
+    /// Entries of a directory in the order of their names.
+    pub(crate) fn entries(&self, directory: u32) -> Vec<(&[u8], u32)> {
+        let entries = self.inode(directory).entries.iter();
+        let named =
+            |(component, inode): (&u32, &u32)| (self.names[*component as usize].as_slice(), *inode);
+        let mut entries: Vec<(&[u8], u32)> = entries.map(named).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    /// Name of a component.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn name(&self, component: u32) -> &[u8] {
+        &self.names[component as usize]
+    }
+
+    /// Target of a symbolic link; empty for other files.
+    pub(crate) fn target(&self, inode: u32) -> &[u8] {
+        &self.inode(inode).target
     }
 
     /// A directory and its ancestors up to the root.

@@ -3,7 +3,8 @@
 //! Facts of a recording: `program`, `root`, `kernel`, `recorder`, `user`, `status`, `elapsed_ns`,
 //! `calls_stopped`; `stop_cost_ns` (CPU time of a thread for the stops of one call, which is not
 //! part of [`Op::think`](crate::Op::think)) and `call_cost_ns` (recorded time of a call that does
-//! nothing); `processes_killed` if the recording was interrupted; `mapped_bytes` and
+//! nothing); `baseline_elapsed_ns`, `baseline_user_ns`, and `baseline_system_ns` of runs without
+//! the recorder; `processes_killed` if the recording was interrupted; `mapped_bytes` and
 //! `mapped_writable_bytes` of mmap(2); `rings_denied`; and `not_recorded.NAME` for each kind of
 //! call that is not recorded.
 #![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
@@ -27,7 +28,7 @@ pub struct Summary {
     pub read: u64,
     /// Bytes that were written.
     pub written: u64,
-    /// CPU time between operations, in nanoseconds.
+    /// CPU time between operations, in nanoseconds, as a replay uses it.
     pub think: u64,
     /// Time in operations of all tasks, in nanoseconds.
     pub in_calls: u64,
@@ -67,6 +68,7 @@ pub fn summary(recording: &Recording) -> Summary {
             .fold(0, |sum: u64, node| sum.saturating_add(node.size)),
         ..Summary::default()
     };
+    let scale = recording.think_scale();
     let cost = recording.facts.get("call_cost_ns").and_then(|text| text.parse().ok());
     for task in recording.tasks.iter().filter(|task| !task.ops.is_empty()) {
         summary.tasks += 1;
@@ -76,7 +78,7 @@ pub fn summary(recording: &Recording) -> Summary {
             total.failed += u64::from(!op.succeeded());
             total.bytes = total.bytes.saturating_add(op.bytes());
             total.time = total.time.saturating_add(op.length);
-            summary.think = summary.think.saturating_add(op.think);
+            summary.think = summary.think.saturating_add(scale.apply(op.think));
             let net = op.length.saturating_sub(cost.unwrap_or(0));
             summary.in_calls_net = summary.in_calls_net.saturating_add(net);
             summary.in_calls = summary.in_calls.saturating_add(op.length);

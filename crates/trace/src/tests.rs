@@ -59,6 +59,25 @@ fn a_read_by_another_task_waits_for_the_write() {
     assert!(compile(&recording, TraceOrder::Tasks).unwrap().waits.is_empty());
 }
 
+#[test]
+fn pauses_are_scaled_down_to_the_cpu_time_without_the_recorder() {
+    let mut recording = sample();
+    for (op, think) in recording.tasks[0].ops.iter_mut().zip([100, 200, 300]) {
+        op.think = think;
+    }
+    let thinks = |recording: &Recording| -> Vec<u64> {
+        let program = compile(recording, TraceOrder::Resources).unwrap();
+        program.workers[0].iter().map(|step| step.op.think).collect()
+    };
+    assert_eq!(thinks(&recording), [100, 200, 300, 0]);
+    for (user, expected) in [("50", [25, 50, 75, 0]), ("501", [100, 200, 300, 0])] {
+        recording.facts.insert("baseline_user_ns".into(), user.into());
+        recording.facts.insert("baseline_system_ns".into(), "100".into());
+        assert_eq!(thinks(&recording), expected, "{user}");
+        assert_eq!(summary(&recording).think, expected.iter().sum::<u64>());
+    }
+}
+
 /// Changes the sample, writes it, and returns the error of its reader.
 fn refused(change: impl FnOnce(&mut Recording)) -> String {
     let mut recording = sample();

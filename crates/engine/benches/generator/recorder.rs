@@ -106,7 +106,8 @@ pub(crate) fn measure(extent: &Extent, peers: bool) -> Section {
 }
 
 fn recorded(calls: u64, root: &Path, words: &[OsString]) -> Rate {
-    let settings = Settings { root: root.to_owned(), command: words.to_vec(), waiting: None };
+    let settings =
+        Settings { root: root.to_owned(), command: words.to_vec(), baseline: 0, waiting: None };
     let started = Instant::now();
     let done = record(&settings).expect("the program is recorded");
     let elapsed = Nanos::from(started.elapsed());

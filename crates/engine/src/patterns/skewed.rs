@@ -59,7 +59,7 @@ struct Range {
 
 /// Prepared popularity law.
 #[derive(Debug)]
-pub(super) struct Skew {
+pub(crate) struct Skew {
     alias: Alias,
     ranges: Box<[Range]>,
     scatter: Option<Bijection>,
@@ -95,9 +95,16 @@ impl Skew {
         Some(Self { alias: Alias::new(&weights), ranges: ranges.into(), scatter })
     }
 
+    /// Zipf's law for `n` items, at least 1.
+    pub(crate) fn zipf(n: u64, theta: f64, seed: u64) -> Self {
+        let (ranges, weights): (Vec<_>, Vec<_>) = zipf(n, theta).into_iter().unzip();
+        let scatter = Some(Bijection::new(n, &mut common(seed)));
+        Self { alias: Alias::new(&weights), ranges: ranges.into(), scatter }
+    }
+
     /// Draws a block.
     #[inline]
-    fn draw(&self, random: &mut Rng) -> u64 {
+    pub(crate) fn draw(&self, random: &mut Rng) -> u64 {
         let range = self.ranges[self.alias.choose(random.u64(..))];
         let rank = range.start + below(random.u64(..), range.width);
         self.scatter.as_ref().map_or(rank, |scatter| scatter.at(rank))

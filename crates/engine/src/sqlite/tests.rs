@@ -1,6 +1,9 @@
 use std::sync::atomic::AtomicBool;
 
-use model::phase::{JournalMode, Synchronous};
+use model::{
+    Ratio,
+    phase::{JournalMode, Synchronous},
+};
 use tempfile::TempDir;
 
 use super::*;
@@ -19,7 +22,18 @@ fn run(sqlite: &Sqlite, directory: &Path) -> Result<PhaseResult, EngineError> {
 }
 
 fn sqlite(journal: JournalMode, synchronous: Synchronous, updates: u64) -> Sqlite {
-    Sqlite { rows: 200, row_size: Bytes(100), journal, synchronous, updates, time: None, seed: 3 }
+    Sqlite {
+        rows: 200,
+        row_size: Bytes(100),
+        journal,
+        synchronous,
+        updates,
+        time: None,
+        workers: 1,
+        read_fraction: Ratio(0.0),
+        zipf_theta: None,
+        seed: 3,
+    }
 }
 
 /// Number of rows, and sum of the lengths of their texts.
@@ -43,6 +57,27 @@ fn each_mode_commits_all_transactions() {
             let wal = if journal == JournalMode::Wal { "wal" } else { "delete" };
             assert_eq!(content(directory.path()), (200, 20_000, wal.into()));
         }
+    }
+}
+
+#[test]
+fn workers_share_a_database_and_read_a_fraction() {
+    for journal in [JournalMode::Wal, JournalMode::Delete] {
+        let directory = TempDir::new().unwrap();
+        let fill = sqlite(journal, Synchronous::Full, 0);
+        run(&fill, directory.path()).unwrap();
+        let mixed = Sqlite {
+            updates: 50,
+            workers: 4,
+            read_fraction: Ratio(0.8),
+            zipf_theta: Some(0.99),
+            ..fill
+        };
+        let result = run(&mixed, directory.path()).unwrap();
+        assert_eq!((result.ops().0, result.workers.len()), (200, 4));
+        let (reads, writes) = (result.latencies().read.count(), result.latencies().write.count());
+        assert!((120..190).contains(&reads) && reads + writes == 200, "{reads} and {writes}");
+        assert_eq!(content(directory.path()).1, 20_000);
     }
 }
 

@@ -22,6 +22,9 @@ fn calls(journal: JournalMode, synchronous: Synchronous, names: &[&str]) -> Vec<
             synchronous,
             updates: 0,
             time: None,
+            workers: 1,
+            read_fraction: model::Ratio(0.0),
+            zipf_theta: None,
             seed: 1,
         };
         let fill = Work::Sqlite(sqlite.clone());

@@ -24,7 +24,11 @@ pub(crate) struct Import {
     /// stated by the user.
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) state: Vec<(String, String)>,
-    /// Run file [default: first file with .fslab].
+    /// Directory of a log of strace: its operations below this directory become a recording for
+    /// suite `replay`. Write the log by `strace -f -ttt -T -y -o FILE PROGRAM`.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "name_from", "state"])]
+    pub(crate) root: Option<PathBuf>,
+    /// Run file [default: first file with .fslab], or recording [default: file with .fstrace].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -32,5 +36,5 @@ pub(crate) struct Import {
 /// Help text of the files to import.
 fn import_formats() -> String {
     let titles = report::imports::titles().replace("; ", ", ");
-    format!("Results of another benchmark, or `-` for stdin: {titles}")
+    format!("Results of another benchmark, or `-` for stdin: {titles}; or a log of strace")
 }

@@ -1,7 +1,7 @@
 //! Parsers of argument values.
 
 use analysis::conditions::Aspect;
-use model::{GuestKind, Ratio};
+use model::{GuestKind, Nanos, Ratio};
 
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
@@ -14,6 +14,11 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
 pub(super) fn repetitions(text: &str) -> Result<u32, String> {
     let number = text.trim().parse().ok().filter(|number| (1..=1000).contains(number));
     number.ok_or_else(|| "must be an integer from 1 to 1000".to_owned())
+}
+
+/// Parses a duration.
+pub(super) fn duration(text: &str) -> Result<Nanos, String> {
+    Nanos::parse(text).map_err(|error| error.to_string())
 }
 
 /// Parses a number of parallel jobs.

@@ -3,6 +3,9 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use model::Nanos;
+
+use super::parse::duration;
 
 /// `fslab record`
 #[derive(Debug, Args)]
@@ -13,6 +16,10 @@ pub(crate) struct Record {
     /// Record operations below this directory [default: the current directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
+    /// Run the program this number of times without recording first. Its CPU time then limits the
+    /// pauses of a replay with `timing=think`. The program must do the same work each time.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) baseline: u32,
     /// Program and its arguments.
     #[arg(
         required = true,
@@ -48,5 +55,33 @@ pub(crate) enum TraceCommand {
     Dump {
         /// Recording.
         file: PathBuf,
+    },
+    /// Write a copy without names: paths, programs, and arguments become random text.
+    ///
+    /// Each name becomes another one of the same length, so that the replay does the same work.
+    /// Common endings such as .c remain, and so do sizes, times, and the shape of the tree, which
+    /// may identify a program. The key is not kept.
+    Anonymize {
+        /// Recording.
+        file: PathBuf,
+        /// Recording to write.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Write the operations of a part of the time as a new recording.
+    ///
+    /// The files that exist when the part begins are those that the replay creates first.
+    Slice {
+        /// Recording.
+        file: PathBuf,
+        /// Begin of the part, since the recording started.
+        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
+        from: Nanos,
+        /// End of the part [default: end of the recording].
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        to: Option<Nanos>,
+        /// Recording to write.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
     },
 }

@@ -34,11 +34,20 @@ struct Results {
 }
 
 pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
+    if let Some(root) = &arguments.root {
+        return log(arguments, root);
+    }
     let pattern = pattern(arguments)?;
     let mut all: Vec<Results> = Vec::new();
     let mut contents: HashMap<u64, &Path> = HashMap::new();
     for file in &arguments.files {
         let (importer, bytes) = read(file)?;
+        if trace::is_strace(&bytes[..bytes.len().min(HEAD_OF_LOG)]) {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "{} is a log of strace; add --root DIR, the directory of the operations to import",
+                shown(file)
+            )));
+        }
         if let Some(same) = contents.insert(hash(&bytes), file) {
             return Err(Failure::usage(anyhow::anyhow!(
                 "{} and {} have the same content; import each file once",
@@ -82,6 +91,40 @@ pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
         path.display(),
         path.display()
     ));
+    Ok(Exit::Success)
+}
+
+/// Bytes by which a log of strace is recognized.
+const HEAD_OF_LOG: usize = 8192;
+
+/// Maximum size of a log of strace.
+const LARGEST_LOG: u64 = 4 << 30;
+
+/// Writes the operations of a log of strace as a recording.
+fn log(arguments: &Import, root: &Path) -> Result<Exit, Failure> {
+    let [file] = &arguments.files[..] else {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "a recording is made of one log; use one file"
+        )));
+    };
+    let path = arguments.output.clone().unwrap_or_else(|| match file.to_str() {
+        Some(STDIN) => PathBuf::from("imported.fstrace"),
+        Some(_) | None => file.with_extension("fstrace"),
+    });
+    super::record::check_new(&path)?;
+    let bytes = match file.to_str() {
+        Some(STDIN) => sys::input::of(io::stdin().lock(), LARGEST_LOG),
+        Some(_) | None => sys::input::bytes(file, LARGEST_LOG),
+    };
+    let bytes = bytes.with_context(|| format!("cannot read {}; check its path", shown(file)));
+    // A log has paths without symbolic links.
+    let root = root.canonicalize().or_else(|_| std::path::absolute(root));
+    let root = root.map_err(Failure::usage)?;
+    let recording = trace::import_strace(&bytes.map_err(Failure::usage)?, &root);
+    let recording = recording
+        .map_err(|error| Failure::usage(anyhow::Error::from(error).context(shown(file))))?;
+    let length = super::record::keep(&recording, &path)?;
+    output::message(&super::record::report("imported", &recording, &path, length));
     Ok(Exit::Success)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use sys::whole::Fresh;
-use trace::{Recorded, Settings, TraceError};
+use trace::{Recorded, Recording, Settings, TraceError};
 
 use crate::{
     cli::Record,
@@ -14,28 +14,43 @@ use crate::{
 
 pub(super) fn run(arguments: &Record) -> Result<Exit, Failure> {
     let path = path(arguments);
-    let exists = || Failure::usage(anyhow!("{} already exists; use another file", path.display()));
-    // Checked before the program runs.
-    if path.symlink_metadata().is_ok() {
-        return Err(exists());
-    }
+    // Before the program runs.
+    check_new(&path)?;
     let root = arguments.root.clone().unwrap_or_else(|| PathBuf::from("."));
-    let settings =
-        Settings { root, command: arguments.command.clone(), waiting: Some(report_waiting) };
+    let settings = Settings {
+        root,
+        command: arguments.command.clone(),
+        baseline: arguments.baseline,
+        waiting: Some(report_waiting),
+    };
     let Recorded { recording, status } = trace::record(&settings).map_err(|error| {
         let usage = matches!(error, TraceError::Program { .. } | TraceError::Root { .. });
         if usage { Failure::usage(error) } else { Failure::from(error) }
     })?;
-    let bytes = trace::bytes(&recording)?;
-    let failed = |source| TraceError::File { path: path.clone(), source };
-    let fresh = Fresh::beside(&path, 0o666).map_err(failed)?;
+    let length = keep(&recording, &path)?;
+    output::message(&report("recorded", &recording, &path, length));
+    Ok(Exit::Program(u8::try_from(status).unwrap_or(u8::MAX)))
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::usage(anyhow!("{} already exists; use another file", path.display()))
+}
+
+/// Returns an error if the file exists.
+pub(super) fn check_new(path: &Path) -> Result<(), Failure> {
+    if path.symlink_metadata().is_ok() { Err(exists(path)) } else { Ok(()) }
+}
+
+/// Writes a new file with a recording, and returns its size.
+pub(super) fn keep(recording: &Recording, path: &Path) -> Result<usize, Failure> {
+    let bytes = trace::bytes(recording)?;
+    let failed = |source| TraceError::File { path: path.to_owned(), source };
+    let fresh = Fresh::beside(path, 0o666).map_err(failed)?;
     std::io::Write::write_all(&mut fresh.file(), &bytes).map_err(failed)?;
     match fresh.place_new() {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(exists()),
-        placed => placed.map(drop).map_err(failed)?,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(exists(path)),
+        placed => Ok(placed.map(|_| bytes.len()).map_err(failed)?),
     }
-    output::message(&report(&recording, &path, bytes.len()));
-    Ok(Exit::Program(u8::try_from(status).unwrap_or(u8::MAX)))
 }
 
 /// Message if processes still run when the program has ended.
@@ -57,10 +72,10 @@ fn path(arguments: &Record) -> PathBuf {
 }
 
 /// Message after a recording: its size, and warnings.
-fn report(recording: &trace::Recording, path: &Path, bytes: usize) -> String {
+pub(super) fn report(done: &str, recording: &Recording, path: &Path, bytes: usize) -> String {
     let count = recording.operations();
     let size = report::bytes(model::Bytes(bytes as u64));
-    let mut lines = vec![format!("recorded {count} operations into {} ({size})", path.display())];
+    let mut lines = vec![format!("{done} {count} operations into {} ({size})", path.display())];
     if count == 0 {
         let root = recording.facts.get("root").map_or("the root", String::as_str);
         lines.push(format!(

@@ -1,11 +1,13 @@
-//! `fslab trace`: summarizes, checks, or prints a recording.
+//! `fslab trace`: summarizes, checks, prints, anonymizes, or cuts a recording.
 
-use std::path::Path;
+use std::{fs::File, io::Read, path::Path};
 
-use model::{Bytes, Metric, phase::TraceOrder};
+use anyhow::{Context, anyhow};
+use model::{Bytes, Metric, Nanos, phase::TraceOrder};
 use serde_json::json;
 use trace::{Recording, TraceError};
 
+use super::record;
 use crate::{
     cli::{Trace, TraceCommand},
     exit::{Exit, Failure},
@@ -17,6 +19,8 @@ pub(super) fn run(arguments: &Trace) -> Result<Exit, Failure> {
         TraceCommand::Show { file } => show(file),
         TraceCommand::Check { file } => check(file),
         TraceCommand::Dump { file } => dump(file),
+        TraceCommand::Anonymize { file, output } => anonymize(file, output),
+        TraceCommand::Slice { file, from, to, output } => slice(file, (*from, *to), output),
     }
 }
 
@@ -55,9 +59,12 @@ fn show(path: &Path) -> Result<Exit, Failure> {
             time(summary.think)
         ),
         format!("file calls  {}", share(&summary)),
+    ];
+    lines.extend(baseline(&recording));
+    lines.extend([
         String::new(),
         format!("{:16} {:>10} {:>8} {:>10} {:>10}", "call", "number", "failed", "bytes", "time"),
-    ];
+    ]);
     for (call, total) in &summary.calls {
         lines.push(format!(
             "{:16} {:>10} {:>8} {:>10} {:>10}",
@@ -71,6 +78,18 @@ fn show(path: &Path) -> Result<Exit, Failure> {
     lines.extend(warnings(&recording).iter().map(|text| format!("warning: {text}")));
     output::lines(&lines)?;
     Ok(Exit::Success)
+}
+
+/// Median of the runs without the recorder, if there were any.
+fn baseline(recording: &Recording) -> Option<String> {
+    let fact = |key: &str| recording.facts.get(key)?.parse::<u64>().ok();
+    let elapsed = fact("baseline_elapsed_ns")?;
+    let cpu = fact("baseline_user_ns")?.saturating_add(fact("baseline_system_ns")?);
+    Some(format!(
+        "baseline    {} elapsed, {} of CPU time (runs without the recorder)",
+        time(elapsed),
+        time(cpu)
+    ))
 }
 
 /// Properties of a recording that make its replay differ from the program.
@@ -159,6 +178,38 @@ fn dump(path: &Path) -> Result<Exit, Failure> {
         }
         output::bytes(lines.as_bytes())?;
     }
+    Ok(Exit::Success)
+}
+
+fn anonymize(path: &Path, output: &Path) -> Result<Exit, Failure> {
+    record::check_new(output)?;
+    let recording = read(path)?;
+    let mut key = [0; 32];
+    let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut key));
+    random.context("reading /dev/urandom")?;
+    let recording = trace::anonymize(&recording, &key);
+    let length = record::keep(&recording, output)?;
+    output::message(&record::report("anonymized", &recording, output, length));
+    output::message(
+        "sizes, times, and the shape of the tree are unchanged; they may identify the program",
+    );
+    Ok(Exit::Success)
+}
+
+fn slice(path: &Path, (from, to): (Nanos, Option<Nanos>), output: &Path) -> Result<Exit, Failure> {
+    record::check_new(output)?;
+    let recording = read(path)?;
+    let part = trace::slice(&recording, from.0, to.map_or(u64::MAX, |to| to.0));
+    if part.operations() == 0 {
+        let elapsed = recording.facts.get("elapsed_ns").and_then(|text| text.parse().ok());
+        let elapsed = elapsed.map_or("unknown".into(), time);
+        return Err(Failure::usage(anyhow!(
+            "no operation begins in this part of the recording, whose duration is {elapsed}; \
+             change --from or --to"
+        )));
+    }
+    let length = record::keep(&part, output)?;
+    output::message(&record::report("kept", &part, output, length));
     Ok(Exit::Success)
 }
 

@@ -147,7 +147,7 @@ impl Phase {
             }
             Work::Stream(_) | Work::Replay(_) => Metric::Throughput,
             Work::Tree(tree) if tree.delivers() => Metric::DeliveryRate,
-            Work::Sqlite(sqlite) if sqlite.commits() => Metric::CommitRate,
+            Work::Sqlite(sqlite) if sqlite.commits() && sqlite.only_updates() => Metric::CommitRate,
             Work::Tree(_) | Work::Mix(_) | Work::Sqlite(_) => Metric::OpsRate,
             Work::Maintenance(_) => Metric::LatencyMean,
             Work::Coherence(_) => Metric::LatencyP50,
@@ -240,7 +240,8 @@ impl Work {
             Self::Layout(_) => u32::MAX,
             Self::Replay(replay) => replay.workers.count,
             Self::Coherence(coherence) => coherence.workers.count,
-            Self::Task(_) | Self::Sqlite(_) | Self::Maintenance(_) => 1,
+            Self::Sqlite(sqlite) => sqlite.workers,
+            Self::Task(_) | Self::Maintenance(_) => 1,
             // The programs determine the number of their processes.
             Self::Command(_) | Self::Trace(_) => u32::MAX,
             Self::Remove { workers, .. } => *workers,

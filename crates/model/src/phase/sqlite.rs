@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::together::TimeLimit;
-use crate::units::Bytes;
+use crate::units::{Bytes, Ratio};
 
 /// Work on a database with the table `rows`: a number as the key, and a text of fixed length.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sqlite {
     /// Rows of the table, at least 1.
     pub rows: u64,
@@ -16,18 +16,44 @@ pub struct Sqlite {
     pub journal: JournalMode,
     /// Setting of `synchronous`.
     pub synchronous: Synchronous,
-    /// Number of transactions, each of which updates one random row. 0 creates the database and
-    /// inserts all rows in one transaction.
+    /// Number of transactions per worker, each of which updates or reads one random row. 0 creates
+    /// the database and inserts all rows in one transaction.
     pub updates: u64,
     /// Time limit; `None`: the number of transactions ends the loop. Not used by the phase that
     /// creates the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeLimit>,
+    /// Number of workers, each with a connection, at least 1. One worker creates the database.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub workers: u32,
+    /// Fraction of the transactions that read a row.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub read_fraction: Ratio,
+    /// Exponent of Zipf's law, by which rows are chosen; `None`: all rows are equally likely.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zipf_theta: Option<f64>,
     /// Seed of the rows and of their order.
     pub seed: u64,
 }
 
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+fn is_zero(ratio: &Ratio) -> bool {
+    ratio.0 == 0.0
+}
+
 impl Sqlite {
+    /// True if no transaction reads.
+    pub fn only_updates(&self) -> bool {
+        self.read_fraction.0 == 0.0
+    }
+
     /// True if a transaction is durable when its commit returns. In a WAL, `NORMAL` syncs at
     /// checkpoints only (sqlite.org/pragma.html, "synchronous").
     pub fn commits(&self) -> bool {

@@ -85,15 +85,28 @@ pub fn line(
     line
 }
 
-/// Names and roles of the members in the text of parameter [`MEMBERS`], as [`line`] writes them.
-/// Blanks may replace the line breaks, as in a run that is read for a report.
-pub fn heads(text: &str) -> Vec<(String, Part)> {
+/// Name, role, and suite of a member in the text of parameter [`MEMBERS`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Name.
+    pub name: String,
+    /// Role.
+    pub part: Part,
+    /// Name of its suite; empty if the text has none.
+    pub suite: String,
+}
+
+/// Heads of the members in the text of parameter [`MEMBERS`], as [`line`] writes them. Blanks may
+/// replace the line breaks, as in a run that is read for a report.
+pub fn heads(text: &str) -> Vec<Head> {
     let words = words::split(text).unwrap_or_default().concat();
-    let head = |pair: &[String]| {
-        let name = pair[0].strip_prefix("name=")?;
-        let role = pair[1].strip_prefix("role=")?;
+    let head = |at: usize| {
+        let name = words[at].strip_prefix("name=")?;
+        let role = words.get(at + 1)?.strip_prefix("role=")?;
         let part = Part::ALL.into_iter().find(|part| part.name() == role)?;
-        Some((name.to_owned(), part))
+        // The delay precedes the suite.
+        let suite = words[at + 2..].iter().take(2).find_map(|word| word.strip_prefix("suite="));
+        Some(Head { name: name.to_owned(), part, suite: suite.unwrap_or_default().to_owned() })
     };
-    words.windows(2).filter_map(head).collect()
+    (0..words.len()).filter_map(head).collect()
 }

@@ -231,21 +231,7 @@ fn headline(
         Some(devices) if filesystems(view, tests) < 2 => sentence(view, devices),
         Some(devices) => format!("{}; {devices}", of_filesystems()),
         None if !view.slowdowns.is_empty() => {
-            let lines = view.slowdowns.iter().flat_map(|own| own.lines());
-            let largest = lines.max_by(|one, other| one.0.total_cmp(&other.0));
-            match largest {
-                Some((_, text)) => {
-                    let text = text.trim_end_matches('.');
-                    if view.facts.ended { text.into() } else { format!("Provisional: {text}") }
-                }
-                None if view.slowdowns.iter().any(|own| own.is_judged()) => {
-                    sentence(view, "no significant slowdown by other workloads".into())
-                }
-                None => {
-                    let text = "no comparison: too few repetitions, or no valid results";
-                    sentence(view, text.into())
-                }
-            }
+            sentence(view, super::slowdown::headline(&view.slowdowns))
         }
         None if filesystems(view, tests) < 2 => match of_one_filesystem(view).next() {
             // Without the test statistics in parentheses at the end.
@@ -253,7 +239,10 @@ fn headline(
                 let effect = text.split(" (").next().unwrap_or(text).trim_end_matches('.');
                 if view.facts.ended { effect.into() } else { format!("Provisional: {effect}") }
             }
-            None => of_filesystems(),
+            None => match super::slowdown::unpaired(view) {
+                Some(text) => sentence(view, text),
+                None => of_filesystems(),
+            },
         },
         None => of_filesystems(),
     }

@@ -4,6 +4,8 @@
 //! one per member that runs alone. The output is one table per filesystem and member, and findings
 //! about the primary metric and the 99th percentile.
 
+mod headline;
+
 use crate::view::FindingKind;
 use std::collections::BTreeMap;
 
@@ -17,8 +19,7 @@ use analysis::{
 use model::{
     Cell, Metric, Value,
     metric::{Better, Unit},
-    phase::Part,
-    plan::together::{MEMBERS, ONLY, SUITE, heads},
+    plan::together::{Head, MEMBERS, ONLY, SUITE, heads},
     record::CellRecord,
 };
 
@@ -33,6 +34,8 @@ use crate::{
         tables::{Body, Row, Table, TableCell, metric_label},
     },
 };
+
+pub(crate) use headline::{headline, unpaired};
 
 /// Method paragraph of the report.
 pub(crate) const METHOD: &str = "\
@@ -64,6 +67,8 @@ pub(crate) struct MemberSlowdown {
     member: String,
     /// Other members.
     others: Vec<String>,
+    /// The member and the other members, each with its suite.
+    described: (String, String),
     /// Label of the cell in which all members run.
     label: String,
     /// Primary metric of the member.
@@ -102,7 +107,7 @@ pub(crate) fn slowdowns(
             continue;
         }
         let members = heads(&text(&record.cell, MEMBERS));
-        for (member, _) in &members {
+        for Head { name: member, .. } in &members {
             let partner = |other: &CellRecord| {
                 only(&other.cell) == Some(member) && is_partner(&record.cell, &other.cell)
             };
@@ -110,6 +115,7 @@ pub(crate) fn slowdowns(
             let measured = of_member((member, &members), (alone, together), sample_index, margin)
                 .with(&mut comparer);
             let Some(mut own) = measured else { continue };
+            own.described = headline::described(member, &members);
             own.barring = barring(suites, member, [alone, together]);
             own.id = format!("slowdown-{}", all.len() + 1);
             all.push(own);
@@ -165,7 +171,7 @@ struct Measured<'a> {
 }
 
 fn of_member<'a>(
-    (member, members): (&'a str, &[(String, Part)]),
+    (member, members): (&'a str, &[Head]),
     (alone, together): (usize, usize),
     sample_index: &SampleIndex<'a>,
     margin: EquivalenceMargin,
@@ -182,7 +188,7 @@ fn of_member<'a>(
     Measured {
         record: &cells[together],
         member,
-        others: members.iter().map(|(name, _)| name.clone()).filter(|it| it != member).collect(),
+        others: members.iter().map(|it| it.name.clone()).filter(|it| it != member).collect(),
         primary,
         values: values.collect(),
         margin,
@@ -212,6 +218,7 @@ impl Measured<'_> {
             filesystem_name: self.record.cell.filesystem.name.clone(),
             member: self.member.to_owned(),
             others: self.others,
+            described: <_>::default(),
             label: self.record.label.clone(),
             primary: self.primary,
             tail,
@@ -348,28 +355,6 @@ impl MemberSlowdown {
                 "run more repetitions".into(),
             ),
         }
-    }
-
-    /// Significant slowdowns for the first page: the logarithm of the ratio, and a sentence.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (f64, String)> {
-        let enough = self.is_complete();
-        let shown = move |row: &&MetricSlowdown| {
-            enough
-                && row.is_significant()
-                && disagreement(&row.slowdown.comparison).is_none()
-                && self.blocked(row.metric).is_empty()
-        };
-        self.judged().filter(shown).map(|row| {
-            let text = format!(
-                "{}: {} of {} with {}: slowdown {}.",
-                self.filesystem_name,
-                metric_label(row.metric),
-                self.member,
-                list(&self.others),
-                row.text(),
-            );
-            (row.slowdown.ratio.0.ln().abs(), text)
-        })
     }
 
     /// Medians and slowdown of each metric.

@@ -4,8 +4,8 @@
 mod tests;
 
 use model::{
-    Bytes, Phase, SuiteSpec, WorkloadParameters,
-    phase::{Cache, JournalMode, Role, Sqlite, Synchronous, Timed, Work},
+    Bytes, Nanos, Phase, Ratio, SuiteSpec, WorkloadParameters,
+    phase::{Cache, JournalMode, Role, Sqlite, Synchronous, TimeLimit, Timed, Work},
     workload::{Kind, ParameterSpec, ValueError},
 };
 
@@ -16,10 +16,10 @@ pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint }
 
 const SPEC: SuiteSpec = SuiteSpec {
     name: "sqlite",
-    title: "SQLite transactions that update one row: journal modes, synchronous.",
+    title: "SQLite transactions that update or read one row: journal modes, synchronous.",
     source: "fslab; sqlite.org/pragma.html",
     notes: include_str!("notes.md"),
-    clients: None,
+    clients: Some("workers"),
     parameters: PARAMETERS,
 };
 
@@ -29,16 +29,27 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("synchronous", Kind::Word(&["extra", "full", "normal"]), "full", "Syncs of a transaction (`PRAGMA synchronous`)."),
     parameter("rows", Kind::Amount { min: 1, max: 1 << 32 }, "10000", "Rows of the table."),
     parameter("row_size", Kind::Size { min: Bytes(1), scales: false }, "100", "Bytes of text per row, at most 1 GB."),
-    parameter("transactions", Kind::Amount { min: 1, max: 1 << 32 }, "1000", "Measured transactions, each of which updates one random row."),
+    parameter("transactions", Kind::Amount { min: 1, max: 1 << 32 }, "1000", "Measured transactions per worker, each of which updates or reads one row. Not used with `runtime`."),
+    parameter("runtime", Kind::Time, "0s", "Measured time. 0s: the number of `transactions` ends the loop."),
+    parameter("workers", Kind::Count { min: 1, max: 64 }, "1", "Number of workers, each with a connection."),
+    parameter("read_fraction", Kind::Fraction, "0", "Fraction of the transactions that read a row."),
+    parameter("access_pattern", Kind::Word(&["random", "zipf"]), "random", "Choice of rows: all equally likely, or by Zipf's law."),
+    parameter("zipf_theta", Kind::Number { min: 0.0, max: 10.0 }, "0.99", "Exponent of the zipf distribution."),
     parameter("cache", Kind::Word(&["cold", "unchanged"]), "cold", "Cache state before the transactions."),
 ];
 
 /// Maximum size of a row: half of the default limit of SQLite (`SQLITE_MAX_LENGTH`).
 const LARGEST_ROW: Bytes = Bytes(500_000_000);
 
-fn refine(point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
+fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, ValueError> {
     if point.size("row_size") > LARGEST_ROW {
         return Err(ValueError::new("`row_size` is too large").hint("use at most 500 MB"));
+    }
+    if point.word("access_pattern") != "zipf" {
+        point.reset(&SPEC.defaults(), &["zipf_theta"]);
+    }
+    if point.time("runtime") > Nanos(0) {
+        point.reset(&SPEC.defaults(), &["transactions"]);
     }
     Ok(vec![point])
 }
@@ -47,6 +58,9 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     let journal = JournalMode::ALL.into_iter().find(|mode| mode.name() == point.word("journal"));
     let synchronous =
         Synchronous::ALL.into_iter().find(|it| it.name() == point.word("synchronous"));
+    let workers = u32::try_from(point.count("workers")).unwrap_or(1);
+    let reads = Ratio(point.fraction("read_fraction"));
+    let name = if reads.0 > 0.0 { "sqlite-mixed" } else { "sqlite-update" };
     let work = |updates| {
         Work::Sqlite(Sqlite {
             rows: point.count("rows"),
@@ -54,7 +68,13 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
             journal: journal.unwrap_or(JournalMode::Wal),
             synchronous: synchronous.unwrap_or(Synchronous::Full),
             updates,
-            time: None,
+            time: Some(point.time("runtime"))
+                .filter(|run| updates > 0 && *run > Nanos(0))
+                .map(|run| TimeLimit { ramp: Nanos(0), run }),
+            workers: if updates > 0 { workers } else { 1 },
+            read_fraction: if updates > 0 { reads } else { Ratio(0.0) },
+            zipf_theta: Some(point.number("zipf_theta"))
+                .filter(|_| updates > 0 && point.word("access_pattern") == "zipf"),
             seed,
         })
     };
@@ -74,7 +94,7 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
     };
     vec![
         phase("fill", Role::Prepare, Cache::Unchanged, work(0)),
-        phase("update", Role::Measure, cache, work(point.count("transactions"))),
+        phase(name, Role::Measure, cache, work(point.count("transactions"))),
     ]
 }
 

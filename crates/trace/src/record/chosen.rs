@@ -122,3 +122,14 @@ pub(super) fn calls() -> Vec<Chosen> {
     chosen.push(Chosen::Unless(libc::SYS_mmap, 4, u32::MAX));
     chosen
 }
+
+/// True if a logged call with these arguments would stop a program.
+pub(crate) fn stops(number: i64, args: &[u64; 6]) -> bool {
+    let low = |at: usize| u32::try_from(args[at] & 0xffff_ffff).unwrap_or(0);
+    match number {
+        libc::SYS_fcntl => FCNTL.contains(&low(1)),
+        libc::SYS_ioctl => CLONE_CALLS.contains(&low(1)),
+        libc::SYS_mmap => low(4) != u32::MAX,
+        _ => ALWAYS.contains(&number),
+    }
+}

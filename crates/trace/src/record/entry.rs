@@ -4,14 +4,18 @@
 //! during the call.
 
 use model::phase::FileCall;
-use sys::ptrace::{self, Syscall};
+use sys::ptrace::Syscall;
 
-use super::{Recorder, memory, paths, process::Tracee};
-use crate::{NO_FOLLOW, NO_OFFSET, NONE, Op};
+use super::{
+    Recorder,
+    memory::{self, Memory},
+    process::Tracee,
+};
+use crate::{NO_FOLLOW, NO_OFFSET, NONE, Op, paths};
 
 /// Change of descriptors and directories if the call succeeds.
 #[derive(Clone, Debug)]
-pub(super) enum Then {
+pub(crate) enum Then {
     Nothing,
     /// The result is a new descriptor of a file with this path.
     Bind {
@@ -31,10 +35,10 @@ pub(super) enum Then {
 
 /// Call in progress.
 #[derive(Clone, Debug)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     /// Operation; `None` if only [`Self::then`] matters.
-    pub(super) op: Option<Op>,
-    pub(super) then: Then,
+    pub(crate) op: Option<Op>,
+    pub(crate) then: Then,
 }
 
 /// File that a call names.
@@ -59,7 +63,7 @@ pub(super) fn fd(argument: u64) -> i32 {
 pub(super) struct Call<'a> {
     pub(super) recorder: &'a mut Recorder,
     pub(super) tracee: &'a Tracee,
-    pub(super) tid: i32,
+    pub(super) memory: &'a dyn Memory,
     pub(super) args: [u64; 6],
 }
 
@@ -67,10 +71,10 @@ pub(super) struct Call<'a> {
 pub(super) fn decode(
     recorder: &mut Recorder,
     tracee: &Tracee,
-    tid: i32,
+    memory: &dyn Memory,
     syscall: &Syscall,
 ) -> Option<Pending> {
-    let mut call = Call { recorder, tracee, tid, args: syscall.args };
+    let mut call = Call { recorder, tracee, memory, args: syscall.args };
     let number = syscall.number.cast_signed();
     call.by_descriptor(number).or_else(|| call.by_name(number)).or_else(|| call.descriptors(number))
 }
@@ -91,18 +95,23 @@ impl Call<'_> {
         Some(Op { fd: slot, ..Op::new(call) })
     }
 
+    /// Reads bytes; `None` if none can be read.
+    pub(super) fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
+        (self.memory.read(address, to) > 0).then_some(())
+    }
+
     /// Sum of the lengths of an I/O vector.
     fn vector(&self) -> u64 {
         let count = usize::try_from(self.args[2]).unwrap_or(0).min(1024);
         let mut bytes = vec![0; count * 16];
-        let read = ptrace::read(self.tid, self.args[1], &mut bytes).unwrap_or(0);
+        let read = self.memory.read(self.args[1], &mut bytes);
         let lengths = bytes[..read].chunks_exact(16).map(|one| memory::word(one, 8));
         lengths.fold(0u64, u64::saturating_add)
     }
 
     /// File that a path argument names.
     pub(super) fn named(&mut self, directory: i32, address: u64) -> Option<Named> {
-        let path = memory::string(self.tid, address)?;
+        let path = self.memory.string(address)?;
         if path.is_empty() {
             return None;
         }
@@ -121,7 +130,7 @@ impl Call<'_> {
             }
             _ => match self.slot(directory) {
                 Some(slot) => (slot, self.recorder.slots.path(slot)?.to_vec()),
-                None => (NONE, memory::link(self.tracee.process, directory)?),
+                None => (NONE, self.memory.link(directory)?),
             },
         };
         let absolute = paths::normal(&paths::join(&from, &path));
@@ -157,7 +166,7 @@ impl Call<'_> {
         flags: u64,
     ) -> Option<Op> {
         let directory = fd(self.args[0]);
-        if flags & AT_EMPTY_PATH != 0 && memory::string(self.tid, address)?.is_empty() {
+        if flags & AT_EMPTY_PATH != 0 && self.memory.string(address)?.is_empty() {
             return Some(Op { fd: self.slot(directory)?, ..Op::new(by_fd) });
         }
         let mut op = self.at(call, directory, address)?;
@@ -256,7 +265,7 @@ impl Call<'_> {
         };
         let offset = |address| match address {
             0 => NO_OFFSET,
-            _ => memory::number(self.tid, address).unwrap_or(NO_OFFSET),
+            _ => self.memory.number(address).unwrap_or(NO_OFFSET),
         };
         plain(Op {
             fd: from,
@@ -329,7 +338,7 @@ impl Call<'_> {
             _ => {
                 let mut lock = [0; 32];
                 let op = self.of_fd(FileCall::Lock)?;
-                ptrace::read(self.tid, self.args[2], &mut lock).ok()?;
+                self.read(self.args[2], &mut lock)?;
                 let kind = memory::word(&lock, 0);
                 // Type, reference point of the start, and command.
                 let flags = kind & 0xff | (kind >> 16 & 0xff) << 8 | (self.args[1] & 0xff) << 16;

@@ -1,4 +1,4 @@
-//! Memory and links of traced programs.
+//! Memory and links of recorded programs.
 
 use std::{fs, os::unix::ffi::OsStringExt};
 
@@ -10,56 +10,79 @@ const PAGE: u64 = 4096;
 /// Longest path with its NUL byte (`PATH_MAX`).
 const LONGEST: usize = 4096;
 
-/// Text that ends with a NUL byte; `None` if it cannot be read or is too long.
-pub(super) fn string(tid: i32, address: u64) -> Option<Vec<u8>> {
-    let mut text = Vec::new();
-    let mut at = address;
-    // Most names are short: one read of a part of the page.
-    let mut step = 128;
-    while text.len() < LONGEST {
-        let mut part = [0; LONGEST];
-        let border = PAGE - at % PAGE;
-        let length = usize::try_from(border).unwrap_or(LONGEST).min(step);
-        let read = ptrace::read(tid, at, &mut part[..length]).ok()?;
-        let part = &part[..read];
-        if let Some(end) = part.iter().position(|byte| *byte == 0) {
-            text.extend(&part[..end]);
-            return (text.len() < LONGEST).then_some(text);
-        }
-        if read == 0 {
-            return None;
-        }
-        text.extend(part);
-        at = at.wrapping_add(read as u64);
-        step = LONGEST;
+/// Memory and links of a thread.
+pub(crate) trait Memory {
+    /// Reads bytes at an address. Returns their number; 0 if they cannot be read.
+    fn read(&self, address: u64, to: &mut [u8]) -> usize;
+
+    /// Text that ends with a NUL byte; `None` if it cannot be read or is too long.
+    fn string(&self, address: u64) -> Option<Vec<u8>>;
+
+    /// Path of the file that a descriptor refers to.
+    fn link(&self, descriptor: i32) -> Option<Vec<u8>>;
+
+    /// Working directory.
+    fn directory(&self) -> Option<Vec<u8>>;
+
+    /// Number at an address.
+    fn number(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        (self.read(address, &mut bytes) == 8).then(|| u64::from_ne_bytes(bytes))
     }
-    None
 }
 
-/// Number at an address.
-pub(super) fn number(tid: i32, address: u64) -> Option<u64> {
-    let mut bytes = [0; 8];
-    ptrace::read(tid, address, &mut bytes).ok()?;
-    Some(u64::from_ne_bytes(bytes))
+/// Thread that is stopped by ptrace(2).
+pub(super) struct Stopped {
+    pub(super) tid: i32,
+    pub(super) process: i32,
+}
+
+impl Memory for Stopped {
+    fn read(&self, address: u64, to: &mut [u8]) -> usize {
+        ptrace::read(self.tid, address, to).unwrap_or(0)
+    }
+
+    fn string(&self, address: u64) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        let mut at = address;
+        // Most names are short: one read of a part of the page.
+        let mut step = 128;
+        while text.len() < LONGEST {
+            let mut part = [0; LONGEST];
+            let border = PAGE - at % PAGE;
+            let length = usize::try_from(border).unwrap_or(LONGEST).min(step);
+            let read = self.read(at, &mut part[..length]);
+            let part = &part[..read];
+            if let Some(end) = part.iter().position(|byte| *byte == 0) {
+                text.extend(&part[..end]);
+                return (text.len() < LONGEST).then_some(text);
+            }
+            if read == 0 {
+                return None;
+            }
+            text.extend(part);
+            at = at.wrapping_add(read as u64);
+            step = LONGEST;
+        }
+        None
+    }
+
+    fn link(&self, descriptor: i32) -> Option<Vec<u8>> {
+        path(&format!("/proc/{}/fd/{descriptor}", self.process))
+    }
+
+    fn directory(&self) -> Option<Vec<u8>> {
+        path(&format!("/proc/{}/cwd", self.tid))
+    }
 }
 
 /// Eight bytes at an offset; missing ones are 0.
-pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(bytes.iter().skip(at)) {
         *to = *from;
     }
     u64::from_ne_bytes(word)
-}
-
-/// Path of the file that a descriptor of a process refers to.
-pub(super) fn link(process: i32, number: i32) -> Option<Vec<u8>> {
-    path(&format!("/proc/{process}/fd/{number}"))
-}
-
-/// Working directory of a process.
-pub(super) fn directory(tid: i32) -> Option<Vec<u8>> {
-    path(&format!("/proc/{tid}/cwd"))
 }
 
 fn path(link: &str) -> Option<Vec<u8>> {

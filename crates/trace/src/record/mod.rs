@@ -10,35 +10,34 @@
 //! denied with `ENOSYS`, so that programs use other calls. Calls that a replay does not know are
 //! counted by name.
 
-mod chosen;
+mod baseline;
+pub(crate) mod chosen;
 mod entry;
 mod events;
-mod memory;
-mod names;
-mod paths;
+pub(crate) mod memory;
+pub(crate) mod names;
 mod pin;
-mod process;
+pub(crate) mod process;
 mod scan;
+pub(crate) mod tasks;
 
 use std::{
-    cell::RefCell,
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     ffi::{CString, OsString},
     fs, io,
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
-    rc::Rc,
 };
 
 use rustix::time::{ClockId, clock_gettime};
 use sys::ptrace::{self, StopCost};
 
-use self::{
-    events::Session,
-    paths::{Paths, Root},
-    process::{Place, Slots, Tracee},
+use self::{events::Session, process::Clock};
+use crate::{
+    NONE, Op, Recording, Task, TraceError, columns,
+    descriptors::Slots,
+    paths::{self, Paths, Root},
 };
-use crate::{NONE, Op, Recording, Task, TraceError, columns};
 
 /// Program to record, and its root.
 #[derive(Clone, Debug)]
@@ -47,6 +46,9 @@ pub struct Settings {
     pub root: PathBuf,
     /// Program and its arguments.
     pub command: Vec<OsString>,
+    /// Number of runs without the recorder before the recording. Their CPU time corrects the pauses
+    /// of a replay.
+    pub baseline: u32,
     /// Called with the number of processes that the program started and that still run when it
     /// ended. They are recorded until they end, or until a signal asks this process to end.
     pub waiting: Option<fn(usize)>,
@@ -62,7 +64,7 @@ pub struct Recorded {
 }
 
 /// Data of a recording in progress.
-struct Recorder {
+pub(crate) struct Recorder {
     root: Root,
     paths: Paths,
     slots: Slots,
@@ -71,6 +73,8 @@ struct Recorder {
     left_out: BTreeMap<&'static str, u64>,
     facts: BTreeMap<&'static str, u64>,
     started: u64,
+    /// Current time of a log; `None`: the clock.
+    instant: Option<u64>,
     stop_cost: StopCost,
 }
 
@@ -88,7 +92,42 @@ struct RecordedTask {
 impl Recorder {
     /// Time since the start of the recording.
     fn now(&self) -> u64 {
-        now().saturating_sub(self.started)
+        self.instant.unwrap_or_else(|| now().saturating_sub(self.started))
+    }
+
+    /// Recorder of a log, with the names of its root.
+    pub(crate) fn of_log(root: Vec<Vec<u8>>) -> Self {
+        Self::new(Root::new(root), Paths::default(), Some(0))
+    }
+
+    fn new(root: Root, paths: Paths, instant: Option<u64>) -> Self {
+        Self {
+            root,
+            paths,
+            slots: Slots::default(),
+            tasks: Vec::new(),
+            left_out: BTreeMap::new(),
+            facts: BTreeMap::new(),
+            started: now(),
+            instant,
+            stop_cost: StopCost::default(),
+        }
+    }
+
+    /// Current time of a log.
+    pub(crate) fn instant(&self) -> u64 {
+        self.instant.unwrap_or(0)
+    }
+
+    /// Advances the time of a log. It does not go back.
+    pub(crate) fn advance(&mut self, instant: u64) {
+        self.instant = Some(self.instant().max(instant));
+    }
+
+    /// Number of operations of a task.
+    pub(crate) fn operations(&self, task: usize) -> usize {
+        let task = &self.tasks[task];
+        task.chunks.iter().map(|(_, count)| count).sum::<usize>() + task.ops.len()
     }
 
     fn leave_out(&mut self, name: &'static str) {
@@ -98,6 +137,27 @@ impl Recorder {
     fn add_fact(&mut self, name: &'static str, value: u64) {
         let fact = self.facts.entry(name).or_default();
         *fact = fact.saturating_add(value);
+    }
+
+    /// Recording of the collected tasks.
+    pub(crate) fn finish(self, nodes: Vec<crate::Node>) -> Result<Recording, TraceError> {
+        let mut recording = Recording { nodes, paths: self.paths.all, ..Recording::default() };
+        for task in self.tasks {
+            let mut ops = Vec::new();
+            for (blob, count) in &task.chunks {
+                ops.extend(columns::decode(blob, *count)?);
+            }
+            ops.extend(task.ops);
+            let RecordedTask { parent, process, begin, name, .. } = task;
+            recording.tasks.push(Task { parent, process, begin, name, ops });
+        }
+        for (name, count) in self.left_out {
+            recording.facts.insert(format!("not_recorded.{name}"), count.to_string());
+        }
+        for (name, value) in self.facts {
+            recording.facts.insert(name.to_owned(), value.to_string());
+        }
+        Ok(recording)
     }
 
     fn push(&mut self, task: usize, op: Op) {
@@ -143,8 +203,6 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
     let root_error = |source| TraceError::Root { path: settings.root.clone(), source };
     let real = fs::canonicalize(&settings.root).map_err(root_error)?;
     let given = std::path::absolute(&settings.root).map_err(root_error)?;
-    let mut paths = Paths::default();
-    let nodes = scan::scan(&real, &mut paths).map_err(root_error)?;
     let name = settings.command.first().cloned().unwrap_or_default();
     let failed = |source| TraceError::Program { program: name.display().to_string(), source };
     let program = find(&name).map_err(failed)?;
@@ -152,32 +210,27 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
         CString::new(word.as_bytes()).map_err(|_| failed(io::ErrorKind::InvalidInput.into()))
     };
     let words = settings.command.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    let baseline =
+        baseline::measure(&program, &settings.command, settings.baseline).map_err(failed)?;
     let program = text(&program.into_os_string())?;
-    let recorder = Recorder {
-        root: Root::new(vec![
-            real.as_os_str().as_bytes().to_vec(),
-            paths::normal(given.as_os_str().as_bytes()),
-        ]),
-        paths,
-        slots: Slots::default(),
-        tasks: Vec::new(),
-        left_out: BTreeMap::new(),
-        facts: BTreeMap::new(),
-        started: now(),
-        stop_cost: StopCost::default(),
-    };
+    let mut paths = Paths::default();
+    let nodes = scan::scan(&real, &mut paths).map_err(root_error)?;
+    let names =
+        vec![real.as_os_str().as_bytes().to_vec(), paths::normal(given.as_os_str().as_bytes())];
+    let recorder = Recorder::new(Root::new(names), paths, None);
     let mut session = Session::new(recorder, settings.waiting);
     ptrace::report_signals();
     let directory = std::env::current_dir().map_err(failed)?;
     let filter = ptrace::filter(&chosen::calls());
-    session.recorder.stop_cost = ptrace::stop_cost(&filter, libc::SYS_read).map_err(failed)?;
+    session.tasks.recorder.stop_cost =
+        ptrace::stop_cost(&filter, libc::SYS_read).map_err(failed)?;
     let child = ptrace::spawn(&program, &words, &filter).map_err(failed)?;
-    session.recorder.started = now();
+    session.tasks.recorder.started = now();
     session.first(child, directory.into_os_string().into_vec());
     let status = session.run(child)?;
-    let elapsed = session.recorder.now();
-    let stop_cost = session.recorder.stop_cost;
-    let mut recording = finish(session.recorder, nodes)?;
+    let elapsed = session.tasks.recorder.now();
+    let stop_cost = session.tasks.recorder.stop_cost;
+    let mut recording = session.tasks.recorder.finish(nodes)?;
     let words: Vec<String> =
         settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let facts = &mut recording.facts;
@@ -188,6 +241,11 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
     set("status", status.to_string());
     set("stop_cost_ns", stop_cost.cpu.to_string());
     set("call_cost_ns", stop_cost.elapsed.to_string());
+    if let Some(baseline) = baseline {
+        set("baseline_elapsed_ns", baseline.elapsed.to_string());
+        set("baseline_user_ns", baseline.user.to_string());
+        set("baseline_system_ns", baseline.system.to_string());
+    }
     set("recorder", format!("fslab {}", env!("CARGO_PKG_VERSION")));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     set("kernel", kernel.trim().to_owned());
@@ -200,27 +258,6 @@ fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
-}
-
-/// Recording of the collected tasks.
-fn finish(recorder: Recorder, nodes: Vec<crate::Node>) -> Result<Recording, TraceError> {
-    let mut recording = Recording { nodes, paths: recorder.paths.all, ..Recording::default() };
-    for task in recorder.tasks {
-        let mut ops = Vec::new();
-        for (blob, count) in &task.chunks {
-            ops.extend(columns::decode(blob, *count)?);
-        }
-        ops.extend(task.ops);
-        let RecordedTask { parent, process, begin, name, .. } = task;
-        recording.tasks.push(Task { parent, process, begin, name, ops });
-    }
-    for (name, count) in recorder.left_out {
-        recording.facts.insert(format!("not_recorded.{name}"), count.to_string());
-    }
-    for (name, value) in recorder.facts {
-        recording.facts.insert(name.to_owned(), value.to_string());
-    }
-    Ok(recording)
 }
 
 /// Path of a program: as given if it contains a slash, otherwise the first executable file of this
@@ -244,21 +281,7 @@ impl Session {
     /// Registers the program itself, which is stopped.
     fn first(&mut self, child: i32, directory: Vec<u8>) {
         let name = events::program_name(child);
-        let task = self.recorder.add_task(None, None, name);
-        let place = Place { path: directory.clone(), slot: NONE, umask: umask() };
-        let place = Rc::new(RefCell::new(place));
-        let tracee = Tracee::new(task, child, child, Rc::default(), place);
-        self.tracees = HashMap::from([(child, tracee)]);
-        if let Some(rest) = self.recorder.root.below(&directory)
-            && rest != b"."
-        {
-            let path = self.recorder.paths.number(&rest);
-            let slot = self.recorder.slots.open(directory);
-            let op = Op { path, opened: slot, ..Op::new(model::phase::FileCall::Chdir) };
-            self.recorder.push(task, op);
-            if let Some(tracee) = self.tracees.get(&child) {
-                tracee.place.borrow_mut().slot = slot;
-            }
-        }
+        let clock = Clock::of_task(child, child);
+        self.tasks.first(child, name, (directory, umask()), clock);
     }
 }

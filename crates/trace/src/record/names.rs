@@ -2,7 +2,6 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
 
 use model::phase::FileCall;
-use sys::ptrace;
 
 use super::{
     entry::{AT_EMPTY_PATH, AT_FDCWD, CLOEXEC, Call, Named, Pending, Then, fd, plain},
@@ -29,7 +28,7 @@ impl Call<'_> {
         let path2 = match call {
             FileCall::Listxattr => NONE,
             _ => {
-                let name = memory::string(self.tid, self.args[1])?;
+                let name = self.memory.string(self.args[1])?;
                 if name.is_empty() {
                     return None;
                 }
@@ -52,7 +51,7 @@ impl Call<'_> {
             libc::SYS_openat => return self.open(fd(args[0]), args[1], args[2], args[3]),
             libc::SYS_openat2 => {
                 let mut how = [0; 24];
-                ptrace::read(self.tid, args[2], &mut how).ok()?;
+                self.read(args[2], &mut how)?;
                 let (flags, mode) = (memory::word(&how, 0), memory::word(&how, 8));
                 return self.open(fd(args[0]), args[1], flags, mode);
             }
@@ -238,7 +237,7 @@ impl Call<'_> {
 
     fn linkat(&mut self) -> Option<Pending> {
         let [old, old_path, new, new_path, flags, _] = self.args;
-        let empty = flags & AT_EMPTY_PATH != 0 && memory::string(self.tid, old_path)?.is_empty();
+        let empty = flags & AT_EMPTY_PATH != 0 && self.memory.string(old_path)?.is_empty();
         let from = match empty {
             true => self.slot(fd(old)).map(Named::Descriptor),
             false => self.named(fd(old), old_path),
@@ -249,7 +248,7 @@ impl Call<'_> {
     }
 
     fn symlink(&mut self, target: u64, directory: i32, path: u64) -> Option<Pending> {
-        let target = memory::string(self.tid, target)?;
+        let target = self.memory.string(target)?;
         let named = self.named(directory, path)?;
         if target.is_empty() {
             return None;
@@ -268,7 +267,7 @@ impl Call<'_> {
             return plain(Op { flags: op.flags | NOW << 8, ..op });
         }
         let mut values = [0; 32];
-        ptrace::read(self.tid, times, &mut values).ok()?;
+        self.read(times, &mut values)?;
         let word = |at| memory::word(&values, at);
         plain(Op {
             offset: word(16),
@@ -280,7 +279,7 @@ impl Call<'_> {
 }
 
 /// Number of fchmodat2(2), which the C library does not define on all systems.
-pub(super) const FCHMODAT2: i64 = 452;
+pub(crate) const FCHMODAT2: i64 = 452;
 
 /// Kind of a time of utimensat(2): a value, now, or unchanged.
 const NOW: u64 = 1;

@@ -10,8 +10,7 @@ use std::{
     path::Path,
 };
 
-use super::paths::Paths;
-use crate::{NONE, Node, NodeKind};
+use crate::{NONE, Node, NodeKind, paths::Paths};
 
 /// Nodes of a directory and everything below it, on its filesystem only; parents first, names in
 /// order.

@@ -52,10 +52,14 @@ fn single(phase: &Phase) -> String {
         Work::Replay(replay) => of_replay(replay),
         Work::Command(command) => command.run.iter().map(model::words::join).collect(),
         Work::Sqlite(sqlite) => vec![
-            counted(sqlite.updates, "SQLite transaction"),
+            match sqlite.time {
+                Some(limit) => format!("SQLite transactions for {}", limit.run),
+                None => counted(sqlite.updates, "SQLite transaction"),
+            },
             format!("journal {}", sqlite.journal.name()),
             format!("synchronous {}", sqlite.synchronous.name()),
             counted(sqlite.rows, "row"),
+            counted(sqlite.workers.into(), "worker"),
         ],
         Work::Trace(replay) => vec![
             format!("replay of {}", replay.trace),

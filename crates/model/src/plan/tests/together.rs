@@ -84,7 +84,12 @@ fn the_cells_of_a_group_differ_in_the_member_that_runs_only() {
     assert_eq!(one["runtime"].to_string(), "7s");
     let members = one["members"].to_string();
     let heads = crate::plan::together::heads(&members);
-    assert_eq!(heads[1], ("bulk".to_owned(), crate::phase::Part::Background));
+    let bulk = crate::plan::together::Head {
+        name: "bulk".into(),
+        part: crate::phase::Part::Background,
+        suite: "toy".into(),
+    };
+    assert_eq!(heads[1], bulk);
     assert!(members.contains("name=bulk role=background start_delay=0s suite=toy block_size=4KiB"));
 }
 

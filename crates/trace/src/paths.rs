@@ -1,17 +1,17 @@
-//! Paths of a traced program: their numbers, and their places relative to the root.
+//! Paths of a recorded program: their numbers, and their places relative to the root.
 
 use std::collections::HashMap;
 
 /// Numbers of paths, from 1.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
+pub(crate) struct Paths {
     numbers: HashMap<Vec<u8>, u32>,
-    pub(super) all: Vec<Vec<u8>>,
+    pub(crate) all: Vec<Vec<u8>>,
 }
 
 impl Paths {
     /// Number of a path that is not empty.
-    pub(super) fn number(&mut self, path: &[u8]) -> u32 {
+    pub(crate) fn number(&mut self, path: &[u8]) -> u32 {
         if let Some(number) = self.numbers.get(path) {
             return *number;
         }
@@ -24,19 +24,19 @@ impl Paths {
 
 /// Root of a recording.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(crate) struct Root {
     /// Absolute paths: without symbolic links, and as given.
     names: Vec<Vec<u8>>,
 }
 
 impl Root {
-    pub(super) fn new(names: Vec<Vec<u8>>) -> Self {
+    pub(crate) fn new(names: Vec<Vec<u8>>) -> Self {
         Self { names }
     }
 
     /// Rest of an absolute path below the root; `.` for the root itself. Components `..` are
     /// resolved without regard to symbolic links.
-    pub(super) fn below(&self, path: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn below(&self, path: &[u8]) -> Option<Vec<u8>> {
         let dots = path.split(|byte| *byte == b'/').any(|part| part == b"..");
         let plain = if dots { normal(path) } else { path.to_vec() };
         self.names.iter().find_map(|name| {
@@ -52,7 +52,7 @@ impl Root {
 }
 
 /// Absolute path without `.`, `..`, and repeated slashes.
-pub(super) fn normal(path: &[u8]) -> Vec<u8> {
+pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for part in path.split(|byte| *byte == b'/') {
         match part {
@@ -72,7 +72,7 @@ pub(super) fn normal(path: &[u8]) -> Vec<u8> {
 }
 
 /// Path from a directory: the path itself if it is absolute.
-pub(super) fn join(directory: &[u8], path: &[u8]) -> Vec<u8> {
+pub(crate) fn join(directory: &[u8], path: &[u8]) -> Vec<u8> {
     if path.first() == Some(&b'/') {
         return path.to_vec();
     }
@@ -80,7 +80,7 @@ pub(super) fn join(directory: &[u8], path: &[u8]) -> Vec<u8> {
 }
 
 /// Descriptor number of a path such as `/proc/self/fd/3`, of the process with this ID.
-pub(super) fn descriptor(path: &[u8], process: i32) -> Option<i32> {
+pub(crate) fn descriptor(path: &[u8], process: i32) -> Option<i32> {
     let text = std::str::from_utf8(path).ok()?;
     let own = format!("/proc/{process}/fd/");
     let prefixes = ["/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/", own.as_str()];

@@ -1,0 +1,315 @@
+//! Tasks of a recorded program: their calls, their creation, the programs that they execute, and
+//! their ends. The source of these events is ptrace(2), or a log.
+
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
+
+use model::phase::FileCall;
+use sys::ptrace::Syscall;
+
+use super::{
+    Recorder,
+    entry::{self, Pending, Then},
+    memory::Memory,
+    process::{Clock, Tracee},
+};
+use crate::{
+    NONE, Op,
+    descriptors::{Held, Place},
+};
+
+/// Flags of clone(2).
+const CLONE_FS: u64 = 0x200;
+const CLONE_FILES: u64 = 0x400;
+const CLONE_THREAD: u64 = 0x1_0000;
+
+/// Tasks that run, and what was recorded of all tasks.
+pub(crate) struct Tasks {
+    pub(crate) recorder: Recorder,
+    /// Threads by their IDs.
+    pub(crate) tracees: HashMap<i32, Tracee>,
+}
+
+impl Tasks {
+    /// Registers the first task, with its working directory and its mask.
+    pub(crate) fn first(
+        &mut self,
+        tid: i32,
+        name: String,
+        (directory, umask): (Vec<u8>, u32),
+        clock: Clock,
+    ) {
+        let task = self.recorder.add_task(None, None, name);
+        let below = self.recorder.root.below(&directory).filter(|rest| rest != b".");
+        let mut slot = NONE;
+        if let Some(rest) = below {
+            let path = self.recorder.paths.number(&rest);
+            slot = self.recorder.slots.open(directory.clone());
+            self.recorder.push(task, Op { path, opened: slot, ..Op::new(FileCall::Chdir) });
+        }
+        let place = Rc::new(RefCell::new(Place { path: directory, slot, umask }));
+        self.tracees.insert(tid, Tracee::new(task, tid, Rc::default(), place, clock));
+    }
+
+    /// Begins a call. Returns `None` if its end does not matter.
+    pub(crate) fn entry(
+        &mut self,
+        tracee: &mut Tracee,
+        memory: &dyn Memory,
+        syscall: &Syscall,
+    ) -> Option<Pending> {
+        self.special(tracee, memory, syscall)
+            .unwrap_or_else(|| entry::decode(&mut self.recorder, tracee, memory, syscall))
+    }
+
+    /// Handles calls that close descriptors, create tasks, or are not recorded. Returns `None` for
+    /// all other calls.
+    fn special(
+        &mut self,
+        tracee: &mut Tracee,
+        memory: &dyn Memory,
+        syscall: &Syscall,
+    ) -> Option<Option<Pending>> {
+        let Syscall { args, .. } = *syscall;
+        let slot = |number: u64| {
+            let number = (number & 0xffff_ffff) as u32 as i32;
+            tracee.table.borrow().get(&number).copied()
+        };
+        match syscall.number.cast_signed() {
+            libc::SYS_close => {
+                let number = (args[0] & 0xffff_ffff) as u32 as i32;
+                let held = tracee.table.borrow_mut().remove(&number);
+                let Some(held) = held else { return Some(None) };
+                if self.recorder.slots.drop(held.slot) {
+                    let op = Op { fd: held.slot, ..Op::new(FileCall::Close) };
+                    return Some(Some(Pending { op: Some(op), then: Then::Nothing }));
+                }
+                self.recorder.leave_out("close of a descriptor that another process has open");
+            }
+            libc::SYS_close_range => {
+                const CLOEXEC: u64 = 4;
+                let range = args[0]..=args[1];
+                let numbers: Vec<i32> = tracee.table.borrow().keys().copied().collect();
+                for number in numbers {
+                    if !range.contains(&u64::from(number.cast_unsigned())) {
+                        continue;
+                    }
+                    if args[2] & CLOEXEC != 0 {
+                        if let Some(held) = tracee.table.borrow_mut().get_mut(&number) {
+                            held.cloexec = true;
+                        }
+                        continue;
+                    }
+                    let held = tracee.table.borrow_mut().remove(&number);
+                    if let Some(held) = held {
+                        self.release(tracee, held.slot);
+                    }
+                }
+            }
+            libc::SYS_io_uring_setup
+            | libc::SYS_io_setup
+            | libc::SYS_sched_getaffinity
+            | libc::SYS_sched_setaffinity => {}
+            libc::SYS_clone => tracee.clone_flags = args[0],
+            libc::SYS_clone3 => tracee.clone_flags = memory.number(args[0]).unwrap_or(0),
+            libc::SYS_unshare => {
+                if args[0] & CLONE_FILES != 0 {
+                    tracee.table = self.recorder.slots.copy(&tracee.table);
+                }
+                if args[0] & CLONE_FS != 0 {
+                    tracee.place = self.recorder.slots.copy_place(&tracee.place);
+                }
+            }
+            libc::SYS_sendfile if slot(args[0]).or(slot(args[1])).is_some() => {
+                self.recorder.leave_out("sendfile");
+            }
+            libc::SYS_splice if slot(args[0]).or(slot(args[2])).is_some() => {
+                self.recorder.leave_out("splice");
+            }
+            libc::SYS_getdents if slot(args[0]).is_some() => self.recorder.leave_out("getdents"),
+            libc::SYS_ioctl if slot(args[0]).is_some() => self.recorder.leave_out("FICLONE"),
+            libc::SYS_open_by_handle_at => self.recorder.leave_out("open_by_handle_at"),
+            libc::SYS_sendfile | libc::SYS_splice | libc::SYS_getdents | libc::SYS_ioctl => {}
+            _ => return None,
+        }
+        Some(None)
+    }
+
+    /// Records a call that returned.
+    pub(crate) fn complete(
+        &mut self,
+        tracee: &Tracee,
+        memory: &dyn Memory,
+        pending: Pending,
+        (result, end): (i64, u64),
+    ) {
+        let Pending { op, then } = pending;
+        let mut op = op.map(|op| Op { result, length: end.saturating_sub(op.begin), ..op });
+        let number = i32::try_from(result).unwrap_or(-1);
+        match then {
+            Then::Nothing => {}
+            Then::Bind { cloexec, path } => {
+                if let (Some(op), true) = (&mut op, number >= 0) {
+                    op.opened = self.recorder.slots.open(path);
+                    let held = Held { slot: op.opened, cloexec };
+                    self.bind(tracee, number, held);
+                }
+            }
+            Then::Duplicate { recorded, cloexec } if number >= 0 => {
+                let replaced = tracee.table.borrow_mut().remove(&number);
+                if let Some(held) = replaced {
+                    self.release(tracee, held.slot);
+                    // The release ended later than the call.
+                    if let Some(op) = &mut op {
+                        (op.begin, op.length) = (self.recorder.now(), 0);
+                    }
+                }
+                if let (Some(op), true) = (&mut op, recorded) {
+                    let path = self.recorder.slots.path(op.fd).map(<[u8]>::to_vec);
+                    op.opened = self.recorder.slots.open(path.unwrap_or_default());
+                    tracee.table.borrow_mut().insert(number, Held { slot: op.opened, cloexec });
+                }
+            }
+            Then::Duplicate { .. } => {}
+            Then::Chdir => op = self.chdir(memory, tracee, op, result),
+            Then::Umask(mask) => tracee.place.borrow_mut().umask = mask,
+        }
+        if let Some(op) = op {
+            self.recorder.push(tracee.task, op);
+        }
+    }
+
+    /// Binds a descriptor number. A number that is still bound was closed by a call that is not
+    /// recorded.
+    fn bind(&mut self, tracee: &Tracee, number: i32, held: Held) {
+        let old = tracee.table.borrow_mut().insert(number, held);
+        if let Some(old) = old {
+            self.recorder.slots.drop(old.slot);
+        }
+    }
+
+    /// Changes the working directory after a successful call.
+    fn chdir(
+        &mut self,
+        memory: &dyn Memory,
+        tracee: &Tracee,
+        op: Option<Op>,
+        result: i64,
+    ) -> Option<Op> {
+        if result < 0 {
+            return op;
+        }
+        let path = memory.directory()?;
+        let old = tracee.place.borrow().slot;
+        let below = self.recorder.root.below(&path);
+        let inside = below.as_ref().is_some_and(|rest| rest != b".");
+        let mut op = op;
+        let slot = match (&mut op, inside) {
+            (Some(op), true) => {
+                op.opened = self.recorder.slots.open(path.clone());
+                op.opened
+            }
+            _ => NONE,
+        };
+        {
+            let mut place = tracee.place.borrow_mut();
+            (place.path, place.slot) = (path, slot);
+        }
+        if old != NONE && self.recorder.slots.drop(old) {
+            // Recorded after the change itself.
+            if let Some(op) = op {
+                self.recorder.push(tracee.task, op);
+            }
+            self.release_now(tracee.task, old);
+            return None;
+        }
+        op
+    }
+
+    /// Removes a reference to a descriptor that is closed without a call.
+    fn release(&mut self, tracee: &Tracee, slot: u32) {
+        if self.recorder.slots.drop(slot) {
+            self.release_now(tracee.task, slot);
+        }
+    }
+
+    fn release_now(&mut self, task: usize, slot: u32) {
+        let begin = self.recorder.now();
+        self.recorder.push(task, Op { fd: slot, begin, ..Op::new(FileCall::Release) });
+    }
+
+    /// A thread created another one. `name` is the name of the program of a process, and `clock`
+    /// the source of the CPU time of a process and thread.
+    pub(crate) fn created(
+        &mut self,
+        parent: i32,
+        child: i32,
+        name: impl Fn(i32) -> String,
+        clock: impl Fn(i32, i32) -> Clock,
+    ) {
+        let Some(from) = self.tracees.get_mut(&parent) else { return };
+        let flags = std::mem::take(&mut from.clone_flags);
+        let thread = flags & CLONE_THREAD != 0;
+        let (of, from_task) = (from.process, from.task);
+        let table = match flags & CLONE_FILES {
+            0 => self.recorder.slots.copy(&from.table),
+            _ => from.table.clone(),
+        };
+        let place = match flags & CLONE_FS {
+            0 => self.recorder.slots.copy_place(&from.place),
+            _ => from.place.clone(),
+        };
+        if thread {
+            from.split();
+        }
+        let process = if thread { of } else { child };
+        let leader = self.tracees.get(&of).map(|leader| leader.task);
+        let leader = if thread { leader.or(Some(from_task)) } else { None };
+        let task = self.recorder.add_task(Some(from_task), leader, name(process));
+        let clock = clock(process, child);
+        self.tracees.insert(child, Tracee::new(task, process, table, place, clock));
+    }
+
+    /// A process executed a program: descriptors are closed, and other threads have ended.
+    pub(crate) fn executed(&mut self, tid: i32, former: i32, name: String) {
+        if former != tid && former != 0 {
+            self.ended(tid);
+            if let Some(tracee) = self.tracees.remove(&former) {
+                self.tracees.insert(tid, tracee.renumbered(tid));
+            }
+        }
+        let Some(mut tracee) = self.tracees.remove(&tid) else { return };
+        tracee.pending = None;
+        // execve(2) unshares the table.
+        if Rc::strong_count(&tracee.table) > 1 {
+            tracee.table = self.recorder.slots.copy(&tracee.table);
+        }
+        let closed: Vec<(i32, u32)> = {
+            let table = tracee.table.borrow();
+            let closed = table.iter().filter(|(_, held)| held.cloexec);
+            closed.map(|(number, held)| (*number, held.slot)).collect()
+        };
+        for (number, slot) in closed {
+            tracee.table.borrow_mut().remove(&number);
+            self.release(&tracee, slot);
+        }
+        self.recorder.tasks[tracee.task].name = name;
+        self.tracees.insert(tid, tracee);
+    }
+
+    /// A thread ended. Its descriptors are closed unless others share them.
+    pub(crate) fn ended(&mut self, tid: i32) {
+        let Some(tracee) = self.tracees.remove(&tid) else { return };
+        if Rc::strong_count(&tracee.table) == 1 {
+            let slots: Vec<u32> = tracee.table.borrow().values().map(|held| held.slot).collect();
+            for slot in slots {
+                self.release(&tracee, slot);
+            }
+        }
+        if Rc::strong_count(&tracee.place) == 1 {
+            let slot = tracee.place.borrow().slot;
+            if slot != NONE {
+                self.release(&tracee, slot);
+            }
+        }
+    }
+}
