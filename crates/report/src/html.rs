@@ -27,10 +27,6 @@ fn page(view: &View, parts: &[Part<'_>], mut budget: Budget) -> String {
     let mut document = run::document(view, &mut budget);
     // The first screen has the conditions.
     document.lead.clear();
-    if !parts.is_empty() {
-        // The parts have their titles.
-        document.kicker.clear();
-    }
     document.footer.push_str(" · this page loads no external resources.");
     let names = answer::filesystems(view, parts);
     rendered(&document, &names, &answer::answer(view, parts), Some(&data))

@@ -70,7 +70,7 @@ use model::{
 
 use crate::{error::Fault, file_offset::FileChange, io::Kind, pace::ByDirection};
 
-use aligned::{Aligned, Places};
+use aligned::{Aligned, Draws};
 pub(crate) use bijection::Bijection;
 use direction::{DirectionSource, scheduled};
 use draw::generator;
@@ -238,7 +238,7 @@ impl<'a> PassOrder<'a> {
                 Self::IozonePermutation(IozonePermutation::new(&prepared.permutation))
             }
             AccessPattern::Permutation => Self::Permutation(Permutation::new(n, random)),
-            AccessPattern::Random if places < n => aligned(Places::Uniform(Uniform::new(places))),
+            AccessPattern::Random if places < n => aligned(Draws::Uniform(Uniform::new(places))),
             AccessPattern::Random => Self::Uniform(Uniform::new(n)),
             AccessPattern::Tickets => Self::Tickets(Tickets::new(n)),
             AccessPattern::Zipf { .. }
@@ -248,7 +248,7 @@ impl<'a> PassOrder<'a> {
             | AccessPattern::Zones => {
                 let skew = prepared.skew.as_ref().expect("prepared from the same stream");
                 let order = Skewed::new(skew, places);
-                if places < n { aligned(Places::Skewed(order)) } else { Self::Skewed(order) }
+                if places < n { aligned(Draws::Skewed(order)) } else { Self::Skewed(order) }
             }
             AccessPattern::Skip { blocks } => Self::Skip(Skip::new(n, blocks)),
             AccessPattern::Runs { jump, unique } => Self::Runs(Runs::new(n, jump, unique, random)),

@@ -88,7 +88,9 @@ impl Answer {
         let accounts = Accounts::new(view);
         if findings.is_empty() && !accounts.compared() {
             // With one filesystem, nothing is compared; the findings are about that filesystem.
+            // Failures are listed separately.
             let all = points.iter().flat_map(|point| &point.findings);
+            let all = all.filter(|own| own.kind != FindingKind::C20);
             findings.extend(all.map(|own| Finding { effect: 0.0, text: own.text.clone() }));
         }
         let shown = findings.len().min(FINDINGS_MAX);

@@ -1,7 +1,7 @@
 //! Filesystems with missing results, by reason.
 
-use super::Answer;
-use crate::view::View;
+use super::{Answer, accounts::REASON_MAX};
+use crate::{charts::intervals::shortened, view::View};
 
 /// Filesystems that were not measured or failed for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,11 @@ pub(crate) struct Hole {
 /// Failed filesystems with the reason, one text per reason.
 pub(crate) fn failures(answers: &[Answer]) -> Vec<String> {
     let failed = answers.iter().flat_map(|answer| &answer.missing).filter(|hole| hole.failed);
-    failed.map(|hole| format!("{} ({})", hole.filesystems.join(", "), hole.reason)).collect()
+    failed
+        .map(|hole| {
+            format!("{} ({})", hole.filesystems.join(", "), shortened(&hole.reason, REASON_MAX))
+        })
+        .collect()
 }
 
 /// Filesystems that no part measured, one text per reason.
