@@ -293,6 +293,8 @@ fn shell_pipelines_are_replayed_exactly() {
          test -e missing || exec rm -r e/x"
     );
     let recording = bench.record(&["sh", "-c", &script]);
+    let waits = summary(&recording).calls[&FileCall::Wait].count;
+    assert!(waits >= 5, "{waits}");
     bench.exact(&recording);
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use model::phase::TraceOrder;
+use model::phase::{FileCall, TraceOrder};
 
 use crate::{
     Node, Op, Recording, TraceError,
@@ -100,8 +100,14 @@ pub fn compile(recording: &Recording, order: TraceOrder) -> Result<Program, Trac
             .then(|| order::before_creation(recording, task))
             .flatten()
             .and_then(|(parent, count)| Some((of_task[parent], *numbers[parent].get(count - 1)?)));
+        // Operations of a child that are later were not waited for.
+        let awaited = (own.call == FileCall::Wait && order != TraceOrder::Tasks)
+            .then(|| usize::try_from(own.size).ok()?.checked_sub(1))
+            .flatten()
+            .and_then(|child| Some((*of_task.get(child)?, *numbers.get(child)?.last()?)));
         let uses = compiler.uses_of(effect);
-        let found = waits.add(worker, number, (own.begin, own.end()), uses, created_by);
+        let others = [created_by, awaited];
+        let found = waits.add(worker, number, (own.begin, own.end()), uses, others);
         steps.push(Step {
             op: Op { think: scale.apply(own.think), ..*own },
             straight: effect.straight,

@@ -89,7 +89,7 @@ fn from_numbers(bytes: &[u8]) -> Recording {
             path: row[7].into(),
             path2: row[8].into(),
             flags: u64::from(row[9]) << (row[9] % 20),
-            size: row[9].into(),
+            size: if call == FileCall::Wait { 1 + u64::from(row[9] % 3) } else { row[9].into() },
             ..Op::new(call)
         });
     }

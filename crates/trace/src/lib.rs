@@ -155,7 +155,7 @@ pub struct Op {
     pub path2: u32,
     /// Offset, mode, or seconds.
     pub offset: u64,
-    /// Length, or nanoseconds.
+    /// Length, nanoseconds, or the number of the task of a child process.
     pub size: u64,
     /// Flags.
     pub flags: u64,

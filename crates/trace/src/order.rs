@@ -96,13 +96,15 @@ impl Waits {
     }
 
     /// Waits of an operation, the `number`th of its worker, from 1, and its uses of resources.
+    /// `tasks` are operations of other tasks that it follows: of the creator of its task, and of a
+    /// child whose end it waited for.
     pub(crate) fn add(
         &mut self,
         worker: u32,
         number: u32,
         (begin, end): (u64, u64),
         uses: &[(u32, Use)],
-        created_by: Option<(u32, u32)>,
+        tasks: [Option<(u32, u32)>; 2],
     ) -> Vec<Wait> {
         let known = &mut self.known[worker as usize];
         let mut waits: Vec<Wait> = Vec::new();
@@ -115,7 +117,7 @@ impl Waits {
                 None => waits.push(Wait { worker: other, done }),
             }
         };
-        if let Some((other, done)) = created_by {
+        for (other, done) in tasks.into_iter().flatten() {
             require(other, done);
         }
         for (resource, own) in uses {
@@ -166,23 +168,26 @@ mod tests {
     #[test]
     fn an_operation_waits_for_conflicting_uses_that_had_ended() {
         let mut waits = Waits::new(1, 3);
-        assert_eq!(waits.add(0, 1, (0, 10), &[(0, Use::Change)], None), []);
+        assert_eq!(waits.add(0, 1, (0, 10), &[(0, Use::Change)], [None; 2]), []);
         // It overlapped the change.
-        assert_eq!(waits.add(1, 1, (5, 20), &[(0, Use::Read)], None), []);
+        assert_eq!(waits.add(1, 1, (5, 20), &[(0, Use::Read)], [None; 2]), []);
         let wait = |worker, done| Wait { worker, done };
-        assert_eq!(waits.add(2, 1, (30, 40), &[(0, Use::Read)], None), [wait(0, 1)]);
+        assert_eq!(waits.add(2, 1, (30, 40), &[(0, Use::Read)], [None; 2]), [wait(0, 1)]);
         // The wait for the same operation is not repeated.
-        assert_eq!(waits.add(2, 2, (50, 60), &[(0, Use::Read)], None), []);
+        assert_eq!(waits.add(2, 2, (50, 60), &[(0, Use::Read)], [None; 2]), []);
         // Reads do not wait for reads; a change waits for all.
-        assert_eq!(waits.add(1, 2, (70, 80), &[(0, Use::Change)], None), [wait(0, 1), wait(2, 2)]);
+        assert_eq!(
+            waits.add(1, 2, (70, 80), &[(0, Use::Change)], [None; 2]),
+            [wait(0, 1), wait(2, 2)]
+        );
     }
 
     #[test]
     fn changes_that_commute_wait_for_reads_only() {
         let mut waits = Waits::new(1, 3);
-        waits.add(0, 1, (0, 10), &[(0, Use::Commute)], None);
-        assert_eq!(waits.add(1, 1, (20, 30), &[(0, Use::Commute)], None), []);
-        let found = waits.add(2, 1, (40, 50), &[(0, Use::Read)], None);
+        waits.add(0, 1, (0, 10), &[(0, Use::Commute)], [None; 2]);
+        assert_eq!(waits.add(1, 1, (20, 30), &[(0, Use::Commute)], [None; 2]), []);
+        let found = waits.add(2, 1, (40, 50), &[(0, Use::Read)], [None; 2]);
         assert_eq!(found, [Wait { worker: 0, done: 1 }, Wait { worker: 1, done: 1 }]);
     }
 }

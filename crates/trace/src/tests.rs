@@ -60,6 +60,30 @@ fn a_read_by_another_task_waits_for_the_write() {
 }
 
 #[test]
+fn a_wait_for_a_child_is_a_wait_for_its_last_operation() {
+    let mut recording = sample();
+    let fsync = |begin| Op { begin, fd: 1, ..Op::new(FileCall::Fdatasync) };
+    recording.tasks[1].ops = vec![Op { begin: 13, path: 2, ..Op::new(FileCall::Stat) }, fsync(30)];
+    let wait = Op { begin: 40, size: 2, ..Op::new(FileCall::Wait) };
+    recording.tasks[0].ops.push(wait);
+    let waits = |recording: &Recording| {
+        let program = compile(recording, TraceOrder::Resources).unwrap();
+        let step = program.workers[0].last().unwrap();
+        let first = step.first_wait as usize;
+        program.waits[first..first + step.waits as usize].to_vec()
+    };
+    assert_eq!(waits(&recording), [Wait { worker: 1, done: 2 }]);
+    assert_eq!(parse(&bytes(&recording).unwrap()).unwrap(), recording);
+    // Later operations of the child were not waited for.
+    recording.tasks[1].ops[1].begin = 41;
+    assert_eq!(waits(&recording), [Wait { worker: 1, done: 1 }]);
+    for unknown in [0, 1, 3, u64::MAX] {
+        recording.tasks[0].ops.last_mut().unwrap().size = unknown;
+        assert_eq!(waits(&recording), []);
+    }
+}
+
+#[test]
 fn pauses_are_scaled_down_to_the_cpu_time_without_the_recorder() {
     let mut recording = sample();
     for (op, think) in recording.tasks[0].ops.iter_mut().zip([100, 200, 300]) {

@@ -86,6 +86,7 @@ impl Caller<'_> {
         let done = match op.call {
             FileCall::Open | FileCall::Chdir => self.open(step),
             FileCall::Rename | FileCall::Link | FileCall::Symlink => self.two_names(step),
+            FileCall::Wait => Some(op.result),
             _ if op.path != NONE => self.by_name(step),
             _ => self.by_descriptor(op),
         };
@@ -120,13 +121,11 @@ impl Caller<'_> {
                 if old >= 0 {
                     close_number(old);
                 }
+                0
             }
             // The recorded call failed.
-            None => {
-                close_number(number);
-            }
+            None => close_number(number).min(0),
         }
-        0
     }
 
     /// Opens a file below a directory without following links.

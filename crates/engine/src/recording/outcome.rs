@@ -24,6 +24,7 @@ pub(super) fn agrees(op: &Op, got: i64) -> bool {
         | FileCall::Flock
         | FileCall::Mmap
         | FileCall::Advise
+        | FileCall::Wait
         | FileCall::Release => true,
         FileCall::Read
         | FileCall::Pread

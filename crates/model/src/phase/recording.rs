@@ -194,6 +194,9 @@ calls! {
     Lock "fcntl_lock" false;
     /// mmap(2) of a file.
     Mmap "mmap" false;
+    /// End of a wait for a child process by wait4(2) or waitid(2). The replay waits for the
+    /// operations of the child.
+    Wait "wait" false;
 }
 
 impl FileCall {

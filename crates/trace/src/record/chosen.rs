@@ -104,6 +104,8 @@ const ALWAYS: &[i64] = &[
     libc::SYS_clone,
     libc::SYS_clone3,
     libc::SYS_close_range,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
     libc::SYS_openat2,
     libc::SYS_faccessat2,
     FCHMODAT2,

@@ -29,6 +29,8 @@ pub(crate) enum Then {
     },
     /// The working directory changes.
     Chdir,
+    /// The process waited for a child; the address of its status, from waitid(2).
+    Wait(Option<u64>),
     /// The mask changes to this value.
     Umask(u32),
 }
@@ -306,6 +308,13 @@ impl Call<'_> {
             }
             libc::SYS_fchdir => {
                 Some(Pending { op: self.of_fd(FileCall::Chdir), then: Then::Chdir })
+            }
+            libc::SYS_wait4 => {
+                Some(Pending { op: Some(Op::new(FileCall::Wait)), then: Then::Wait(None) })
+            }
+            libc::SYS_waitid => {
+                let then = Then::Wait(Some(args[2]));
+                Some(Pending { op: Some(Op::new(FileCall::Wait)), then })
             }
             libc::SYS_umask => {
                 let mask = u32::try_from(args[0] & 0o777).unwrap_or(0);

@@ -8,7 +8,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use sys::ptrace::{self, ARCHITECTURE, Change, Resume, Stop, Syscall};
 
-use super::{Recorder, memory::Stopped, pin::Pin, process::Clock, tasks::Tasks};
+use super::{Recorder, entry::Then, memory::Stopped, pin::Pin, process::Clock, tasks::Tasks};
 use crate::TraceError;
 
 /// Results of calls that the kernel restarts or interrupts: `ERESTARTSYS` to
@@ -33,7 +33,12 @@ pub(super) fn program_name(process: i32) -> String {
 impl Session {
     pub(super) fn new(recorder: Recorder, waiting: Option<fn(usize)>) -> Self {
         let (early, pin) = (Vec::new(), Pin::default());
-        Self { tasks: Tasks { recorder, tracees: HashMap::new() }, early, pin, waiting }
+        Self {
+            tasks: Tasks { recorder, tracees: HashMap::new(), ended: HashMap::new() },
+            early,
+            pin,
+            waiting,
+        }
     }
 
     /// Records until all traced programs have ended. Returns the exit status of the first.
@@ -165,12 +170,17 @@ impl Session {
         let end = self.tasks.recorder.now();
         if let Some(mut tracee) = self.tasks.tracees.remove(&tid) {
             if let Some(pending) = tracee.pending.take() {
+                let waits = matches!(pending.then, Then::Wait(_));
                 let operation = pending.op.is_some();
+                let count = self.tasks.recorder.operations(tracee.task);
                 if !RESTARTS.contains(&result) {
                     let memory = Stopped { tid, process: tracee.process };
                     self.tasks.complete(&tracee, &memory, pending, (result, end));
                 }
-                if operation {
+                if waits && self.tasks.recorder.operations(tracee.task) == count {
+                    // The pause continues.
+                    tracee.skipped = tracee.skipped_before + 1;
+                } else if operation {
                     tracee.cpu = tracee.cpu_time();
                 }
             }

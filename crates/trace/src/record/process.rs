@@ -47,6 +47,8 @@ pub(crate) struct Tracee {
     /// Stops since the end of the previous operation that belong to no operation, in pairs of one
     /// call.
     pub(crate) skipped: u64,
+    /// Value of [`Self::skipped`] before the call in progress.
+    pub(crate) skipped_before: u64,
     /// CPU time at the end of the previous operation.
     pub(crate) cpu: u64,
 }
@@ -60,7 +62,19 @@ impl Tracee {
         clock: Clock,
     ) -> Self {
         let (pending, clone_flags, skipped, cpu) = (None, 0, 0, 0);
-        Self { task, process, table, place, pending, clone_flags, clock, skipped, cpu }
+        let skipped_before = 0;
+        Self {
+            task,
+            process,
+            table,
+            place,
+            pending,
+            clone_flags,
+            clock,
+            skipped,
+            skipped_before,
+            cpu,
+        }
     }
 
     /// The process gets another thread.
@@ -81,7 +95,8 @@ impl Tracee {
 
     /// CPU time since the previous operation, less that of the stops in between.
     pub(crate) fn think(&mut self, stop_cost: u64) -> u64 {
-        let stops = 1 + std::mem::take(&mut self.skipped);
+        self.skipped_before = std::mem::take(&mut self.skipped);
+        let stops = 1 + self.skipped_before;
         let time = self.cpu_time().saturating_sub(self.cpu);
         time.saturating_sub(stops.saturating_mul(stop_cost))
     }

@@ -27,6 +27,8 @@ pub(crate) struct Tasks {
     pub(crate) recorder: Recorder,
     /// Threads by their IDs.
     pub(crate) tracees: HashMap<i32, Tracee>,
+    /// Tasks of processes that ended, by their IDs, until their parents have waited for them.
+    pub(crate) ended: HashMap<i32, usize>,
 }
 
 impl Tasks {
@@ -171,6 +173,7 @@ impl Tasks {
             }
             Then::Duplicate { .. } => {}
             Then::Chdir => op = self.chdir(memory, tracee, op, result),
+            Then::Wait(status) => op = self.waited(memory, op, status, result),
             Then::Umask(mask) => tracee.place.borrow_mut().umask = mask,
         }
         if let Some(op) = op {
@@ -185,6 +188,35 @@ impl Tasks {
         if let Some(old) = old {
             self.recorder.slots.drop(old.slot);
         }
+    }
+
+    /// Wait for the end of a process. It begins and ends now, because the process has ended before.
+    /// `None` if nothing was recorded of the process.
+    fn waited(
+        &mut self,
+        memory: &dyn Memory,
+        op: Option<Op>,
+        status: Option<u64>,
+        result: i64,
+    ) -> Option<Op> {
+        /// Offset of `si_pid` in `siginfo_t` (include/uapi/asm-generic/siginfo.h).
+        const PID: u64 = 16;
+        let process = match status {
+            None => i32::try_from(result).ok()?,
+            Some(address) if result == 0 && address != 0 => {
+                let mut bytes = [0; 4];
+                memory.read(address.wrapping_add(PID), &mut bytes);
+                i32::from_ne_bytes(bytes)
+            }
+            Some(_) => return None,
+        };
+        let task = self.ended.remove(&process)?;
+        if self.recorder.operations(task) == 0 {
+            return None;
+        }
+        let begin = self.recorder.now();
+        let size = task as u64 + 1;
+        op.map(|op| Op { begin, length: 0, size, result: 0, ..op })
     }
 
     /// Changes the working directory after a successful call.
@@ -299,6 +331,9 @@ impl Tasks {
     /// A thread ended. Its descriptors are closed unless others share them.
     pub(crate) fn ended(&mut self, tid: i32) {
         let Some(tracee) = self.tracees.remove(&tid) else { return };
+        if tracee.process == tid {
+            self.ended.insert(tid, tracee.task);
+        }
         if Rc::strong_count(&tracee.table) == 1 {
             let slots: Vec<u32> = tracee.table.borrow().values().map(|held| held.slot).collect();
             for slot in slots {

@@ -60,7 +60,11 @@ pub fn import(log: &[u8], root: &Path) -> Result<Recording, TraceError> {
         let what = "it has no calls with times; write it by `strace -f -ttt -T -y -o FILE PROGRAM`";
         return Err(TraceError::Log(what.to_owned()));
     };
-    let tasks = Tasks { recorder: Recorder::of_log(vec![root.clone()]), tracees: HashMap::new() };
+    let tasks = Tasks {
+        recorder: Recorder::of_log(vec![root.clone()]),
+        tracees: HashMap::new(),
+        ended: HashMap::new(),
+    };
     let mut import = Import {
         tasks,
         start: first.begin,

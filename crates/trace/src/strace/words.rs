@@ -92,6 +92,8 @@ const CALLS: &[(&str, i64)] = &[
     ("clone", libc::SYS_clone),
     ("clone3", libc::SYS_clone3),
     ("close_range", libc::SYS_close_range),
+    ("wait4", libc::SYS_wait4),
+    ("waitid", libc::SYS_waitid),
     ("openat2", libc::SYS_openat2),
     ("faccessat2", libc::SYS_faccessat2),
     ("fcntl", libc::SYS_fcntl),
