@@ -6,12 +6,12 @@ use std::{
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::support::{Bench, finished, processes};
+use crate::support::{Bench, finished, wait_for};
 
 /// Bench with a directory to record in and one to measure.
 fn bench() -> Bench {
@@ -115,19 +115,6 @@ fn a_plan_rejects_other_recordings() {
     fs::write(bench.path("r.fstrace"), "damaged").unwrap();
     let output = bench.ends(2, &["show", &bench.plan(&plan(", trace = \"r.fstrace\""))]);
     assert!(output.stderr.contains("not a recording"), "{}", output.stderr);
-}
-
-/// Waits until a process with this command line runs, or none.
-fn wait_for(line: &str, runs: bool) {
-    let limit = Instant::now() + Duration::from_secs(20);
-    let command = |pid: &u32| {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&words).trim_end_matches('\0').replace('\0', " ")
-    };
-    while processes(line).iter().any(|pid| command(pid) == line) != runs {
-        assert!(Instant::now() < limit, "`{line}`: {:?}", processes(line));
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Starts a recording of a script in a new process group.

@@ -5,6 +5,8 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
@@ -216,4 +218,17 @@ pub(crate) fn processes(text: &str) -> Vec<u32> {
             String::from_utf8_lossy(&line).replace('\0', " ").contains(text)
         })
         .collect()
+}
+
+/// Waits until a process with this command line runs, or none.
+pub(crate) fn wait_for(line: &str, runs: bool) {
+    let limit = Instant::now() + Duration::from_secs(20);
+    let command = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).trim_end_matches('\0').replace('\0', " ")
+    };
+    while processes(line).iter().any(|pid| command(pid) == line) != runs {
+        assert!(Instant::now() < limit, "`{line}`: {:?}", processes(line));
+        thread::sleep(Duration::from_millis(20));
+    }
 }
