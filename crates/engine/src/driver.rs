@@ -13,6 +13,7 @@
 //! for an interruption.
 
 use std::{
+    cell::RefCell,
     path::PathBuf,
     sync::{
         Arc,
@@ -23,7 +24,7 @@ use std::{
 
 use model::{
     Bytes, Nanos, PhaseResult,
-    phase::{Stonewall, WorkerKind, WorkerResult, Workers},
+    phase::{SteadyState, Stonewall, WorkerKind, WorkerResult, Workers},
 };
 
 use crate::{
@@ -33,6 +34,7 @@ use crate::{
     counter::Counter,
     error::{Failure, Fault},
     process::{self, Process, WorkerJob},
+    steady::SteadyWatch,
 };
 
 /// Kind of phase.
@@ -59,6 +61,11 @@ pub(crate) trait Phase: Sync {
 
     /// Work of a worker process; `None` if the phase does not support processes.
     fn job(&self) -> Option<process::Work> {
+        None
+    }
+
+    /// Condition that ends the phase early.
+    fn steady_state(&self) -> Option<SteadyState> {
         None
     }
 
@@ -206,11 +213,12 @@ pub(crate) fn run<P: Phase>(phase: &P, context: &Context<'_>) -> Result<PhaseRes
     }
     context.progress.begin(Some(Arc::clone(&control)), phase.total());
     let control = &*control;
+    let steady = RefCell::new(phase.steady_state().map(SteadyWatch::new));
     let (released, outcomes) = match kind {
         WorkerKind::Thread => {
             let work =
                 (0..count).map(|worker| move || work(phase, worker, control).map_err(Into::into));
-            run_threads(control, context, work)?
+            run_threads(control, context, &steady, work)?
         }
         WorkerKind::Process => {
             let job = phase.job().expect("checked: the phase supports processes");
@@ -218,12 +226,13 @@ pub(crate) fn run<P: Phase>(phase: &P, context: &Context<'_>) -> Result<PhaseRes
             let job = &job;
             let processes = Process::spawn_all(count, job, context.worker_command)?;
             let work = processes.into_iter().map(|process| move || process.run(job, control));
-            run_threads(control, context, work)?
+            run_threads(control, context, &steady, work)?
         }
     };
     interrupted(context.interrupt)?;
     let workers = results(outcomes, control.first_failed_worker())?;
-    Ok(PhaseResult::new(workers, control.last_end() - released))
+    let result = PhaseResult::new(workers, control.last_end() - released);
+    Ok(PhaseResult { steady: steady.into_inner().map(|watch| watch.is_reached()), ..result })
 }
 
 /// Fails if the caller interrupted the phase.
@@ -235,10 +244,12 @@ pub(crate) fn interrupted(interrupt: &AtomicBool) -> Result<(), EngineError> {
 type Outcome = Result<WorkerResult, EngineError>;
 
 /// Runs each piece of work in a thread, opens the gate when all workers are ready, and waits for
-/// all of them. Returns the time of the opening, and the results in order.
+/// all of them, or stops them when their rate is steady. Returns the time of the opening, and the
+/// results in order.
 fn run_threads<W>(
     control: &ControlBlock,
     context: &Context<'_>,
+    steady: &RefCell<Option<SteadyWatch>>,
     work: impl Iterator<Item = W>,
 ) -> Result<(Nanos, Vec<Outcome>), EngineError>
 where
@@ -286,7 +297,14 @@ where
             control.abort();
         }
         let released = control.release();
-        control.wait_finished(poll);
+        control.wait_finished(|| {
+            poll();
+            if let Some(steady) = &mut *steady.borrow_mut()
+                && steady.observe(now(), control.done(), control.bytes())
+            {
+                control.stop();
+            }
+        });
         let join = |thread: thread::ScopedJoinHandle<'_, Outcome>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };

@@ -59,6 +59,7 @@ mod series;
 mod set;
 mod sqlite;
 mod start_gate;
+mod steady;
 mod task;
 mod tree;
 mod worker;

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use model::{
     Bytes, PhaseResult,
-    phase::{AccessPattern, Bound, FileSharing, Stream, WorkerKind, WorkerResult, Workers},
+    phase::{
+        AccessPattern, Bound, FileSharing, SteadyState, Stream, WorkerKind, WorkerResult, Workers,
+    },
 };
 
 use crate::{
@@ -92,6 +94,10 @@ impl Phase for StreamPhase<'_> {
 
     fn job(&self) -> Option<process::Work> {
         Some(process::Work::Stream(Box::new(self.stream.clone())))
+    }
+
+    fn steady_state(&self) -> Option<SteadyState> {
+        self.stream.steady_state
     }
 
     fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {

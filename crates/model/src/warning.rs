@@ -194,6 +194,8 @@ pub enum Warning {
         /// Change of the line fitted to the rounds, relative to their mean.
         slope: Ratio,
     },
+    /// A phase that ends when its rate is steady ended by another limit.
+    SteadyStateNotReached,
     /// Logs of operations end before the phase.
     LogTruncated {
         /// Number of operations that are missing.
@@ -459,6 +461,7 @@ impl Warning {
             | Self::ClockUncertain { .. }
             | Self::OwnDataRead
             | Self::GuestIdle { .. }
+            | Self::SteadyStateNotReached
             | Self::FlushNotPassed
             | Self::SettingEmulated { .. }
             | Self::UnexpectedStatus { .. }

@@ -3,6 +3,7 @@ mod deadline;
 mod handling;
 mod hosts;
 mod several;
+mod steady;
 
 use std::{
     fs,

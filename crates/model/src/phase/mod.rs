@@ -25,6 +25,7 @@ mod replay;
 mod result;
 mod sharing;
 mod sqlite;
+mod steady;
 mod stream;
 mod sync;
 mod task;
@@ -52,6 +53,7 @@ pub use result::{
 };
 pub use sharing::{FileOrder, FileSharing, SeveralFiles};
 pub use sqlite::{JournalMode, Sqlite, Synchronous};
+pub use steady::{SteadyChange, SteadyLimit, SteadyRate, SteadyState};
 pub use stream::{
     AccessPattern, Bound, DataPattern, Direction, FileCreation, Jump, Length, Open, Stream, Zone,
 };

@@ -9,6 +9,7 @@ use super::{
     operation_log::OperationLog,
     pace::{MinimumRate, Pace},
     sharing::FileSharing,
+    steady::SteadyState,
     sync::{EndSync, SyncEvery, SyncInterval},
     workers::Workers,
 };
@@ -68,6 +69,9 @@ pub struct Stream {
     pub minimum_rate: Option<MinimumRate>,
     /// End of the loop.
     pub bound: Bound,
+    /// Ends the loop earlier, when the rate is steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_state: Option<SteadyState>,
     /// Workers.
     pub workers: Workers,
     /// Allocation, region, and cached pages of the files; `None`: whole files, without calls.
@@ -103,6 +107,7 @@ impl Stream {
             pace: Pace::Free,
             minimum_rate: None,
             bound: Bound::Once,
+            steady_state: None,
             workers: Workers::ONE,
             file_handling: None,
             operation_log: None,

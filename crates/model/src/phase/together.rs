@@ -34,19 +34,20 @@ pub struct Together {
     pub after: Option<u32>,
     /// Role in the group.
     pub part: Part,
-    /// End of the group.
+    /// Effect of the end of this phase.
     #[serde(default, skip_serializing_if = "GroupEnd::is_first")]
     pub end: GroupEnd,
 }
 
-/// Effect of the end of a measured phase on its group. The same for all phases of a group.
+/// Effect of the end of a measured phase on its group. [`GroupEnd::First`] is that of all phases of
+/// a group, or of none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupEnd {
     /// The group ends: background phases stop, and phases that have not started do not start.
     #[default]
     First,
-    /// None: each phase runs to its own end.
+    /// None.
     Each,
     /// All other phases stop after their current operations.
     StopAll,

@@ -32,6 +32,7 @@ impl Warning {
             Self::CpuSteal { .. } => "cpu-steal",
             Self::CpuThrottled { .. } => "cpu-throttled",
             Self::NotSteadyState { .. } => "not-steady-state",
+            Self::SteadyStateNotReached => "steady-state-not-reached",
             Self::LogTruncated { .. } => "log-truncated",
             Self::UnwrittenData { .. } => "unwritten-data",
             Self::ReducedWrites { .. } => "reduced-writes",

@@ -48,6 +48,7 @@ impl Warning {
             Self::CpuSteal { share: Ratio(0.011) },
             Self::CpuThrottled { events: 3 },
             Self::NotSteadyState { range: Ratio(0.42), slope: Ratio(0.18) },
+            Self::SteadyStateNotReached,
             Self::LogTruncated { missing: 1_200_000 },
             Self::UnwrittenData { left: Bytes::mib(180), written: Bytes::mib(256) },
             Self::ReducedWrites { amplification: Ratio(0.04) },

@@ -70,6 +70,7 @@ impl Warning {
             Self::CpuSteal { .. } => "use a dedicated machine or a less loaded host",
             Self::CpuThrottled { .. } => "improve cooling, or set a lower CPU frequency",
             Self::LogTruncated { .. } => "set `log_avg_msec`, or use a shorter `runtime`",
+            Self::SteadyStateNotReached => "increase `runtime`, or the limit of `steadystate`",
             Self::NotSteadyState { .. } => "increase `runtime` and `ramp_time`",
             Self::UnwrittenData { .. } => {
                 "sync at the end (`sync_after = true`, `fsync_writes = true`), or use the durable \

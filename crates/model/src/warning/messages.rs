@@ -115,6 +115,9 @@ impl Warning {
                 percent(*range),
                 percent(*slope)
             ),
+            Self::SteadyStateNotReached => {
+                "the phase ended by its runtime or size, before its rate was steady".into()
+            }
             Self::LogTruncated { missing } => format!(
                 "the logs end before the phase: {missing} operations are missing, because the \
                  reserved memory was full"

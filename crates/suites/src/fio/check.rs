@@ -13,6 +13,7 @@ impl Section {
         found.extend(self.check_pace().map(|(name, message)| self.mistake(name, message)));
         found.extend(self.check_content().map(|(name, message)| self.mistake(name, message)));
         found.extend(self.check_verify().map(|(name, message)| self.mistake(name, message)));
+        found.extend(self.check_steady().map(|(name, message)| self.mistake(name, message)));
         found.extend(self.check_order().map(|(name, message)| self.mistake(name, message)));
         found
     }

@@ -41,8 +41,8 @@ pub struct Section {
 pub struct Job {
     /// Sections in the order of the job.
     pub sections: Vec<Section>,
-    /// Options without effect, with the reasons.
-    pub unused: Vec<(&'static str, &'static str)>,
+    /// Options and sections without effect, with the reasons.
+    pub unused: Vec<(String, String)>,
 }
 
 impl Section {
@@ -319,8 +319,10 @@ impl Job {
             }
             known.insert(section.name.clone());
         }
-        let job = Self { sections, unused: Vec::new() };
+        let mut job = Self { sections, unused: Vec::new() };
         if mistakes.is_empty() {
+            mistakes.extend(job.apply_exits().err());
+            mistakes.extend(job.check_alone());
             mistakes.extend(job.check_headers());
         }
         job

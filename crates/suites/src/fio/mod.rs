@@ -8,6 +8,7 @@
 mod check;
 mod content;
 mod files;
+mod groups;
 mod job;
 mod lists;
 mod names;
@@ -17,6 +18,7 @@ mod pace;
 mod parse;
 mod phases;
 mod reference;
+mod steady;
 mod syncs;
 #[cfg(test)]
 mod tests;

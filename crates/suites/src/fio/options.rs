@@ -1,7 +1,7 @@
 //! Table of the options of fio: parser, reference page, and completeness test use it.
 
 use super::{
-    content, lists, order, pace, syncs,
+    content, groups, lists, order, pace, steady, syncs,
     values::{self, Read},
     verify,
 };
@@ -111,8 +111,6 @@ const REPLAY_HINT: &str =
 const PLAN: &str = "use the axis `scheduler` of a plan";
 const CGROUP: &str = "the workload stays in its cgroup";
 const MEMORY: &str = "set `storage.memory_limit` in a plan";
-const STEADY: &str = "the job ends by its own limits";
-const STEADY_HINT: &str = "remove it; the warning `not-steady-state` reports drift";
 const FLOW: &str = "sections do not wait for each other";
 const LATENCY: &str = "the depth of the queue is constant";
 const LATENCY_HINT: &str = "use `set` with several values of iodepth";
@@ -225,11 +223,16 @@ pub const OPTIONS: &[FioOption] = &[
     done("stonewall", &["wait_for_previous"], values::read_flag, "0", "Starts after all sections before it."),
     done("wait_for", &[], values::read_text, "", "Starts after all workers of this section, which is above it."),
     done("startdelay", &["start_delay"], values::read_seconds, "0", "Earliest start of the section, as the time since the start of the job. After a stonewall, the section starts when the sections before it have ended, and not before this time."),
-    done("exitall", &[], values::read_flag, "0", "All sections that run at the same time stop when one of them ends."),
+    done("exitall", &[], values::read_flag, "0", "The end of a section stops others, see exit_what. Holds for all sections of the job."),
+    done("exit_what", &[], groups::read_exit, "group", "Sections that the end of this one stops: those of its group that run at the same time (group), all that run at the same time (stonewall), or all, also those that have not started (all). Requires exitall."),
+    done("new_group", &[], values::read_flag, "0", "Begins a group, as stonewall does, without waiting: groups are separate in outputs, and for exit_what."),
+    done("steadystate", &["ss"], steady::read_criterion, "", "Ends the section when the rate of all its workers is steady: iops:LIMIT or bw:LIMIT for the largest difference from the mean of the last steadystate_duration, iops_slope:LIMIT or bw_slope:LIMIT for the slope per interval of a line fitted to them. LIMIT is a percentage of the mean (10%), or operations or bytes per second. If the section ends otherwise, its results have the warning steady-state-not-reached."),
+    done("steadystate_duration", &["ss_dur"], values::read_seconds, "0", "Time in which the rate has to be steady."),
+    done("steadystate_ramp_time", &["ss_ramp"], values::read_seconds, "0", "Time before, in addition to ramp_time."),
+    done("steadystate_check_interval", &["ss_interval"], values::read_seconds, "1000000us", "Interval of which each rate is the mean, at least 100 ms."),
     done("kb_base", &[], values::read_base, "1024", "1024: `k` is 1024 and `kib` is 1000. 1000: the reverse."),
 
     // No effect.
-    none("new_group", &[], "only changes the grouping of outputs"),
     none("disable_lat", &[], ALWAYS),
     none("disable_clat", &[], ALWAYS),
     none("disable_slat", &[], ALWAYS),
@@ -378,7 +381,6 @@ pub const OPTIONS: &[FioOption] = &[
     no("numa_mem_policy", &[], NUMA, NUMA_HINT, &[]),
     no("end_syncfs", &[], "syncfs is not supported", "use end_fsync", &["0"]),
     no("unlink_each_loop", &[], "files are removed after the job", "use unlink", &["0"]),
-    no("exit_what", &[], "exitall stops the sections that run at the same time", REMOVE, &["group"]),
     no("write_hist_log", &[], HISTOGRAMS, "remove it; the run file has a histogram per section", &[]),
     no("profile", &[], "profiles are built into fio", "write their options into a job", &[]),
     no("cgroup", &[], CGROUP, MEMORY, &[]),
@@ -390,8 +392,4 @@ pub const OPTIONS: &[FioOption] = &[
     no("flow", &[], FLOW, "use rate_iops", &["0"]),
     no("flow_watermark", &[], FLOW, REMOVE, &[]),
     no("flow_sleep", &[], FLOW, REMOVE, &["0"]),
-    no("steadystate", &["ss"], STEADY, STEADY_HINT, &[]),
-    no("steadystate_duration", &["ss_dur"], STEADY, STEADY_HINT, &["0"]),
-    no("steadystate_ramp_time", &["ss_ramp"], STEADY, STEADY_HINT, &["0"]),
-    no("steadystate_check_interval", &["ss_interval"], STEADY, STEADY_HINT, &[]),
 ];

@@ -424,7 +424,8 @@ impl<'a> Parser<'a> {
             self.mistakes.push(Mistake { file: "job".into(), line: 0, message: message.into() });
         }
         if self.mistakes.is_empty() {
-            return Ok(Job { unused: self.unused.into_iter().collect(), ..job });
+            let own = self.unused.into_iter().map(|(name, why)| (name.to_owned(), why.to_owned()));
+            return Ok(Job { unused: own.chain(job.unused).collect(), ..job });
         }
         // A mistake in [global] concerns all sections, but is one line.
         let mut all: Vec<Mistake> = Vec::new();

@@ -6,9 +6,9 @@ use model::{
     Bytes, Nanos, Phase,
     phase::{
         AccessPattern, Advice, Aio, Allocation, Bound, Cache, CallFlags, Direction, EndSync,
-        FileAdvice, FileCreation, FileHandling, FileOrder, FileSharing, GroupEnd, IoEngineKind,
-        IoPriority, Length, Open, Part, PassStart, Region, Ring, Role, SeveralFiles, Stonewall,
-        Stream, TimeLimit, Timed, Together, Work, WorkLimit, WorkerKind, Workers,
+        FileAdvice, FileCreation, FileHandling, FileOrder, FileSharing, IoEngineKind, IoPriority,
+        Length, Open, Part, PassStart, Region, Ring, Role, SeveralFiles, Stonewall, Stream,
+        TimeLimit, Timed, Together, Work, WorkLimit, WorkerKind, Workers,
     },
     sample::lifecycle,
 };
@@ -34,23 +34,19 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
         first_worker.push(workers);
         workers = workers.saturating_add(section.workers());
     }
-    for (number, group) in (0..).zip(groups(job)) {
+    for (number, group) in (0..).zip(job.groups()) {
         let several = group.len() > 1;
-        let place = |name: &str| group.iter().position(|at| job.sections[*at].name == name);
+        let place = |name: &str| group.clone().position(|at| job.sections[at].name == name);
         let after: Vec<Option<u32>> = group
-            .iter()
-            .map(|at| place(job.sections[*at].text("wait_for")))
+            .clone()
+            .map(|at| place(job.sections[at].text("wait_for")))
             .map(|place| place.and_then(|place| u32::try_from(place).ok()))
             .collect();
-        let end = match group.iter().any(|at| job.sections[*at].flag("exitall")) {
-            true => GroupEnd::StopAll,
-            false => GroupEnd::Each,
-        };
-        for (at, after) in group.iter().copied().zip(after) {
+        for (at, after) in group.clone().zip(after) {
             let section = &job.sections[at];
             let start_delay = section.time("startdelay");
             let of_trial = number > 0 && start_delay > Nanos(0);
-            let part = Part::Measured;
+            let (part, end) = (Part::Measured, job.end(at));
             let together = Together { group: number, start_delay, of_trial, after, part, end };
             let grouped = several || start_delay > Nanos(0);
             phases.push(Phase {
@@ -116,18 +112,6 @@ fn phase(name: &str, role: Role, work: Work) -> Phase {
         directory: None,
         together: None,
     }
-}
-
-/// Sections that run at the same time.
-pub(super) fn groups(job: &Job) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (at, section) in job.sections.iter().enumerate() {
-        match groups.last_mut() {
-            Some(group) if !section.flag("stonewall") => group.push(at),
-            _ => groups.push(vec![at]),
-        }
-    }
-    groups
 }
 
 /// Unique names of phases: letters, digits, and hyphens of the name of the section.
@@ -289,6 +273,7 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
     };
     stream.pace = section.pace();
     stream.bound = bound(section);
+    stream.steady_state = section.steady_state();
     stream.workers = Workers {
         kind: if section.flag("thread") { WorkerKind::Thread } else { WorkerKind::Process },
         stonewall: if section.flag("exitall") { Stonewall::Stop } else { Stonewall::Off },

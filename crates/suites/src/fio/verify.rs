@@ -115,6 +115,7 @@ impl Section {
             end_sync: EndSync::None,
             pace: Pace::Free,
             minimum_rate: None,
+            steady_state: None,
             operation_log: None,
             open: Open {
                 creation: FileCreation::Existing,
@@ -157,10 +158,11 @@ impl Section {
                            with several block sizes";
             return Some(("verify", message));
         }
-        let timed = self.flag("time_based") || self.text("runtime") != "0";
+        let timed =
+            self.flag("time_based") || self.text("runtime") != "0" || self.steady_state().is_some();
         if self.writes() && self.flag("do_verify") && timed && !self.flag("overwrite") {
-            let message = "the blocks that are written until runtime is over are not known; add \
-                           overwrite=1, or remove runtime and time_based";
+            let message = "the blocks that are written until runtime or steadystate ends the section \
+                           are not known; add overwrite=1, or remove these options";
             return Some(("verify", message));
         }
         None

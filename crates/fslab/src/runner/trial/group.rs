@@ -43,6 +43,8 @@ struct Member<'a> {
     together: Together,
     directory: PathBuf,
     session: Option<Session<'a>>,
+    /// Stopped at the end of the group.
+    stops: bool,
 }
 
 /// Result of a phase and the session of its programs.
@@ -129,7 +131,8 @@ impl Workload<'_> {
                 session = Some(self.session(&phase.name, command, directory, &stop)?);
             }
             let together = phase.together.expect("a group has phases that start together");
-            members.push(Member { phase, together, directory: directory.clone(), session });
+            let (directory, stops) = (directory.clone(), stops(phase, group));
+            members.push(Member { phase, together, directory, session, stops });
         }
         let monitor = mounted.monitor();
         let outcomes = self.run_members(members, (&gate, &stop), first_start);
@@ -208,7 +211,7 @@ impl Workload<'_> {
                 Ok(result) => results.push((result, session)),
                 // A background phase that the end of the group found before its start.
                 Err(Stop::Interrupted)
-                    if stops(phase) && gate.is_closed() && !self.interrupted() =>
+                    if stops(phase, group) && gate.is_closed() && !self.interrupted() =>
                 {
                     results.push((PhaseResult::default(), session));
                 }
@@ -276,10 +279,10 @@ impl Workload<'_> {
 }
 
 /// Reports whether a phase is stopped at the end of its group.
-fn stops(phase: &Phase) -> bool {
+fn stops(phase: &Phase, group: &[Phase]) -> bool {
     let background = phase.together.is_some_and(|it| it.part == Part::Background);
-    let all = phase.together.is_some_and(|it| it.end == GroupEnd::StopAll);
-    background || all || is_unlimited(phase)
+    let stops_all = |own: &Phase| own.together.is_some_and(|it| it.end == GroupEnd::StopAll);
+    background || is_unlimited(phase) || group.iter().any(stops_all)
 }
 
 /// Reports whether only the end of its group limits a phase.
@@ -289,7 +292,7 @@ fn is_unlimited(phase: &Phase) -> bool {
 
 /// Runs one phase, and ends the group if this phase does so.
 fn run_member<'a>(member: Member<'a>, shared: Shared<'_>, is_shown: bool) -> Outcome<'a> {
-    let Member { phase, together, directory, mut session } = member;
+    let Member { phase, together, directory, mut session, stops } = member;
     let Shared { gate, ended, stop, progress, worker_command, external, .. } = shared;
     if let Some(place) = together.after
         && !ended.wait(place, gate, stop)
@@ -300,7 +303,7 @@ fn run_member<'a>(member: Member<'a>, shared: Shared<'_>, is_shown: bool) -> Out
         true => (Nanos(0), shared.first + together.start_delay),
         false => (together.start_delay, Nanos(0)),
     };
-    let start = Start { delay, earliest, background: stops(phase), ..Start::at(gate) };
+    let start = Start { delay, earliest, background: stops, ..Start::at(gate) };
     let result = match &mut session {
         Some(session) if start.wait(stop) => session.measure(),
         Some(_) => Err(Stop::Interrupted),
@@ -319,9 +322,9 @@ fn run_member<'a>(member: Member<'a>, shared: Shared<'_>, is_shown: bool) -> Out
     };
     match &result {
         Ok(_) if together.end == GroupEnd::Each => {}
-        Ok(_) if together.end == GroupEnd::StopAll || !stops(phase) => gate.close(),
+        Ok(_) if together.end == GroupEnd::StopAll || !stops => gate.close(),
         Ok(_) => {}
-        Err(_) if gate.is_closed() && stops(phase) => {}
+        Err(_) if gate.is_closed() && stops => {}
         Err(_) => gate.cancel(),
     }
     (result, session)

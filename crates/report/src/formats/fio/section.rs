@@ -16,8 +16,13 @@ impl Section {
     }
 
     /// True if the section starts after all sections before it.
-    pub(super) fn begins_group(&self) -> bool {
+    fn waits(&self) -> bool {
         self.option("stonewall") == Some("1")
+    }
+
+    /// True if the section begins a group of outputs.
+    pub(super) fn begins_group(&self) -> bool {
+        self.waits() || self.option("new_group") == Some("1")
     }
 
     /// Reads that verify the blocks of the section, which are a separate phase.
@@ -72,7 +77,7 @@ fn with_verification(sections: Vec<Section>) -> Vec<Section> {
     let mut all = Vec::new();
     let mut reads: Vec<Section> = Vec::new();
     for section in sections {
-        if section.begins_group() {
+        if section.waits() {
             all.append(&mut reads);
         }
         reads.extend(section.verification());

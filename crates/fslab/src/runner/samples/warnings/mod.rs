@@ -100,6 +100,9 @@ fn timing(warnings: &mut Vec<Warning>, phase: &Phase, result: &PhaseResult, know
     {
         warnings.push(Warning::GeneratorBound { share, loop_time: Nanos(whole(nanos.round())) });
     }
+    if result.steady == Some(false) {
+        warnings.push(Warning::SteadyStateNotReached);
+    }
     let Work::Stream(stream) = &phase.work else { return };
     if !matches!(stream.bound, Bound::Time { .. }) {
         return;
