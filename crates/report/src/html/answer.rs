@@ -151,9 +151,9 @@ impl Screen<'_> {
         answer.trust.grade.name()
     }
 
-    /// True for the grade of the part.
-    fn is(&self, answer: &Answer, grade: &str) -> bool {
-        answer.trust.grade.name() == grade
+    /// True if lower is better in a row.
+    fn has_lower(&self) -> bool {
+        self.answers.iter().any(|answer| answer.board.has_lower())
     }
 
     /// Size and date of a part, without its title.
@@ -263,7 +263,7 @@ mod tests {
         };
         let row = |title: &str| BoardRow {
             title: title.into(),
-            unit: "deliveries/s",
+            unit: "deliveries/s".into(),
             cells: (0..filesystems).map(cell).collect(),
         };
         Board {

@@ -53,6 +53,9 @@ fn sized(
         page.answer(answer, rows);
     }
     let any = |place| answers.iter().any(|answer| answer.board.any(place));
+    if answers.iter().any(|answer| answer.board.has_lower()) {
+        page.line(" ↓ lower is better");
+    }
     if any(Place::Top) {
         let margins: Vec<String> = views.iter().map(|view| view.facts.margin.percent()).collect();
         let margin = margins.first().cloned().unwrap_or_default();
@@ -120,10 +123,10 @@ impl Page {
         }
         let names: Vec<String> = board.filesystems.iter().map(|name| cut(name, NAME_MAX)).collect();
         let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width_of).max().unwrap_or(0);
-        let corner = board.unit.unwrap_or_default();
-        let unit_width = match board.unit {
+        let corner = board.unit.as_deref().unwrap_or_default();
+        let unit_width = match &board.unit {
             Some(_) => 0,
-            None => 1 + widest(&mut board.rows.iter().map(|row| row.unit)),
+            None => 1 + widest(&mut board.rows.iter().map(|row| row.unit.as_str())),
         };
         let texts: Vec<Vec<String>> = board.rows.iter().map(texts).collect();
         let width = |column: usize| {
@@ -152,7 +155,7 @@ impl Page {
             for ((row, title), texts) in board.rows.iter().zip(&titles).zip(&texts) {
                 let mut line = format!(" {title}{}", pad(title, title_width));
                 if unit_width > 0 {
-                    line.push_str(&format!(" {}{}", row.unit, pad(row.unit, unit_width - 1)));
+                    line.push_str(&format!(" {}{}", row.unit, pad(&row.unit, unit_width - 1)));
                 }
                 let cells = row.cells.iter().zip(texts).enumerate();
                 for (at, (cell, text)) in cells.take(end).skip(column) {

@@ -6,7 +6,7 @@ use model::Metric;
 use crate::{
     document::terminal::{Page, TerminalOptions},
     units::{Scale, one_line},
-    view::answer::{Board, BoardCell, BoardRow, Place, titles},
+    view::answer::{Board, BoardCell, BoardRow, Place, common_unit, titles, unit_of},
 };
 
 /// Mark of a cell that gets more repetitions.
@@ -57,15 +57,14 @@ pub fn running(
             distance: None,
         };
         let cells = medians.into_iter().map(|median| median.map(cell)).collect();
-        BoardRow { title, unit: scale.name, cells }
+        BoardRow { title, unit: unit_of(scale, test.metric.spec().better), cells }
     };
     let mut rows: Vec<BoardRow> = tests.iter().zip(titles(&names)).map(row).collect();
     let further = rows.len().saturating_sub(lines.saturating_sub(1));
     rows.truncate(rows.len() - further);
-    let unit = rows.first().map(|row| row.unit);
     let board = Board {
         filesystems: columns.iter().map(|column| one_line(filesystems[*column])).collect(),
-        unit: unit.filter(|unit| rows.iter().all(|row| row.unit == *unit)),
+        unit: common_unit(&rows),
         rows,
         further: 0,
     };

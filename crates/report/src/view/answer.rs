@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 use analysis::summary::{LEVEL, needed};
 use model::metric::Better;
 
-use super::{Family, View, points::Test};
+use super::{Family, View, findings::list, points::Test};
 use crate::units::{capital, count, one_line};
-use standings::{Standing, comparative, findings, standings, superlatives};
+use standings::{Standing, comparative, findings, standings, superlative_of_several, superlatives};
 
 pub(crate) use accounts::Accounts;
-pub(crate) use board::{Board, BoardCell, BoardRow, FAR_FROM_BEST, Place};
+pub(crate) use board::{Board, BoardCell, BoardRow, FAR_FROM_BEST, Place, common_unit, unit_of};
 pub(crate) use missing::{Hole, failures, not_measured};
 pub(crate) use trust::{Grade, Trust};
 
@@ -336,19 +336,26 @@ fn of_filesystems(
         .max_by_key(|it| (times(*it, Place::Top), wins(*it), count(first, *it), usize::MAX - it));
     let best = best.unwrap_or_default();
     let worst = indices().max_by_key(|it| (count(last, *it), usize::MAX - it));
-    let worst = worst.filter(|worst| count(last, *worst) > 1 && *worst != best);
+    let worst = worst.filter(|worst| count(last, *worst) > 1);
     let metric = contests[0].test.metric;
     let (fastest, slowest) = superlatives(metric, "fastest", "slowest");
+    let most = times(best, Place::Top);
+    let equals: Vec<usize> = indices().filter(|it| times(*it, Place::Top) == most).collect();
+    let several = (2..=3).contains(&equals.len());
+    let best = if several { equals } else { vec![best] };
+    let names: Vec<String> = best.iter().map(|it| view.filesystems[*it].name.clone()).collect();
+    let fastest = if several { superlative_of_several(metric) } else { &fastest };
     let mut text = format!(
-        "{} {fastest}, or not significantly {}, in {} of {m} tests",
-        view.filesystems[best].name,
+        "{} {fastest}, or not significantly {}, in {most} of {m} tests{}",
+        list(&names),
         comparative(metric),
-        times(best, Place::Top),
+        if several { " each" } else { "" },
     );
-    let inconclusive = times(best, Place::Inconclusive);
-    if inconclusive > 0 {
+    let inconclusive = times(best[0], Place::Inconclusive);
+    if inconclusive > 0 && !several {
         text.push_str(&format!(" (inconclusive in {inconclusive})"));
     }
+    let worst = worst.filter(|worst| !best.contains(worst));
     if let Some(worst) = worst {
         let (name, count) = (&view.filesystems[worst].name, count(last, worst));
         text.push_str(&format!("; {name} {slowest} in {count}"));

@@ -19,7 +19,7 @@ pub(crate) struct Board {
     /// Names of the measured filesystems, one column each, in plan order.
     pub(crate) filesystems: Vec<String>,
     /// Common unit of all rows, if any.
-    pub(crate) unit: Option<&'static str>,
+    pub(crate) unit: Option<String>,
     pub(crate) rows: Vec<BoardRow>,
     /// Number of tests beyond [`ROWS_MAX`].
     pub(crate) further: usize,
@@ -29,7 +29,8 @@ pub(crate) struct Board {
 #[derive(Clone, Debug)]
 pub(crate) struct BoardRow {
     pub(crate) title: String,
-    pub(crate) unit: &'static str,
+    /// Unit, with `↓` if lower is better.
+    pub(crate) unit: String,
     /// One cell per filesystem; `None` if not measured.
     pub(crate) cells: Vec<Option<BoardCell>>,
 }
@@ -72,6 +73,11 @@ impl Place {
 }
 
 impl Board {
+    /// True if lower is better in a row.
+    pub(crate) fn has_lower(&self) -> bool {
+        self.rows.iter().any(|row| row.unit.ends_with('↓'))
+    }
+
     /// True if a cell has this place.
     pub(crate) fn any(&self, place: Place) -> bool {
         let cells = self.rows.iter().flat_map(|row| &row.cells).flatten();
@@ -102,16 +108,26 @@ pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
             })
         };
         let cells = columns.iter().map(cell).collect();
-        BoardRow { title: named.title.clone(), unit: scale.name, cells }
+        BoardRow { title: named.title.clone(), unit: unit_of(scale, better), cells }
     };
     let rows: Vec<BoardRow> = shown.iter().map(row).collect();
-    let unit = rows.first().map(|row| row.unit);
     Board {
+        unit: common_unit(&rows),
         filesystems: columns.iter().map(|column| view.filesystems[*column].name.clone()).collect(),
-        unit: unit.filter(|unit| rows.iter().all(|row| row.unit == *unit)),
         further: tests.len() - rows.len(),
         rows,
     }
+}
+
+/// Unit of a row.
+pub(crate) fn unit_of(scale: Scale, better: Better) -> String {
+    if better == Better::Lower { format!("{} ↓", scale.name) } else { scale.name.into() }
+}
+
+/// Unit of all rows; `None` if they differ.
+pub(crate) fn common_unit(rows: &[BoardRow]) -> Option<String> {
+    let unit = &rows.first()?.unit;
+    rows.iter().all(|row| row.unit == *unit).then(|| unit.clone())
 }
 
 /// Medians of the entries of a test that meet a condition.

@@ -141,6 +141,15 @@ pub(super) fn superlatives(metric: Metric, first: &str, last: &str) -> (String, 
     }
 }
 
+/// `are fastest`, or the equivalents for instructions and space.
+pub(super) fn superlative_of_several(metric: Metric) -> &'static str {
+    match Quantity::of(metric) {
+        Quantity::Instructions => "execute the fewest instructions",
+        Quantity::Space => "have the most space",
+        Quantity::Speed => "are fastest",
+    }
+}
+
 /// `slower`, or the equivalents for instructions and space.
 pub(super) fn comparative(metric: Metric) -> &'static str {
     match Quantity::of(metric) {
