@@ -4,7 +4,7 @@ use std::fs;
 
 use model::{
     Metric, RunRecord, Warning,
-    phase::GROUP,
+    phase::{GROUP, is_group, is_later_group_of},
     record::{CellState, Outcome, TrialRecord},
 };
 
@@ -174,4 +174,21 @@ fn a_filesystem_without_snapshots_is_skipped_and_btrfs_has_them() {
     }
     assert_eq!(bench.left_behind(), Vec::<String>::new());
     bench.has_nothing_to_undo();
+}
+
+#[test]
+fn two_groups_of_a_trial_have_separate_system_activity() {
+    let bench = Bench::new();
+    let job = "[global]\nsize=64k\nrw=write\nthread\n[a]\n[b]\n[c]\nstonewall\n[d]\n";
+    let entry = format!("suite = \"fio\"\ntext = {job:?}");
+    let record = run(&bench, &entry);
+    let [trial] = &record.trials[..] else { panic!("{:?}", record.trials) };
+    let names = trial.activity.iter().map(|(name, _)| name.as_str());
+    let groups: Vec<&str> = names.filter(|name| is_group(name)).collect();
+    assert_eq!(groups, [GROUP, "together c d"]);
+    assert!(is_later_group_of(groups[1], "d") && !is_later_group_of(groups[0], "a"));
+    for phase in ["a", "b", "c", "d"] {
+        assert!(value(trial, phase, Metric::Throughput).unwrap() > 0.0, "{phase}");
+    }
+    assert!(groups.iter().all(|group| value(trial, group, Metric::AttributedCpuTime).is_some()));
 }

@@ -7,7 +7,8 @@ use std::{
 };
 
 use model::phase::{
-    Allocation, EndSync, FileAdvice, FileCreation, FileHandling, PassStart, Stream, SyncCall,
+    Allocation, EndSync, FileAdvice, FileCreation, FileHandling, FileSharing, PassStart, Stream,
+    SyncCall,
 };
 use rustix::{
     fs::{
@@ -62,6 +63,8 @@ impl PassCalls {
             None => return None,
         };
         let start = handling.region.map_or(0, |region| region.start(worker));
+        // The names of all files are not copied for each file.
+        let stream = Stream { files: FileSharing::One(String::new()), ..stream.clone() };
         let of = |path: &PathBuf| Self {
             stream: stream.clone(),
             handling,

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use model::{
     Cell, Nanos, Ratio, SystemActivity, Warning,
     activity::CpuActivity,
-    phase::{GROUP, Role},
+    phase::{Role, is_group},
     record::{PhaseInfo, TrialRecord},
 };
 
@@ -127,7 +127,7 @@ fn measured<'a>(
     known: &'a TrialContext<'_>,
 ) -> impl Iterator<Item = (&'a str, &'a SystemActivity)> {
     let measures = |name: &str| {
-        name == GROUP
+        is_group(name)
             || known.phases.iter().any(|phase| phase.role == Role::Measure && phase.name == name)
     };
     let all = trial.activity.iter().map(|(name, activity)| (name.as_str(), activity));

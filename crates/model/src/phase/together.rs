@@ -18,6 +18,22 @@ use crate::units::Nanos;
 /// Name under which samples and system activity of a whole group are stored.
 pub const GROUP: &str = "together";
 
+/// Name under which samples and system activity of a later group of a trial are stored: [`GROUP`]
+/// and the names of its phases.
+pub fn later_group<'a>(phases: impl IntoIterator<Item = &'a str>) -> String {
+    phases.into_iter().fold(GROUP.to_owned(), |name, phase| format!("{name} {phase}"))
+}
+
+/// True for the name of a group.
+pub fn is_group(name: &str) -> bool {
+    name.split(' ').next() == Some(GROUP)
+}
+
+/// True for the name of a later group that contains a phase.
+pub fn is_later_group_of(name: &str, phase: &str) -> bool {
+    is_group(name) && name.split(' ').skip(1).any(|own| own == phase)
+}
+
 /// Position of a phase in a group of phases that start together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Together {

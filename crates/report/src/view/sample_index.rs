@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Clock, Metric, RunRecord, SystemActivity, Warning,
-    phase::GROUP,
+    phase::{GROUP, is_later_group_of},
     record::{Outcome, TrialRecord},
     sample::lifecycle,
     warning::Severity,
@@ -92,14 +92,17 @@ impl<'a> SampleIndex<'a> {
         cell: usize,
         phase: &str,
     ) -> impl Iterator<Item = &'a SystemActivity> {
-        let of_group = |trial: &&'a TrialRecord| {
-            let has = |name: &str| trial.activity.iter().any(|(at, _)| at == name);
-            let grouped = !has(phase) && lifecycle::ALL.iter().all(|step| *step != phase);
-            grouped && has(GROUP)
-        };
+        let is_step = lifecycle::ALL.contains(&phase);
         let of = |trial: &'a TrialRecord| {
-            let name = if of_group(&trial) { GROUP } else { phase };
-            trial.activity.iter().find(|(at, _)| at == name).map(|(_, activity)| activity)
+            let named = |is: &dyn Fn(&str) -> bool| {
+                trial.activity.iter().find(|(name, _)| is(name)).map(|(_, activity)| activity)
+            };
+            let own = named(&|name| name == phase);
+            let group = || {
+                let later = named(&|name| is_later_group_of(name, phase));
+                later.or_else(|| named(&|name| name == GROUP))
+            };
+            own.or_else(|| if is_step { None } else { group() })
         };
         self.measured(cell).filter_map(of).collect::<Vec<_>>().into_iter()
     }

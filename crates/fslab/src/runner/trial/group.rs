@@ -19,7 +19,7 @@ use std::{
 use engine::{Context, Progress, Start, StartGate};
 use model::{
     Nanos, Phase, PhaseResult, SystemActivity, Warning,
-    phase::{Cache, GROUP, GroupEnd, Part, Together, UNLIMITED, Work},
+    phase::{Cache, GROUP, GroupEnd, Part, Together, UNLIMITED, Work, later_group},
 };
 use rig::MountedFilesystem;
 
@@ -265,7 +265,11 @@ impl Workload<'_> {
             };
             self.keep(phase, &result, &known, own, data);
         }
-        let whole = Phase { name: GROUP.into(), ..group[0].clone() };
+        let name = match data.activity.iter().any(|(name, _)| name == GROUP) {
+            false => GROUP.to_owned(),
+            true => later_group(group.iter().map(|phase| phase.name.as_str())),
+        };
+        let whole = Phase { name: name.clone(), ..group[0].clone() };
         let known =
             PhaseContext { always: self.always, activity: activity.clone(), generator: None };
         let result = PhaseResult::new(Vec::new(), wall);
@@ -273,7 +277,7 @@ impl Workload<'_> {
         let own = samples::warnings(&whole, &result, &known, &samples);
         data.warnings.extend(warnings.into_iter().chain(own).map(|warning| (None, warning)));
         data.samples.extend(samples);
-        data.activity.push((GROUP.into(), known.activity));
+        data.activity.push((name, known.activity));
         Ok(())
     }
 }
