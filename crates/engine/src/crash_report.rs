@@ -37,7 +37,7 @@ use std::{
 
 use model::{
     Bytes,
-    phase::{AccessPattern, FileCreation, FileSharing, IoEngineKind, Stream, SyncInterval},
+    phase::{AccessPattern, FileCreation, FileSharing, Stream, SyncInterval},
 };
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +139,7 @@ pub(crate) fn crash_report_within(
 ) -> Result<CrashReport, EngineError> {
     let (trailer, control) = read(state)?;
     let Trailer { stream, directory, .. } = trailer;
-    if !payload::has_headers(&stream) || stream.io_engine == IoEngineKind::Null {
+    if !payload::has_headers(&stream) || !stream.moves() {
         return Err(EngineError::Stream {
             problem: "the blocks of the stream have no headers",
             hint: "use random content and a block_size of at least 64",

@@ -20,9 +20,9 @@ use crate::{
     driver::{Ended, Seat, WorkerLoop},
     error::{Failure, Fault, Operation},
     io::{
-        AccessMode, Aio, Bytewise, Copy, IoEngine, Mmap, Null, Offset, PassCalls, PassPoint,
-        Position, Ring, Several, SlotMemory, Stdio, Update, Vector, depth, failure_of_several,
-        is_complete, updates,
+        AccessMode, Aio, Bytewise, Copy, IoEngine, Mmap, Names, Null, Offset, PassCalls, PassPoint,
+        Position, Ring, Several, SlotMemory, Space, Stdio, Update, Vector, depth,
+        failure_of_several, is_complete, updates,
     },
     io_loop::{self, IoLoop, LoopConfig, Observer, Queue},
     operation_log::OperationLog,
@@ -86,6 +86,10 @@ impl<'a> Assignment<'a> {
                 self.run(Aio::open(stream, aio, paths, mode, count), slots)
             }
             IoEngineKind::Copy(call) => self.run(Copy::open(stream, call, path, mode), slots),
+            IoEngineKind::Space(call) => {
+                self.each(slots, move |path| Space::open(&of, call, path, mode))
+            }
+            IoEngineKind::Name(call) => self.run(Ok(Names::new(stream, call, paths)), slots),
             IoEngineKind::Null => self.run(Ok(Null), slots),
         }
     }

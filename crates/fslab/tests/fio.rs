@@ -89,6 +89,45 @@ fn jobs_make_the_system_calls_of_an_installed_fio() {
     trace::compare();
 }
 
+/// Entries of a job, and the files that it leaves.
+#[test]
+fn calls_on_files_are_those_of_an_installed_fio() {
+    if fio_is_missing("calls_on_files_are_those_of_an_installed_fio") {
+        return;
+    }
+    let job = "[global]\nfilesize=4k\nnrfiles=5\nnumjobs=2\nthread\ngroup_reporting\n\
+               [create]\nioengine=filecreate\ncreate_on_open=1\nopenfiles=1\n\
+               [stat]\nstonewall\nioengine=filestat\n\
+               [delete]\nstonewall\nioengine=filedelete\n\
+               [all]\nstonewall\nioengine=filecreate\n";
+    let found = [Path::new(FIO), Path::new(env!("CARGO_BIN_EXE_fslab"))].map(|program| {
+        let bench = Bench::new();
+        fs::create_dir_all(bench.path("data")).unwrap();
+        fs::write(bench.path("data/job.fio"), job).unwrap();
+        let mut arguments = vec!["job.fio", "--output-format=json"];
+        if program != Path::new(FIO) {
+            arguments.insert(0, "fio");
+        }
+        let document = json(&in_data(&bench, program, &arguments));
+        let entries = document["jobs"].as_array().unwrap().iter().map(|job| {
+            let (read, write) = (&job["read"], &job["write"]);
+            format!(
+                "{} {} {} {}",
+                job["jobname"], read["io_bytes"], read["total_ios"], write["total_ios"]
+            )
+        });
+        let entries: Vec<String> = entries.collect();
+        let names = fs::read_dir(bench.path("data")).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        (entries, names)
+    });
+    assert_eq!(found[0], found[1]);
+    assert_eq!(found[0].0[0], "\"create\" 40960 10 0");
+    assert_eq!(found[0].1.len(), 31, "those of filedelete are gone: {:?}", found[0].1);
+}
+
 /// Amounts with both values of `kb_base`: io_bytes of the null engine.
 #[test]
 fn sizes_are_those_of_an_installed_fio() {

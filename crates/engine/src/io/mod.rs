@@ -15,6 +15,7 @@ mod aio;
 mod bytewise;
 mod copy;
 mod failure;
+mod metadata;
 mod mmap;
 mod null;
 mod open;
@@ -43,6 +44,7 @@ use crate::{
 pub(crate) use aio::Aio;
 pub(crate) use bytewise::Bytewise;
 pub(crate) use copy::{Copy, source_of};
+pub(crate) use metadata::{Names, Space};
 pub(crate) use mmap::Mmap;
 pub(crate) use null::Null;
 pub(crate) use open::AccessMode;

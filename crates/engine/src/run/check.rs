@@ -2,7 +2,7 @@
 
 use model::phase::{
     AccessPattern, Bound, DataPattern, Direction, EngineFiles, FileCreation, FileSharing,
-    IoEngineKind, Jump, Pace, PassStart, Rate, Stonewall, Stream, WorkerKind,
+    IoEngineKind, Jump, Pace, PassStart, Rate, SpaceCall, Stonewall, Stream, WorkerKind,
 };
 
 use crate::{Context, EngineError, file_offset::FILE_SHIFT, io::updates, payload};
@@ -326,8 +326,13 @@ fn interface(stream: &Stream) -> Option<Problem> {
         IoEngineKind::Copy(_) if stream.access_pattern == AccessPattern::Append => {
             Some(("copies cannot append", "append with another io_engine"))
         }
+        IoEngineKind::Space(SpaceCall::Truncate) if any_reads(stream) => {
+            Some(("ftruncate has no reads", "set direction to write"))
+        }
         IoEngineKind::Offset
         | IoEngineKind::Position
+        | IoEngineKind::Space(_)
+        | IoEngineKind::Name(_)
         | IoEngineKind::Bytewise
         | IoEngineKind::Stdio
         | IoEngineKind::Vector(_)

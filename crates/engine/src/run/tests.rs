@@ -2,6 +2,7 @@ mod bonnie;
 mod deadline;
 mod handling;
 mod hosts;
+mod metadata;
 mod several;
 mod steady;
 

@@ -10,8 +10,8 @@ use std::{
 use super::fslab_fio;
 use crate::support::{Bench, skipped};
 
-/// Names of examples of fio 3.33, and `runs`, or the option or variable in the line that is
-/// rejected first.
+/// Names of examples of fio 3.33, and `runs`, with the arguments that put files in the place of
+/// devices, or the option or variable in the line that is rejected first.
 const VERDICTS: &str = include_str!("examples.tsv");
 
 /// Examples of a Debian package.
@@ -24,9 +24,11 @@ fn directories() -> Vec<PathBuf> {
 }
 
 /// Option in the first line that is rejected, or `runs`.
-fn verdict(bench: &Bench, path: &Path) -> String {
+fn verdict(bench: &Bench, path: &Path, arguments: &str) -> String {
     let name = path.display().to_string();
-    let ended = fslab_fio(bench, &[&name, "--parse-only"]);
+    let all: Vec<&str> =
+        [name.as_str(), "--parse-only"].into_iter().chain(arguments.split_whitespace()).collect();
+    let ended = fslab_fio(bench, &all);
     if ended.status == Some(0) {
         return "runs".into();
     }
@@ -47,21 +49,25 @@ fn examples_of_fio_run_or_are_rejected_for_a_known_option() {
     if directories.is_empty() {
         return skipped(test, "FSLAB_FIO_EXAMPLES");
     }
-    let known: BTreeMap<&str, &str> =
-        VERDICTS.lines().filter_map(|line| line.split_once('\t')).collect();
+    let known: BTreeMap<&str, (&str, &str)> = VERDICTS
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(name, rest)| (name, rest.split_once('\t').unwrap_or((rest, ""))))
+        .collect();
     let bench = Bench::new();
     let mut found = BTreeMap::new();
     for directory in directories {
         let entries = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
         for path in entries.filter(|path| path.extension().is_some_and(|own| own == "fio")) {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            found.insert(name, verdict(&bench, &path));
+            let arguments = known.get(name.as_str()).map_or("", |(_, arguments)| arguments);
+            found.insert(name.clone(), verdict(&bench, &path, arguments));
         }
     }
     assert!(!found.is_empty(), "no example was found");
     // Other versions of fio have other examples, which are only read.
     let differs = |(name, verdict): &(&String, &String)| {
-        known.get(name.as_str()).is_some_and(|own| own != verdict)
+        known.get(name.as_str()).is_some_and(|(own, _)| own != verdict)
     };
     let different: Vec<_> = found.iter().filter(differs).collect();
     assert!(different.is_empty(), "{different:?}");

@@ -114,6 +114,11 @@ const SECTIONS: &[(&str, &str, Compared)] = &[
     ("verify", "rw=write\nsize=24k\nverify=crc32c", Verified),
     ("verify-random", "rw=randwrite\nsize=32k\nverify=md5", Verified),
     ("verify-part", "rw=write\nsize=32k\nio_size=16k\nverify=md5", Verified),
+    ("falloc", "rw=write\nsize=16k\nioengine=falloc", Exact),
+    ("falloc-read", "rw=read\nsize=16k\nioengine=falloc", Job),
+    ("falloc-two", "rw=write\nsize=16k\nnrfiles=2\nioengine=falloc", Exact),
+    ("ftruncate", "rw=write\nsize=16k\nioengine=ftruncate", Exact),
+    ("create", "filesize=4k\nnrfiles=3\nopenfiles=1\nioengine=filecreate", Exact),
     ("verify-not", "rw=write\nsize=16k\nverify=crc32c\ndo_verify=0", Exact),
 ];
 

@@ -24,8 +24,35 @@ pub enum IoEngineKind {
     Aio(Aio),
     /// In-kernel copy from the file of the same name with the suffix `.source`.
     Copy(CopyCall),
+    /// One call on the space of the open file per operation, without data.
+    Space(SpaceCall),
+    /// One call by the name of the file per operation, without data. The number of operations per
+    /// file is that of its blocks.
+    Name(NameCall),
     /// No calls: the overhead of the load generator.
     Null,
+}
+
+/// Call on the space of an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpaceCall {
+    /// fallocate(2) of the block; for reads, with `FALLOC_FL_KEEP_SIZE`.
+    Allocate,
+    /// ftruncate(2) to the offset of the block.
+    Truncate,
+}
+
+/// Call by the name of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NameCall {
+    /// open(2) with `O_CREAT`. Files that exceed the limit of open files are closed at once.
+    Create,
+    /// stat(2).
+    Stat,
+    /// unlink(2).
+    Unlink,
 }
 
 /// Properties of an I/O engine.
@@ -35,7 +62,8 @@ pub struct EngineProperties {
     pub calls: [&'static str; 2],
     /// Operations in flight, of engines with a queue.
     pub queue_depth: Option<u32>,
-    /// True if operations transfer data. The null engine and NOPs of io_uring do not.
+    /// True if operations transfer data. The null engine, NOPs of io_uring, and calls on metadata
+    /// do not.
     pub moves: bool,
     /// True if written data comes from a buffer of the worker.
     pub own_data: bool,
@@ -92,6 +120,21 @@ impl IoEngineKind {
                     CopyCall::Splice => "splice",
                 };
                 EngineProperties { own_data: false, ..one(name, name) }
+            }
+            Self::Space(call) => {
+                let name = match call {
+                    SpaceCall::Allocate => "fallocate",
+                    SpaceCall::Truncate => "ftruncate",
+                };
+                EngineProperties { moves: false, own_data: false, ..calls(name, name) }
+            }
+            Self::Name(call) => {
+                let name = match call {
+                    NameCall::Create => "open",
+                    NameCall::Stat => "stat",
+                    NameCall::Unlink => "unlink",
+                };
+                EngineProperties { moves: false, own_data: false, ..all(name) }
             }
             Self::Null => EngineProperties { moves: false, ..all("null") },
         }

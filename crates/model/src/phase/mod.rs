@@ -41,7 +41,8 @@ pub use command::Command;
 pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
 pub use hierarchy::{DirectoryTree, EntryCount, Selection};
 pub use interface::{
-    Advice, Aio, CallFlags, CopyCall, EngineFiles, EngineProperties, IoEngineKind, Ring,
+    Advice, Aio, CallFlags, CopyCall, EngineFiles, EngineProperties, IoEngineKind, NameCall, Ring,
+    SpaceCall,
 };
 pub use limit::WorkLimit;
 pub use operation_log::OperationLog;
@@ -59,7 +60,9 @@ pub use stream::{
 };
 pub use sync::{EndSync, RangeSync, SyncCall, SyncEvery, SyncInterval};
 pub use task::{Compression, Method, Task, TaskOperation, TaskPath, TaskRoot};
-pub use together::{GROUP, GroupEnd, Part, TimeLimit, Together, UNLIMITED};
+pub use together::{
+    GROUP, GroupEnd, Part, TimeLimit, Together, UNLIMITED, is_group, is_later_group_of, later_group,
+};
 pub use tree::{
     Calls, Item, Layout, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
     TreeStep,

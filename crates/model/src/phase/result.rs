@@ -249,7 +249,8 @@ pub struct PhaseResult {
     /// Time from the release of the barrier to the end of the last close. For work without workers,
     /// its duration.
     pub wall_time: Nanos,
-    /// Whether the rate became steady; `None` if the stream has no [`Stream::steady_state`](super::Stream::steady_state).
+    /// True if the rate became steady; `None` for streams without a
+    /// [condition](super::Stream::steady_state).
     pub steady: Option<bool>,
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use analysis::summary::{LEVEL, needed};
 use model::metric::Better;
 
-use super::{Family, View, findings::list, points::Test};
+use super::{View, findings::list, points::Test};
 use crate::units::{capital, count, one_line};
 use standings::{Standing, comparative, findings, standings, superlative_of_several, superlatives};
 
@@ -268,7 +268,8 @@ fn sentence(view: &View, text: String) -> String {
 }
 
 /// Number of filesystems that this one beats in a test, less the number of those that beat it.
-fn wins_less_losses(test: &Test, family: &Family, filesystem: usize) -> i64 {
+fn wins_less_losses(test: &Test, filesystem: usize) -> i64 {
+    let Some(family) = &test.family else { return 0 };
     let is = |member: usize| test.entries[family.members[member]].filesystem == filesystem;
     let decided = family.ranking.pairs.iter().filter(|pair| pair.beats());
     decided.map(|pair| i64::from(is(pair.better)) - i64::from(is(pair.other))).sum()
@@ -318,20 +319,17 @@ fn of_filesystems(
     };
     if contests.iter().all(all_tied) {
         let margin = view.facts.margin.percent();
+        let tests = count(m, "test");
         return sentence(format!(
-            "no significant difference of more than {margin} between {measured} filesystems in {}",
-            count(m, "test")
+            "no significant difference of more than {margin} between {measured} filesystems in \
+             {tests}"
         ));
     }
     let count = |standings: &[Standing<'_>], filesystem: usize| {
         standings.iter().filter(|it| it.filesystem == filesystem).count()
     };
     let indices = || 0..view.filesystems.len();
-    let wins = |filesystem| -> i64 {
-        let tests =
-            contests.iter().filter_map(|named| Some((named.test, named.test.family.as_ref()?)));
-        tests.map(|(test, family)| wins_less_losses(test, family, filesystem)).sum()
-    };
+    let wins = |it| -> i64 { contests.iter().map(|named| wins_less_losses(named.test, it)).sum() };
     let best = indices()
         .max_by_key(|it| (times(*it, Place::Top), wins(*it), count(first, *it), usize::MAX - it));
     let best = best.unwrap_or_default();

@@ -14,6 +14,7 @@ impl Section {
         found.extend(self.check_content().map(|(name, message)| self.mistake(name, message)));
         found.extend(self.check_verify().map(|(name, message)| self.mistake(name, message)));
         found.extend(self.check_steady().map(|(name, message)| self.mistake(name, message)));
+        found.extend(self.check_calls().map(|(name, message)| self.mistake(name, message)));
         found.extend(self.check_order().map(|(name, message)| self.mistake(name, message)));
         found
     }
@@ -112,6 +113,13 @@ impl Section {
     fn check_files(&self) -> Vec<Mistake> {
         let mut found = Vec::new();
         let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
+        if self.flag("fill_device") {
+            problem(
+                "fill_device",
+                "sections fill a file in the place of a device only, with rw=write; set `map` to \
+                 \"NAME=FILE:SIZE\", or set size",
+            );
+        }
         let files = self.file_count();
         if files.saturating_mul(u64::from(self.workers())) > 1_000_000 {
             problem("nrfiles", "the workers have more than 1000000 files in total; use fewer");

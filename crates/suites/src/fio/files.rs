@@ -184,6 +184,9 @@ impl Section {
                 self.set(option("size"), all, setting.at.clone());
             }
             self.set(option("filesize"), size.to_string(), setting.at.clone());
+            if self.kind() == "write" {
+                self.settings.remove("fill_device");
+            }
         }
         let escaped: Vec<String> = names.iter().map(|name| name.replace(':', "\\:")).collect();
         let option = find("filename").expect("an option of the table");
@@ -267,7 +270,7 @@ impl Job {
             let (block, _) = section.block_sizes();
             let owners = if files.are_separate() { section.workers() } else { 1 };
             for path in (0..owners).flat_map(|worker| files.names(worker)) {
-                let written = section.writes();
+                let written = section.changes_files();
                 match index.get(&path) {
                     Some(at) => {
                         let file = &mut all[*at];

@@ -5,6 +5,7 @@
 //! parameter `text`, so equal jobs have equal cell IDs on all hosts. The table [`OPTIONS`] defines
 //! all options. The parser, the reference page, and the completeness test use it.
 
+mod calls;
 mod check;
 mod content;
 mod files;

@@ -158,7 +158,10 @@ fn seed_of(section: &Section, seed: u64) -> u64 {
 
 /// Phase that creates the files of a section that reads, or overwrites, unless they are complete.
 fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
-    if section.only_verifies() || (!section.reads() && !section.flag("overwrite")) {
+    if section.only_verifies()
+        || section.creates()
+        || (!section.reads() && !section.flag("overwrite"))
+    {
         return None;
     }
     let (block, sizes) = section.block_sizes();
@@ -252,6 +255,7 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
     stream.io_engine = engine(section);
     stream.open = Open {
         creation: match section.reads() || section.flag("overwrite") {
+            true if section.text("ioengine") == "falloc" => FileCreation::Any,
             true if section.touches() && !writes => FileCreation::Existing,
             _ => FileCreation::Any,
         },
@@ -312,6 +316,9 @@ fn handling(section: &Section) -> FileHandling {
 }
 
 fn engine(section: &Section) -> IoEngineKind {
+    if let Some(call) = section.call() {
+        return call;
+    }
     let depth = u32::try_from(section.number("iodepth")).unwrap_or(1);
     let batch = u32::try_from(section.number("iodepth_batch")).unwrap_or(1).min(depth);
     match section.text("ioengine") {

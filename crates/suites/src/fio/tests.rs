@@ -11,6 +11,7 @@ use model::{
 use super::*;
 use crate::described;
 
+mod calls;
 mod ends;
 mod orders;
 

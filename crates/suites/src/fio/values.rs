@@ -291,7 +291,7 @@ pub(super) fn word(text: &str, known: &[(&str, &str)]) -> Result<String, String>
 }
 
 /// I/O engines: name in fio, canonical name, and system calls.
-pub(super) const ENGINES: [(&str, &str, &str); 10] = [
+pub(super) const ENGINES: [(&str, &str, &str); 15] = [
     ("sync", "sync", "read, write, lseek"),
     ("psync", "psync", "pread, pwrite"),
     ("pvsync", "pvsync", "preadv2, pwritev2 without flags"),
@@ -301,11 +301,16 @@ pub(super) const ENGINES: [(&str, &str, &str); 10] = [
     ("aio", "libaio", "io_submit, io_getevents"),
     ("io_uring", "io_uring", "io_uring_enter"),
     ("mmap", "mmap", "loads and stores on a mapping"),
+    ("filecreate", "filecreate", "open of each file with O_CREAT"),
+    ("filestat", "filestat", "stat of each file"),
+    ("filedelete", "filedelete", "unlink of each file"),
+    ("falloc", "falloc", "fallocate; for reads with FALLOC_FL_KEEP_SIZE"),
+    ("ftruncate", "ftruncate", "ftruncate to the offset"),
     ("null", "null", "none"),
 ];
 
 /// I/O engines of fio that are not supported, with the reason.
-const OTHER_ENGINES: [(&[&str], &str); 9] = [
+const OTHER_ENGINES: [(&[&str], &str); 8] = [
     (&["posixaio", "solarisaio", "windowsaio", "vsync"], "use io_uring, libaio, or psync"),
     (&["splice"], "use suite `stream` with io_engine `splice`"),
     (&["io_uring_cmd", "sg", "libzbc", "cmdprio"], "it bypasses the filesystem"),
@@ -341,11 +346,7 @@ const OTHER_ENGINES: [(&[&str], &str); 9] = [
         ],
         "it needs special hardware",
     ),
-    (
-        &["filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete"],
-        "use suite `files` or `metadata`",
-    ),
-    (&["falloc", "ftruncate", "e4defrag"], "use suite `metadata`"),
+    (&["dircreate", "dirstat", "dirdelete", "e4defrag"], "use suite `metadata`"),
     (&["cpuio", "exec"], "it does no I/O; use suite `command` for programs"),
     (&["external"], "it loads foreign code"),
 ];

@@ -9,8 +9,8 @@ use model::{
     Nanos, Phase,
     phase::{
         AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, CpuList, DataPattern,
-        Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Pace, Pin, Rate,
-        Ring, Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
+        Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, NameCall, Pace,
+        Pin, Rate, Ring, SpaceCall, Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
     },
 };
 
@@ -243,6 +243,11 @@ fn engine(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream)
         }
         IoEngineKind::Null => job.set("ioengine", "null"),
         IoEngineKind::Mmap(_) => impossible.push("madvise: fio has no option for this advice"),
+        IoEngineKind::Space(SpaceCall::Allocate) => job.set("ioengine", "falloc"),
+        IoEngineKind::Space(SpaceCall::Truncate) => job.set("ioengine", "ftruncate"),
+        IoEngineKind::Name(NameCall::Create) => job.set("ioengine", "filecreate"),
+        IoEngineKind::Name(NameCall::Stat) => job.set("ioengine", "filestat"),
+        IoEngineKind::Name(NameCall::Unlink) => job.set("ioengine", "filedelete"),
         IoEngineKind::Bytewise | IoEngineKind::Stdio | IoEngineKind::Copy(_) => {
             impossible.push("io_engine: fio has no such engine");
         }

@@ -77,9 +77,23 @@ pub(super) fn entry(job: &Job<'_>, bins: bool) -> Node {
     ])
 }
 
-/// Rates of the reads and of the writes. The time of writes includes the final sync, as in fio, if
-/// the repetition has a durable throughput.
+/// Rates of the reads and of the writes. Their time is that of the counted operations at the rate:
+/// the loop times of several workers differ from it by the skew of their starts.
 pub(super) fn rates(job: &Job<'_>) -> [Rates; 2] {
+    let kinds = [HistogramKind::Read, HistogramKind::Write];
+    let mut rates = measured_rates(job);
+    for (own, kind) in rates.iter_mut().zip(kinds) {
+        let [.., latency] = latencies(job, *own, kind);
+        if let Some(latency) = latency {
+            own.time = latency.count() as f64 / own.operations * 1e9;
+        }
+    }
+    rates
+}
+
+/// Rates as they were measured. The time of writes includes the final sync, as in fio, if the
+/// repetition has a durable throughput.
+fn measured_rates(job: &Job<'_>) -> [Rates; 2] {
     let sample = |metric| value(job.trial, &job.phase.name, metric);
     let known = |metric| sample(metric).unwrap_or_default();
     let bytes = known(Metric::Throughput);
