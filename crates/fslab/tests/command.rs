@@ -62,9 +62,11 @@ fn a_command_is_timed_and_leaves_nothing_behind() {
 fn cpu_time_includes_grandchildren_and_orphans() {
     let bench = bench();
     let spin = "i=0; while [ $i -lt 150000 ]; do i=$((i + 1)); done";
-    // The orphan ends before the program does, because the program waits for its file.
+    // CPU time per loop varies with the load of the machine, so the orphan does four times as much.
+    // It ends before the program does, because the program waits for its file.
     let orphan = format!(
-        "sh -c '(({spin}; touch orphan) &)'; {spin}; while [ ! -e orphan ]; do sleep 0.01; done"
+        "sh -c '(({spin}; {spin}; {spin}; {spin}; touch orphan) &)'; {spin}; \
+         while [ ! -e orphan ]; do sleep 0.01; done"
     );
     let cpu = |program: &str| {
         let output = run(&bench, &format!("sh -c \"{program}\""), &[]);
@@ -72,7 +74,7 @@ fn cpu_time_includes_grandchildren_and_orphans() {
         value(&output, "run", "user_time").unwrap() + value(&output, "run", "system_time").unwrap()
     };
     let (one, two) = (cpu(spin), cpu(&orphan));
-    assert!(two > 1.5 * one, "{two} of {one}");
+    assert!(two > 2.0 * one, "{two} of {one}");
 }
 
 #[test]
