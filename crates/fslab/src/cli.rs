@@ -327,7 +327,8 @@ pub(crate) struct View {
 pub(crate) struct Changes {
     #[command(flatten)]
     pub(crate) axes: Axes,
-    /// Multiply the file sizes and the memory limit of the plan by a number, such as 2 or 1/64. A
+    /// Multiply the sizes of files and images (also of --image) and the memory limit of the plan
+    /// by a number, such as 2 or 1/64. A
     /// NAME applies the section `[scales.NAME]` of the plan instead.
     #[arg(long, value_name = "N|N/D|NAME", default_value = "1", allow_hyphen_values = true)]
     pub(crate) scale: String,

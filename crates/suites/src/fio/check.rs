@@ -117,7 +117,7 @@ impl Section {
             problem(
                 "fill_device",
                 "sections fill a file in the place of a device only, with rw=write; set `map` to \
-                 \"NAME=FILE:SIZE\", or set size",
+                 \"NAME=FILE:SIZE\", or use size instead",
             );
         }
         let files = self.file_count();

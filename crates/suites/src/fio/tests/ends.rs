@@ -71,3 +71,16 @@ fn contradictions_of_steadystate_are_rejected() {
         assert!(found.contains(reason), "{options}: {found}");
     }
 }
+
+#[test]
+fn fill_device_ends_at_the_end_of_the_file_in_the_place_of_a_device() {
+    let text = "[a]\nrw=write\nfilename=/dev/sdb\nfill_device=1\n";
+    let changes = Changes { map: vec!["/dev/sdb=f:64k".into()], ..Changes::default() };
+    let job = parsed(text, &changes).unwrap();
+    assert!(!job.text().contains("fill_device") && job.text().contains("size=65536"));
+    let random = text.replace("rw=write", "rw=randwrite");
+    let found = parsed(&random, &changes).unwrap_err().to_string();
+    assert!(found.contains("use size instead"), "{found}");
+    let found = mistakes("[a]\nrw=write\nsize=64k\nfill_device=1\n");
+    assert!(found.contains("in the place of a device only"), "{found}");
+}
