@@ -103,6 +103,34 @@ fn a_slice_of_a_recording_is_replayed() {
 }
 
 #[test]
+fn an_iolog_of_fio_is_replayed() {
+    let bench = bench();
+    let fio = [
+        "--name=j",
+        "--rw=randrw",
+        "--size=256k",
+        "--nrfiles=2",
+        "--fsync=8",
+        "--write_iolog=io.log",
+    ];
+    match Command::new("fio").args(fio).current_dir(bench.path("")).output() {
+        Ok(output) if output.status.success() => {}
+        _ => return skipped("an iolog", "fio"),
+    }
+    let log = fs::read_to_string(bench.path("io.log")).unwrap();
+    let count = |action: &str| log.lines().filter(|line| line.contains(action)).count();
+    let output = bench.ends(0, &["import", "io.log"]);
+    let all = count(" read ") + count(" write ") + count(" sync ") + 2;
+    let expected = format!("imported {all} operations into io.fstrace");
+    assert!(output.stderr.contains(&expected), "{expected}: {}", output.stderr);
+    let shown = bench.ends(0, &["trace", "show", "io.fstrace"]).stdout;
+    assert!(shown.contains("by fio"), "{shown}");
+    replays(&bench, "io.fstrace");
+    let output = bench.ends(2, &["import", "io.log"]);
+    assert!(output.stderr.contains("already exists"), "{}", output.stderr);
+}
+
+#[test]
 fn a_log_of_strace_has_the_operations_of_a_recording() {
     let bench = bench();
     let mut strace = Command::new("strace");

@@ -47,6 +47,15 @@ pub fn strace(bytes: &[u8]) {
     }
 }
 
+/// Imports a log of block I/O, and compiles the recording.
+pub fn block_log(bytes: &[u8]) {
+    let _is_log = crate::is_block_log(bytes);
+    if let Ok(recording) = crate::import_block_log(bytes) {
+        assert!(check::check(&recording).is_ok(), "an imported recording is not valid");
+        let _program = compile(&recording, TraceOrder::Resources);
+    }
+}
+
 /// Names of the recordings of [`from_numbers`].
 const NAMES: [&str; 8] = ["a", "b", "c", "a/b", "..", "../a", "/a", "a/../b/."];
 

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod anonymize;
+mod block_log;
 mod check;
 mod columns;
 mod compile;
@@ -49,6 +50,7 @@ mod write;
 use std::collections::BTreeMap;
 
 pub use anonymize::anonymize;
+pub use block_log::{import_block_log, is_block_log};
 pub use compile::{Program, RULES, Step, compile};
 pub use error::TraceError;
 use model::phase::FileCall;

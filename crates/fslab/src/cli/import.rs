@@ -28,7 +28,8 @@ pub(crate) struct Import {
     /// suite `replay`. Write the log by `strace -f -ttt -T -y -o FILE PROGRAM`.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "name_from", "state"])]
     pub(crate) root: Option<PathBuf>,
-    /// Run file [default: first file with .fslab], or recording [default: file with .fstrace].
+    /// Run file [default: first file with .fslab], or recording of a log [default: file with
+    /// .fstrace].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -36,5 +37,7 @@ pub(crate) struct Import {
 /// Help text of the files to import.
 fn import_formats() -> String {
     let titles = report::imports::titles().replace("; ", ", ");
-    format!("Results of another benchmark, or `-` for stdin: {titles}; or a log of strace")
+    format!(
+        "Results of another benchmark, or `-` for stdin: {titles}; or a log of strace, blkparse, or fio (iolog)"
+    )
 }

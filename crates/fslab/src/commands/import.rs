@@ -35,7 +35,17 @@ struct Results {
 
 pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
     if let Some(root) = &arguments.root {
-        return log(arguments, root);
+        let (file, bytes) = log_of(arguments)?;
+        // A log has paths without symbolic links.
+        let root = root.canonicalize().or_else(|_| std::path::absolute(root));
+        let root = root.map_err(Failure::usage)?;
+        return keep_log(arguments, file, trace::import_strace(&bytes, &root));
+    }
+    if let [file] = &arguments.files[..]
+        && is_block_log(file)
+    {
+        let (file, bytes) = log_of(arguments)?;
+        return keep_log(arguments, file, trace::import_block_log(&bytes));
     }
     let pattern = pattern(arguments)?;
     let mut all: Vec<Results> = Vec::new();
@@ -97,30 +107,52 @@ pub(super) fn run(arguments: &Import) -> Result<Exit, Failure> {
 /// Bytes by which a log of strace is recognized.
 const HEAD_OF_LOG: usize = 8192;
 
-/// Maximum size of a log of strace.
+/// Maximum size of a log.
 const LARGEST_LOG: u64 = 4 << 30;
 
-/// Writes the operations of a log of strace as a recording.
-fn log(arguments: &Import, root: &Path) -> Result<Exit, Failure> {
+/// True if the file begins as a log of block I/O.
+fn is_block_log(file: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = match file.to_str() {
+        // The whole input is read later.
+        Some(STDIN) => return false,
+        Some(_) | None => sys::input::open(file)
+            .and_then(|file| file.take(HEAD_OF_LOG as u64).read_to_end(&mut head)),
+    };
+    read.is_ok() && trace::is_block_log(&head)
+}
+
+/// Log of which a recording is made, and its content.
+fn log_of(arguments: &Import) -> Result<(&Path, Vec<u8>), Failure> {
     let [file] = &arguments.files[..] else {
         return Err(Failure::usage(anyhow::anyhow!(
             "a recording is made of one log; use one file"
         )));
     };
-    let path = arguments.output.clone().unwrap_or_else(|| match file.to_str() {
-        Some(STDIN) => PathBuf::from("imported.fstrace"),
-        Some(_) | None => file.with_extension("fstrace"),
-    });
-    super::record::check_new(&path)?;
+    super::record::check_new(&recording_of(arguments, file))?;
     let bytes = match file.to_str() {
         Some(STDIN) => sys::input::of(io::stdin().lock(), LARGEST_LOG),
         Some(_) | None => sys::input::bytes(file, LARGEST_LOG),
     };
     let bytes = bytes.with_context(|| format!("cannot read {}; check its path", shown(file)));
-    // A log has paths without symbolic links.
-    let root = root.canonicalize().or_else(|_| std::path::absolute(root));
-    let root = root.map_err(Failure::usage)?;
-    let recording = trace::import_strace(&bytes.map_err(Failure::usage)?, &root);
+    Ok((file, bytes.map_err(Failure::usage)?))
+}
+
+/// Path of the recording of a log.
+fn recording_of(arguments: &Import, log: &Path) -> PathBuf {
+    arguments.output.clone().unwrap_or_else(|| match log.to_str() {
+        Some(STDIN) => PathBuf::from("imported.fstrace"),
+        Some(_) | None => log.with_extension("fstrace"),
+    })
+}
+
+/// Writes the operations of a log as a recording.
+fn keep_log(
+    arguments: &Import,
+    file: &Path,
+    recording: Result<trace::Recording, trace::TraceError>,
+) -> Result<Exit, Failure> {
+    let path = recording_of(arguments, file);
     let recording = recording
         .map_err(|error| Failure::usage(anyhow::Error::from(error).context(shown(file))))?;
     let length = super::record::keep(&recording, &path)?;

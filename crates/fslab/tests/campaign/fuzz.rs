@@ -26,13 +26,14 @@ const fn target(name: &'static str, read: fn(&[u8]), seeds: &'static [&'static s
     Target { name, read, seeds }
 }
 
-const TARGETS: [Target; 22] = [
+const TARGETS: [Target; 23] = [
     target("plan", suites::fuzz::plan, &["plans", "fuzz/seeds/plan"]),
     target("load_file", engine::fuzz::load_file, &["fuzz/seeds/load_file"]),
     target("load_file_on_disk", engine::fuzz::load_file_on_disk, &["fuzz/seeds/load_file"]),
     target("crash_state", engine::fuzz::crash_state, &["fuzz/seeds/crash_state"]),
     target("trace", trace::fuzz::recording, &["fuzz/seeds/trace"]),
     target("strace", trace::fuzz::strace, &["fuzz/seeds/strace"]),
+    target("block_log", trace::fuzz::block_log, &["fuzz/seeds/block_log"]),
     target("bonnie", report::fuzz::bonnie, &["fuzz/seeds/bonnie"]),
     target("fio_job", suites::fuzz::fio_job, &["fuzz/seeds/fio_job"]),
     target("fio_json", report::fuzz::fio_json, &["fuzz/seeds/fio_json"]),
