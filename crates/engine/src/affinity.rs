@@ -1,8 +1,11 @@
-//! CPU affinity, I/O priority, and timer slack of worker threads.
+//! CPU affinity, priorities, and timer slack of worker threads.
 #![expect(unsafe_code, reason = "ioprio_set(2), prctl(2), and close_range(2) have no safe form")]
 
 use model::phase::{IoPriority, Pin, Workers};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::{
+    process::nice,
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
 
 use crate::error::{Fault, Operation};
 
@@ -13,7 +16,7 @@ const BEST_EFFORT: u32 = 2;
 const IDLE: u32 = 3;
 const WHO_PROCESS: libc::c_int = 1;
 
-/// Sets CPU affinity and I/O priority of a worker for the calling thread.
+/// Sets CPU affinity, nice value, and I/O priority of a worker for the calling thread.
 pub(crate) fn apply(workers: Workers, worker: u32) -> Result<(), Fault> {
     match workers.pin {
         Pin::Free => {}
@@ -23,6 +26,10 @@ pub(crate) fn apply(workers: Workers, worker: u32) -> Result<(), Fault> {
             let count = cpus.cpus().count().max(1);
             allow(cpus.cpus().skip((first as usize + worker as usize) % count).take(1))?;
         }
+    }
+    if workers.nice != 0 {
+        // The nice value is one of each thread in Linux (sched(7)).
+        nice(workers.nice.into()).map_err(|errno| Fault::whole(Operation::Prioritize, errno))?;
     }
     workers.io_priority.map_or(Ok(()), io_priority)
 }
@@ -127,6 +134,21 @@ mod tests {
             assert_eq!(allowed.count(), 1);
             assert!(allowed.is_set(cpus[(worker as usize + 1) % cpus.len()] as usize));
         }
+    }
+
+    #[test]
+    fn the_nice_value_of_the_thread_changes() {
+        let nice_value = |change| {
+            let workers = Workers { nice: change, ..Workers::ONE };
+            let thread = move || {
+                apply(workers, 0).unwrap();
+                rustix::process::getpriority_process(None).unwrap()
+            };
+            std::thread::spawn(thread).join().unwrap()
+        };
+        let before = nice_value(0);
+        assert_eq!(nice_value(3), before + 3);
+        assert_eq!(nice_value(0), before, "other threads keep their value");
     }
 
     #[test]

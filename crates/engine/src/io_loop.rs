@@ -131,7 +131,7 @@ impl<'p> IoLoop<'p> {
         {
             Submitted::Done(completion) => completion,
             Submitted::Queued => loop {
-                engine.reap(Wait::One).map_err(|fault| fault.at(0))?;
+                engine.reap(Wait::Some).map_err(|fault| fault.at(0))?;
                 if let Some(completion) = engine.next() {
                     break completion;
                 }

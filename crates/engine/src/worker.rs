@@ -211,7 +211,7 @@ impl<'a> Assignment<'a> {
             io.prime(&mut engine, len)?;
             engine.rewind()?;
         }
-        let queue = Queue::new(if E::QUEUES { io.depth() } else { 0 });
+        let queue = Queue::new(if E::QUEUES { io.depth() } else { 0 }, stream.io_engine);
         let would_block = engine.would_block();
         let work =
             StreamLoop { assignment: self, io, queue, order, engine: Some(engine), would_block };
@@ -267,11 +267,9 @@ impl<'p, E: IoEngine<'p>> StreamLoop<'_, 'p, E> {
     fn close(&mut self, ended: Nanos) -> Result<Ended, Fault> {
         let Assignment { stream, seat, .. } = self.assignment;
         let mut engine = self.engine.take().expect("closed once");
-        let synced = match stream.end_sync {
-            EndSync::None => ended,
-            EndSync::Fsync | EndSync::Fdatasync => {
-                let data = stream.end_sync == EndSync::Fdatasync;
-                let call = if data { SyncCall::Fdatasync } else { SyncCall::Fsync };
+        let synced = match stream.end_sync.call() {
+            None => ended,
+            Some(call) => {
                 engine.make_durable(call, (0, 0))?;
                 seat.control.slot(seat.slot).all_durable();
                 let synced = now();

@@ -83,7 +83,7 @@ fn interfaces() -> Vec<IoEngineKind> {
         IoEngineKind::Vector(CallFlags::default()),
         IoEngineKind::Mmap(Advice::Normal),
         IoEngineKind::Null,
-        IoEngineKind::Aio(Aio { depth: 8, submit_batch: 1 }),
+        IoEngineKind::Aio(Aio::of(8, 1)),
     ];
     if io_uring::IoUring::new(1).is_ok() {
         all.push(IoEngineKind::Ring(Ring::of(8)));

@@ -3,6 +3,7 @@
 mod blocks;
 mod examples;
 mod placement;
+mod queues;
 mod readers;
 mod trace;
 
@@ -87,6 +88,7 @@ fn jobs_make_the_system_calls_of_an_installed_fio() {
         return skipped(test, "strace");
     }
     trace::compare();
+    queues::compare();
 }
 
 /// Entries of a job, and the files that it leaves.

@@ -13,7 +13,7 @@ use std::{path::PathBuf, ptr};
 
 use model::{
     Nanos,
-    phase::{self, Stream, SyncCall},
+    phase::{self, Completions, Stream, SyncCall},
 };
 use rustix::io::Errno;
 
@@ -92,6 +92,8 @@ pub(crate) struct Aio<'p> {
     depth: usize,
     // Maximum number of operations per call.
     batch: usize,
+    // Completions to wait for.
+    least: usize,
 }
 
 /// `aio_context_t`. The kernel completes all operations before it destroys the context.
@@ -129,6 +131,8 @@ impl<'p> Aio<'p> {
             return Err(Fault::whole(Operation::Aio, sync::last_errno()));
         }
         let batch = if aio.submit_batch == 0 { depth } else { aio.submit_batch as usize };
+        let Completions { min, max, .. } = aio.completions;
+        let most = if max == 0 { batch } else { max as usize };
         Ok(Self {
             context: Context(context),
             files,
@@ -136,12 +140,13 @@ impl<'p> Aio<'p> {
             blocks: vec![ControlBlock::default(); slots].into(),
             addresses: Vec::with_capacity(slots),
             fresh: Vec::with_capacity(slots),
-            events: vec![Event::default(); batch.min(depth)].into(),
+            events: vec![Event::default(); most.max(min as usize).clamp(1, depth)].into(),
             taken: 0,
             ready: 0,
             in_flight: 0,
             depth,
             batch,
+            least: min as usize,
         })
     }
 
@@ -204,9 +209,10 @@ impl<'p> Aio<'p> {
         Ok(())
     }
 
-    /// Waits for at least one event, at most `timeout`.
-    fn collect(&mut self, timeout: Option<libc::timespec>) -> Result<(), IoFault> {
+    /// Waits for at least `least` events, at most `timeout`.
+    fn collect(&mut self, least: usize, timeout: Option<libc::timespec>) -> Result<(), IoFault> {
         (self.taken, self.ready) = (0, 0);
+        let least = least.clamp(1, self.in_flight.min(self.events.len()));
         let mut timeout = timeout;
         loop {
             let time = timeout.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
@@ -216,7 +222,7 @@ impl<'p> Aio<'p> {
                 libc::syscall(
                     libc::SYS_io_getevents,
                     self.context.0,
-                    1 as libc::c_long,
+                    least as libc::c_long,
                     self.events.len() as libc::c_long,
                     self.events.as_mut_ptr(),
                     time,
@@ -265,15 +271,16 @@ impl<'p> IoEngine<'p> for Aio<'p> {
         }
         match wait {
             Wait::No => return Ok(false),
-            Wait::One => self.collect(None)?,
+            Wait::Some => self.collect(self.least, None)?,
             Wait::Until(instant) => {
                 let left = Nanos(instant.0.saturating_sub(now().0));
                 let seconds = libc::time_t::try_from(left.0 / 1_000_000_000);
                 let part = libc::c_long::try_from(left.0 % 1_000_000_000);
-                self.collect(Some(libc::timespec {
+                let left = libc::timespec {
                     tv_sec: seconds.unwrap_or(libc::time_t::MAX),
                     tv_nsec: part.unwrap_or_default(),
-                }))?;
+                };
+                self.collect(1, Some(left))?;
             }
         }
         Ok(self.ready > 0)

@@ -52,7 +52,7 @@ fn wait_for<'p, E: IoEngine<'p>>(engine: &mut E, op: Op<'p>) -> Completion<'p> {
     match engine.submit(op) {
         Submitted::Done(completion) => completion,
         Submitted::Queued => loop {
-            assert!(engine.reap(Wait::One).unwrap(), "one was waited for");
+            assert!(engine.reap(Wait::Some).unwrap(), "one was waited for");
             if let Some(completion) = engine.next() {
                 break completion;
             }
@@ -357,10 +357,7 @@ fn mmap_conforms() {
 }
 
 /// Linux AIO with one and with several operations per call.
-const AIO: [model::phase::Aio; 2] = [
-    model::phase::Aio { depth: 4, submit_batch: 0 },
-    model::phase::Aio { depth: 4, submit_batch: 1 },
-];
+const AIO: [model::phase::Aio; 2] = [model::phase::Aio::of(4, 0), model::phase::Aio::of(4, 1)];
 
 #[test]
 fn linux_aio_conforms() {

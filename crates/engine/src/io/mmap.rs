@@ -165,7 +165,7 @@ impl<'p> IoEngine<'p> for Mmap {
         let within = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
         match call {
             SyncCall::Range(_) => self.sync(within(offset), within(len)),
-            SyncCall::Fsync | SyncCall::Fdatasync => {
+            SyncCall::Fsync | SyncCall::Fdatasync | SyncCall::Syncfs => {
                 self.sync(0, self.mapping.len())?;
                 sync::make_durable(self.file.as_fd(), call, (0, 0))
             }

@@ -7,8 +7,7 @@ use std::{
 };
 
 use model::phase::{
-    Allocation, EndSync, FileAdvice, FileCreation, FileHandling, FileSharing, PassStart, Stream,
-    SyncCall,
+    Allocation, FileAdvice, FileCreation, FileHandling, FileSharing, PassStart, Stream, SyncCall,
 };
 use rustix::{
     fs::{
@@ -84,11 +83,7 @@ impl PassCalls {
 
     /// Sync of a file before it is closed.
     pub(super) fn end_sync(&self) -> Option<SyncCall> {
-        match self.stream.end_sync {
-            EndSync::None => None,
-            EndSync::Fsync => Some(SyncCall::Fsync),
-            EndSync::Fdatasync => Some(SyncCall::Fdatasync),
-        }
+        self.stream.end_sync.call()
     }
 
     /// True if a pass after the first one, or an operation on another file, starts with calls.

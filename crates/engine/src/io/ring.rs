@@ -113,6 +113,9 @@ pub(crate) struct Ring<'p> {
     depth: u32,
     // Maximum number of operations between two commits.
     batch: usize,
+    // Completions to wait for, and to collect together at most.
+    least: u32,
+    most: usize,
     in_flight: u32,
     // Slots of operations submitted since the last commit. The next commit writes their entries.
     fresh: Vec<u32>,
@@ -175,6 +178,12 @@ impl<'p> Ring<'p> {
             collects: if ring.sqpoll { EnterFlags::empty() } else { EnterFlags::GETEVENTS },
             depth: ring.depth,
             batch: if ring.submit_batch == 0 { usize::MAX } else { ring.submit_batch as usize },
+            least: ring.completions.min.max(1),
+            most: if ring.completions.max == 0 {
+                usize::MAX
+            } else {
+                ring.completions.max as usize
+            },
             in_flight: 0,
             fresh: Vec::with_capacity(area.slots),
             queued: 0,
@@ -224,19 +233,19 @@ impl<'p> Ring<'p> {
         }
     }
 
-    /// Returns true if there are completions, and makes them available to `next`.
+    /// Returns true if there are `least` completions, and makes them available to `next`.
     #[inline]
-    fn poll(&mut self) -> bool {
+    fn poll(&mut self, least: u32) -> bool {
         self.ready = self.uring.completion().len();
-        self.ready > 0
+        self.ready >= least as usize
     }
 
-    /// Waits for a completion: polls for some time if a polling thread is used, then sleeps.
-    fn wait(&mut self) -> Result<(), IoFault> {
+    /// Waits for `least` completions: polls for some time if a polling thread is used, then sleeps.
+    fn wait(&mut self, least: u32) -> Result<(), IoFault> {
         let mut looks = if self.polled { POLLS } else { 0 };
-        while !self.poll() {
+        while !self.poll(least) {
             if self.queued > 0 || looks == 0 {
-                self.enter(1, None)?;
+                self.enter(least, None)?;
             } else {
                 looks -= 1;
                 std::hint::spin_loop();
@@ -249,7 +258,7 @@ impl<'p> Ring<'p> {
     /// [`crate::clock`].
     #[cold]
     fn wait_until(&mut self, instant: Nanos) -> Result<(), IoFault> {
-        while !self.poll() {
+        while !self.poll(1) {
             let clock = now();
             if clock >= instant {
                 break;
@@ -275,7 +284,7 @@ impl<'p> Ring<'p> {
         self.in_flight -= u32::try_from(self.fresh.drain(..).count()).unwrap_or(self.in_flight);
         while self.in_flight > 0 {
             while self.next().is_some() {}
-            if self.in_flight > 0 && self.wait().is_err() {
+            if self.in_flight > 0 && self.wait(1).is_err() {
                 // The kernel may write to buffers that are about to be released, and the end of
                 // these writes cannot be detected.
                 std::process::abort();
@@ -400,13 +409,18 @@ impl<'p> IoEngine<'p> for Ring<'p> {
         if self.queued > 0 || !self.fresh.is_empty() {
             self.commit()?;
         }
-        if !self.poll() {
+        let least = match wait {
+            Wait::No | Wait::Some => self.least.min(self.in_flight),
+            Wait::Until(_) => 1,
+        };
+        if !self.poll(least) {
             match wait {
-                Wait::No => {}
-                Wait::One => self.wait()?,
+                Wait::No => return Ok(false),
+                Wait::Some => self.wait(least)?,
                 Wait::Until(instant) => self.wait_until(instant)?,
             }
         }
+        self.ready = self.ready.min(self.most);
         Ok(self.ready > 0)
     }
 

@@ -12,7 +12,7 @@ use std::{
 
 use model::phase::{AccessPattern, RangeSync, Stream, SyncCall};
 use rustix::{
-    fs::{SeekFrom, fdatasync, fsync, seek},
+    fs::{SeekFrom, fdatasync, fsync, seek, syncfs},
     io::{Errno, pread, pwrite, read, write},
 };
 
@@ -197,6 +197,7 @@ pub(super) fn make_durable(
             SyncCall::Fsync => fsync(file),
             SyncCall::Fdatasync => fdatasync(file),
             SyncCall::Range(flags) => sync_file_range(file, flags, range),
+            SyncCall::Syncfs => syncfs(file),
         };
         match answer {
             Ok(()) => return Ok(()),

@@ -5,14 +5,14 @@
 //! operation, does common work once per batch, and reuses the slot of a completed operation
 //! immediately.
 
-use model::Nanos;
+use model::{Nanos, phase::IoEngineKind};
 
 use super::{IoLoop, Run, SyncSchedule};
 use crate::{
     clock::now,
     counter::{Counter, NEVER},
     error::Fault,
-    io::{IoEngine, Kind, Op, Submitted, Wait},
+    io::{IoEngine, Kind, Op, Submitted, Wait, depth},
     operation_log::Times,
     patterns::{Order, PlannedOp},
 };
@@ -49,6 +49,10 @@ pub(crate) struct Queue<'p> {
     // Operation that the engine could not accept.
     refused: Option<Op<'p>>,
     exhausted: bool,
+    // Number of operations in flight of a full queue, and the number at which it is filled again.
+    full: usize,
+    refill_at: usize,
+    drains: bool,
     // True if `next` begins a pass whose calls wait until nothing is in flight, or follows a pause,
     // which begins then.
     pass_waits: bool,
@@ -57,7 +61,8 @@ pub(crate) struct Queue<'p> {
 
 impl Queue<'_> {
     /// Creates a queue for this number of slots.
-    pub(crate) fn new(slots: usize) -> Self {
+    pub(crate) fn new(slots: usize, engine: IoEngineKind) -> Self {
+        let refill_at = engine.completions().refill_at;
         Self {
             flights: vec![InFlight::default(); slots].into(),
             issued: vec![Nanos(0); slots].into(),
@@ -72,9 +77,19 @@ impl Queue<'_> {
             next: None,
             refused: None,
             exhausted: false,
+            full: depth(engine) as usize,
+            refill_at: refill_at.map_or(usize::MAX, |at| at as usize),
+            drains: false,
             pass_waits: false,
             pauses: false,
         }
+    }
+
+    /// Determines whether operations complete until the queue is filled again.
+    #[inline(always)]
+    fn note_level(&mut self) {
+        self.drains =
+            self.in_flight > self.refill_at && (self.drains || self.in_flight >= self.full);
     }
 
     /// Continues after the end of the order.
@@ -148,8 +163,10 @@ impl<'p> IoLoop<'p> {
         }
         // With all slots in flight, nothing can be submitted. With a pause or a schedule, the start
         // of the next operation is determined nevertheless, because it may precede a free slot.
-        if queue.in_flight < self.slots.len() || !self.config.pacer.free() {
+        queue.note_level();
+        if !queue.drains && (queue.in_flight < self.slots.len() || !self.config.pacer.free()) {
             self.fill(counter, queue, engine, order);
+            queue.note_level();
         }
         if queue.in_flight > 0 {
             self.exchange(counter, queue, engine, order)?;
@@ -341,7 +358,7 @@ impl<'p> IoLoop<'p> {
         if !answered {
             let wait = match queue.next {
                 Some((_, due)) if due > counter.clock => Wait::Until(due.min(counter.border)),
-                _ => Wait::One,
+                _ => Wait::Some,
             };
             engine.reap(wait).map_err(fault)?;
             counter.clock = now();
@@ -385,7 +402,7 @@ impl<'p> IoLoop<'p> {
             }
             run.ops += 1;
             run.bytes += bytes;
-            if !counter.over {
+            if !counter.over && !queue.drains {
                 self.feed(counter, queue, engine, order);
             }
         }

@@ -64,7 +64,7 @@ fn run_loop<'p, E: IoEngine<'p>>(
     let latencies = latencies(plan, mode, open, E::QUEUES);
     let mut counter = Counter::new(control, 0, limits, latencies);
     let mut io = IoLoop::new(plan, mode, slots, config);
-    let mut queue = Queue::new(io.depth());
+    let mut queue = Queue::new(io.depth(), plan.io_engine);
     counter.start(io.start());
     while match E::QUEUES {
         true => io.turn(&mut counter, &mut queue, engine, &mut order)?,

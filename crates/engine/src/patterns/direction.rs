@@ -1,5 +1,6 @@
 //! Direction of operations.
 
+use fastrand::Rng;
 use model::phase::{AccessPattern, Direction, Pace, Stream};
 
 use super::draw::Chance;
@@ -32,6 +33,15 @@ impl DirectionSource {
                 let reads = stream.direction.reads(worker);
                 Self::Always(if reads { Kind::Read } else { Kind::Write })
             }
+        }
+    }
+
+    /// Draws the direction of the next operation of a mixed stream.
+    pub(super) fn draw(self, random: &mut Rng) -> Kind {
+        match self {
+            Self::Always(kind) => kind,
+            Self::Mixed(read) if read.happens(random) => Kind::Read,
+            Self::Mixed(_) | Self::Scheduled | Self::Ticket => Kind::Write,
         }
     }
 

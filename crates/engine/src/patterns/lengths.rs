@@ -23,6 +23,11 @@ impl Lengths {
         Some(Self { blocks, alias: Alias::new(&weights) })
     }
 
+    /// Smallest length.
+    pub(super) fn smallest(&self) -> u64 {
+        self.blocks.iter().copied().min().unwrap_or(1)
+    }
+
     /// Draws a length.
     #[inline]
     pub(super) fn draw(&self, random: &mut Rng) -> u64 {

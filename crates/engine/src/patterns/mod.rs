@@ -30,12 +30,16 @@
 //!
 //! - In sequential, backward, and append patterns, operations are adjacent, and the last operation
 //!   is cut to the rest: a pass covers each block once, in fewer than n operations.
-//! - All other patterns have n operations per pass. Strides and permutations determine the start of
-//!   an operation, which is cut at the end of the part. A random start is drawn from the starts at
-//!   which the operation fits. In skewed patterns and for tickets ([`AccessPattern::Tickets`]),
+//! - In permutations ([`AccessPattern::Permutation`]), an operation is cut at the next accessed
+//!   block, so that a pass covers each block once, in fewer than n operations.
+//! - All other patterns have n operations per pass. Strides and the permutation of IOzone determine
+//!   the start of an operation, which is cut at the end of the part. A random start is drawn from
+//!   the starts at which the operation fits. In skewed patterns and for tickets ([`AccessPattern::Tickets`]),
 //!   the start is moved back until the operation fits.
 //! - A trace ([`AccessPattern::Trace`]) contains the lengths.
 //! - An aligned start ([`Stream::offset_alignment`]) is moved back to the last one that fits.
+//! - With other lengths of writes ([`Stream::write_sizes`]), the direction of an operation is drawn
+//!   first.
 //!
 //! # Several files
 //!
@@ -50,6 +54,7 @@ pub(crate) mod draw;
 mod iozone_permutation;
 mod lengths;
 mod linear;
+mod pass_order;
 mod permutation;
 mod runs;
 mod several;
@@ -70,15 +75,14 @@ use model::{
 
 use crate::{error::Fault, file_offset::FileChange, io::Kind, pace::ByDirection};
 
-use aligned::{Aligned, Draws};
 pub(crate) use bijection::Bijection;
 use direction::{DirectionSource, scheduled};
 use draw::generator;
-use iozone_permutation::{IozonePermutation, permutation};
+use iozone_permutation::permutation;
 use lengths::Lengths;
 use linear::{Backward, Forward, PerDirection, SameBlock};
+use pass_order::PassOrder;
 use permutation::Permutation;
-use runs::Runs;
 use several::Several;
 pub(crate) use skewed::Skew;
 use skewed::Skewed;
@@ -119,6 +123,7 @@ pub(crate) struct Prepared {
     skew: Option<Skew>,
     trace: Trace,
     lengths: Option<Lengths>,
+    write_lengths: Option<Lengths>,
 }
 
 impl Prepared {
@@ -132,6 +137,9 @@ impl Prepared {
         let blocks = part(stream);
         let alignment = u64::from(stream.offset_alignment).max(1);
         let replays = stream.access_pattern == AccessPattern::Trace;
+        if stream.access_pattern == AccessPattern::Permutation && !stream.block_sizes.is_empty() {
+            Permutation::check_memory(blocks)?;
+        }
         Ok(Self {
             blocks,
             alignment,
@@ -139,6 +147,7 @@ impl Prepared {
             skew: Skew::new(stream, blocks / alignment),
             trace: if replays { Trace::read(stream, blocks)? } else { Trace::default() },
             lengths: if replays { None } else { Lengths::new(&stream.block_sizes, blocks) },
+            write_lengths: Lengths::new(&stream.write_sizes, blocks),
         })
     }
 }
@@ -156,6 +165,7 @@ pub(crate) struct Order<'a> {
     positions: PassOrder<'a>,
     random: Rng,
     lengths: Option<&'a Lengths>,
+    write_lengths: Option<&'a Lengths>,
     direction: DirectionSource,
     // Schedules of reads and writes, which determine the direction.
     schedules: Option<Box<ByDirection>>,
@@ -199,61 +209,6 @@ impl<'a> RestartState<'a> {
         let mut random = self.random();
         let positions = PassOrder::new(self.access, self.prepared, self.pass, &mut random);
         (random, positions)
-    }
-}
-
-/// Positions of one pass.
-#[derive(Debug)]
-enum PassOrder<'a> {
-    Forward(Forward),
-    PerDirection(PerDirection),
-    Backward(Backward),
-    Same(SameBlock),
-    Stride(Stride),
-    IozonePermutation(IozonePermutation<'a>),
-    Permutation(Permutation),
-    Uniform(Uniform),
-    Tickets(Tickets),
-    Skewed(Skewed<'a>),
-    Aligned(Aligned<'a>),
-    Skip(Skip),
-    Runs(Runs),
-    Listed(std::slice::Iter<'a, PlannedOp>),
-    Several(Box<Several<'a>>),
-}
-
-impl<'a> PassOrder<'a> {
-    fn new(access: AccessPattern, prepared: &'a Prepared, pass: u64, random: &mut Rng) -> Self {
-        let n = prepared.blocks;
-        let places = n / prepared.alignment;
-        let aligned = |order| Self::Aligned(Aligned::new(order, prepared.alignment, n));
-        match access {
-            AccessPattern::Sequential => Self::Forward(Forward::new(0, n)),
-            AccessPattern::SequentialPerDirection => Self::PerDirection(PerDirection::new(n)),
-            AccessPattern::Append => Self::Forward(Forward::new(n * pass, n)),
-            AccessPattern::Backward => Self::Backward(Backward::new(n)),
-            AccessPattern::SameBlock => Self::Same(SameBlock::new(n)),
-            AccessPattern::Stride { blocks } => Self::Stride(Stride::new(n, blocks)),
-            AccessPattern::IozonePermutation => {
-                Self::IozonePermutation(IozonePermutation::new(&prepared.permutation))
-            }
-            AccessPattern::Permutation => Self::Permutation(Permutation::new(n, random)),
-            AccessPattern::Random if places < n => aligned(Draws::Uniform(Uniform::new(places))),
-            AccessPattern::Random => Self::Uniform(Uniform::new(n)),
-            AccessPattern::Tickets => Self::Tickets(Tickets::new(n)),
-            AccessPattern::Zipf { .. }
-            | AccessPattern::Pareto { .. }
-            | AccessPattern::Hotspot { .. }
-            | AccessPattern::Normal { .. }
-            | AccessPattern::Zones => {
-                let skew = prepared.skew.as_ref().expect("prepared from the same stream");
-                let order = Skewed::new(skew, places);
-                if places < n { aligned(Draws::Skewed(order)) } else { Self::Skewed(order) }
-            }
-            AccessPattern::Skip { blocks } => Self::Skip(Skip::new(n, blocks)),
-            AccessPattern::Runs { jump, unique } => Self::Runs(Runs::new(n, jump, unique, random)),
-            AccessPattern::Trace => Self::Listed(prepared.trace.operations()),
-        }
     }
 }
 
@@ -312,7 +267,9 @@ impl<'a> Order<'a> {
         if let Some(several) = Several::new(stream, prepared, &mut own) {
             (random, positions) = (own, PassOrder::Several(several));
         }
-        let (lengths, direction) = (prepared.lengths.as_ref(), DirectionSource::of(stream, worker));
+        let direction = DirectionSource::of(stream, worker);
+        let lengths = prepared.lengths.as_ref();
+        let write_lengths = prepared.write_lengths.as_ref();
         let mut schedules = ByDirection::new(stream, worker).map(Box::new);
         if let Some(schedules) = &mut schedules {
             schedules.start(Nanos(0), worker, stream.workers.count);
@@ -321,6 +278,7 @@ impl<'a> Order<'a> {
             positions,
             random,
             lengths,
+            write_lengths,
             direction,
             schedules,
             left,
@@ -408,17 +366,14 @@ impl<'a> Order<'a> {
     /// Next operation of this pass.
     #[inline]
     fn next_in_pass(&mut self) -> Option<PlannedOp> {
+        let (count, direction) = self.draw_length();
         let random = &mut self.random;
         let mut back = false;
-        let count = match self.lengths {
-            None => 1,
-            Some(lengths) => lengths.draw(random),
-        };
         let place = match &mut self.positions {
             PassOrder::Forward(order) => order.next(count),
             PassOrder::PerDirection(order) => {
                 // The direction selects the position.
-                let kind = match self.direction {
+                let kind = match direction {
                     DirectionSource::Always(kind) => kind,
                     DirectionSource::Mixed(read) if read.happens(random) => Kind::Read,
                     DirectionSource::Scheduled => {
@@ -439,6 +394,10 @@ impl<'a> Order<'a> {
             PassOrder::Uniform(order) => order.next(random, count),
             PassOrder::Skewed(order) => order.next(random, count),
             PassOrder::Aligned(order) => order.next(random, count),
+            PassOrder::AlignedPerDirection { read, write } => {
+                let reads = matches!(direction, DirectionSource::Always(Kind::Read));
+                if reads { read.next(random, count) } else { write.next(random, count) }
+            }
             PassOrder::Skip(order) => order.next(count),
             PassOrder::Runs(order) => order.next(random, count),
             PassOrder::Tickets(order) => {
@@ -456,7 +415,7 @@ impl<'a> Order<'a> {
             PassOrder::Several(several) => {
                 let units = (self.restart.prepared, self.block_size);
                 let len = count * self.block_size;
-                let direction = self.direction.fixed(&mut self.schedules, len);
+                let direction = direction.fixed(&mut self.schedules, len);
                 let next = several.next(random, direction, count, units)?;
                 return Some(PlannedOp { offset: self.base + next.offset, ..next });
             }
@@ -464,13 +423,32 @@ impl<'a> Order<'a> {
         #[expect(clippy::cast_possible_truncation, reason = "the length of a buffer in memory")]
         let len = (place.count * self.block_size) as usize;
         let kind = |reads| if reads { Kind::Read } else { Kind::Write };
-        let kind = match self.direction {
+        let kind = match direction {
             DirectionSource::Always(kind) => kind,
             DirectionSource::Mixed(read) => kind(read.happens(random)),
             DirectionSource::Scheduled => scheduled(&mut self.schedules, len as u64),
             DirectionSource::Ticket => kind(!back),
         };
         Some(PlannedOp { offset: self.base + place.first * self.step, len, kind })
+    }
+
+    /// Draws the length of the next operation in blocks, and its direction if the length depends on
+    /// it.
+    #[inline(always)]
+    fn draw_length(&mut self) -> (u64, DirectionSource) {
+        let (random, direction) = (&mut self.random, self.direction);
+        match (self.lengths, self.write_lengths) {
+            (None, None) => (1, direction),
+            (Some(lengths), None) => (lengths.draw(random), direction),
+            (reads, Some(writes)) => {
+                let kind = direction.draw(random);
+                let count = match kind {
+                    Kind::Read => reads.map_or(1, |own| own.draw(random)),
+                    Kind::Write => writes.draw(random),
+                };
+                (count, DirectionSource::Always(kind))
+            }
+        }
     }
 
     #[cold]
@@ -483,6 +461,9 @@ impl<'a> Order<'a> {
         if let PassOrder::Several(several) = &mut self.positions {
             self.random = self.restart.random();
             several.start_over(&mut self.random, self.restart.prepared);
+        } else if let PassOrder::Permutation(order) = &mut self.positions {
+            self.random = self.restart.random();
+            order.start_over(&mut self.random);
         } else {
             (self.random, self.positions) = self.restart.begin();
         }

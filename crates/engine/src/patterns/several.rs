@@ -75,7 +75,9 @@ impl<'a> Positions<'a> {
             AccessPattern::SequentialPerDirection => {
                 Self::PerDirection { read: Forward::new(0, n), write: Forward::new(0, n) }
             }
-            AccessPattern::Permutation => Self::Permutation(Permutation::new(n, random)),
+            AccessPattern::Permutation => {
+                Self::Permutation(Permutation::new(n, prepared.lengths.is_some(), random))
+            }
             AccessPattern::Random => Self::Uniform(Uniform::new(n)),
             AccessPattern::Zipf { .. }
             | AccessPattern::Pareto { .. }
@@ -116,7 +118,7 @@ impl<'a> Positions<'a> {
             Self::Forward(order) => *order = Forward::new(0, n),
             Self::PerDirection { read, .. } if kind == Kind::Read => *read = Forward::new(0, n),
             Self::PerDirection { write, .. } => *write = Forward::new(0, n),
-            Self::Permutation(order) => *order = Permutation::new(n, random),
+            Self::Permutation(order) => order.start_over(random),
             Self::Uniform(order) => *order = Uniform::new(n),
             Self::Skewed(order) => *order = Skewed::new(order.skew(), n),
         }

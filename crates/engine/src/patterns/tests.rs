@@ -240,6 +240,55 @@ fn each_pass_is_another_permutation() {
 }
 
 #[test]
+fn permuted_operations_of_several_blocks_cover_each_block_once() {
+    let lengths = with_lengths(&[(1, 1), (8, 1)], plan(AccessPattern::Permutation, 500));
+    let base = Stream { bound: Bound::Ops(500), ..lengths };
+    let mut left = spans(&base, 0).into_iter();
+    for pass in 0..2 {
+        let mut seen = vec![false; 500];
+        let mut counts = [0; 9];
+        while seen.iter().any(|seen| !seen) {
+            let (first, count) = left.next().unwrap();
+            counts[index(count)] += 1;
+            for block in first..first + count {
+                let seen = &mut seen[index(block)];
+                assert!(!*seen, "block {block} twice in pass {pass}");
+                *seen = true;
+            }
+        }
+        assert!(
+            counts[1] > 20 && counts[8] > 20 && counts[2..8].iter().sum::<u32>() > 5,
+            "{counts:?}"
+        );
+    }
+}
+
+#[test]
+fn writes_have_their_own_lengths_and_alignment() {
+    for access in [AccessPattern::Random, AccessPattern::SequentialPerDirection] {
+        let reads = with_lengths(&[(1, 1), (2, 1)], plan(access, 600));
+        let plan = Stream {
+            write_sizes: vec![Length { blocks: 6, weight: 1 }],
+            direction: Direction::Mixed(0.75),
+            bound: Bound::Ops(4000),
+            ..reads
+        };
+        let order = visits(&plan, 0, usize::MAX);
+        let reads = order.iter().filter(|visit| visit.kind == Kind::Read).count();
+        assert!((2800..3200).contains(&reads), "{reads}");
+        for visit in order {
+            let blocks = visit.len / 512;
+            // The last operation of a sequential pass is cut.
+            let cut = access == AccessPattern::SequentialPerDirection;
+            let is_own = if visit.kind == Kind::Read { blocks <= 2 } else { blocks == 6 };
+            assert!(is_own || (cut && blocks < 6), "{visit:?}");
+            let aligned = access != AccessPattern::Random || visit.kind == Kind::Read;
+            assert!(aligned || visit.offset.is_multiple_of(6 * 512), "{visit:?}");
+        }
+    }
+}
+
+#[test]
 fn random_access_is_uniform_with_one_length_and_with_several() {
     let n = 100;
     for lengths in [&[][..], &[(10, 1)]] {
@@ -390,8 +439,12 @@ proptest! {
             for (first, count) in &order {
                 prop_assert!(*first >= start && first + count <= start + part);
             }
-            if matches!(access, AccessPattern::Sequential | AccessPattern::Backward) {
-                // Adjacent, each block once.
+            let covers = matches!(
+                access,
+                AccessPattern::Sequential | AccessPattern::Backward | AccessPattern::Permutation
+            );
+            if covers {
+                // Each block once.
                 let mut covered: Vec<u64> =
                     order.iter().flat_map(|(first, count)| *first..first + count).collect();
                 covered.sort_unstable();

@@ -1,8 +1,9 @@
 //! Rejects invalid streams before anything is changed.
 
 use model::phase::{
-    AccessPattern, Bound, DataPattern, Direction, EngineFiles, FileCreation, FileSharing,
-    IoEngineKind, Jump, Pace, PassStart, Rate, SpaceCall, Stonewall, Stream, WorkerKind,
+    AccessPattern, Bound, Completions, DataPattern, Direction, EngineFiles, FileCreation,
+    FileSharing, IoEngineKind, Jump, Pace, PassStart, Rate, SpaceCall, Stonewall, Stream,
+    WorkerKind,
 };
 
 use crate::{Context, EngineError, file_offset::FILE_SHIFT, io::updates, payload};
@@ -18,6 +19,7 @@ pub(super) fn check(stream: &Stream, context: &Context<'_>) -> Result<(), Engine
         .or_else(|| update(stream))
         .or_else(|| access(stream))
         .or_else(|| interface(stream))
+        .or_else(|| completions(stream))
         .or_else(|| handling(stream))
         .or_else(|| several(stream))
         .or_else(|| time(stream));
@@ -47,13 +49,26 @@ fn sizes(stream: &Stream) -> Option<Problem> {
             "increase file_size or decrease block_size",
         ));
     }
-    if stream.block_sizes.iter().any(|length| length.blocks == 0 || length.weight == 0) {
+    let mut sizes = stream.block_sizes.iter().chain(&stream.write_sizes);
+    if sizes.any(|length| length.blocks == 0 || length.weight == 0) {
         return Some(("block_size_split has an entry of 0", "use at least 1 block and weight 1"));
     }
     let part = match stream.files.divides_file() {
         true => stream.size.0 / u64::from(stream.workers.count.max(1)),
         false => stream.region_size().0,
     };
+    if !stream.write_sizes.is_empty() {
+        let random = stream.access_pattern == AccessPattern::Random && stream.offset_alignment == 1;
+        let pattern = random || stream.access_pattern == AccessPattern::SequentialPerDirection;
+        let mixed = matches!(stream.direction, Direction::Mixed(_));
+        if !pattern || !mixed || matches!(stream.files, FileSharing::Several(_)) {
+            return Some((
+                "only mixed sequential and uniformly random streams of one file per worker have \
+                 other sizes of writes",
+                "use equal sizes",
+            ));
+        }
+    }
     if matches!(stream.files, FileSharing::Interleaved(_)) && !stream.block_sizes.is_empty() {
         return Some(("interleaved blocks have several sizes", "remove block_size_split"));
     }
@@ -270,6 +285,21 @@ fn access(stream: &Stream) -> Option<Problem> {
         | AccessPattern::Trace
         | AccessPattern::Tickets => None,
     }
+}
+
+/// Problems of the collection of completions.
+fn completions(stream: &Stream) -> Option<Problem> {
+    let depth = stream.io_engine.properties().queue_depth?;
+    let Completions { min, max, refill_at } = stream.io_engine.completions();
+    if min == 0 || min > depth || (max != 0 && max < min) {
+        return Some((
+            "the number of completions to wait for is out of range",
+            "use 1 to queue_depth, and at least as many completions together",
+        ));
+    }
+    refill_at.filter(|at| *at >= depth).map(|_| {
+        ("a full queue is filled again before an operation completes", "use less than queue_depth")
+    })
 }
 
 fn interface(stream: &Stream) -> Option<Problem> {

@@ -74,8 +74,8 @@ fn interfaces() -> Vec<IoEngineKind> {
         IoEngineKind::Stdio,
         IoEngineKind::Vector(CallFlags::default()),
         IoEngineKind::Mmap(Advice::Normal),
-        IoEngineKind::Aio(Aio { depth: 8, submit_batch: 0 }),
-        IoEngineKind::Aio(Aio { depth: 4, submit_batch: 1 }),
+        IoEngineKind::Aio(Aio::of(8, 0)),
+        IoEngineKind::Aio(Aio::of(4, 1)),
     ];
     if uring_is_available() {
         all.push(IoEngineKind::Ring(Ring::of(8)));

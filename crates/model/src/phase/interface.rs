@@ -85,6 +85,24 @@ pub enum EngineFiles {
 }
 
 impl IoEngineKind {
+    /// Collection of completions, of engines with a queue.
+    pub fn completions(self) -> Completions {
+        match self {
+            Self::Ring(ring) => ring.completions,
+            Self::Aio(aio) => aio.completions,
+            Self::Offset
+            | Self::Position
+            | Self::Bytewise
+            | Self::Stdio
+            | Self::Vector(_)
+            | Self::Mmap(_)
+            | Self::Copy(_)
+            | Self::Space(_)
+            | Self::Name(_)
+            | Self::Null => Completions::ANY,
+        }
+    }
+
     /// Properties of the engine.
     pub fn properties(self) -> EngineProperties {
         let calls = |read, write| EngineProperties {
@@ -189,6 +207,9 @@ pub struct Ring {
     pub linked_fdatasync: bool,
     /// `IORING_OP_NOP` instead of transfers, which measures the overhead of io_uring.
     pub nop: bool,
+    /// Collection of completions.
+    #[serde(default, skip_serializing_if = "Completions::is_default")]
+    pub completions: Completions,
 }
 
 impl Ring {
@@ -202,6 +223,7 @@ impl Ring {
             iopoll: false,
             linked_fdatasync: false,
             nop: false,
+            completions: Completions::ANY,
         }
     }
 }
@@ -211,9 +233,47 @@ impl Ring {
 pub struct Aio {
     /// Operations in flight, at least 1.
     pub depth: u32,
-    /// Operations per io_submit(2) and per io_getevents(2), at most `depth`; 0: as many as
-    /// possible.
+    /// Operations per io_submit(2), at most `depth`; 0: as many as possible.
     pub submit_batch: u32,
+    /// Collection of completions.
+    #[serde(default, skip_serializing_if = "Completions::is_default")]
+    pub completions: Completions,
+}
+
+impl Aio {
+    /// Queue of this depth, with this number of operations per submission.
+    pub const fn of(depth: u32, submit_batch: u32) -> Self {
+        Self { depth, submit_batch, completions: Completions::ANY }
+    }
+}
+
+/// Collection of the completions of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Completions {
+    /// Completions to wait for, at least 1 and at most the depth of the queue. Fewer operations in
+    /// flight are waited for together.
+    pub min: u32,
+    /// Maximum number of completions that are collected together; 0: as many as operations per
+    /// submission (AIO), or all (io_uring).
+    pub max: u32,
+    /// A full queue gets no operations until this number is in flight, less than the depth. `None`:
+    /// each completion is followed by an operation.
+    pub refill_at: Option<u32>,
+}
+
+impl Completions {
+    /// Waits for one completion and collects those that are available.
+    pub const ANY: Self = Self { min: 1, max: 0, refill_at: None };
+
+    fn is_default(&self) -> bool {
+        *self == Self::ANY
+    }
+}
+
+impl Default for Completions {
+    fn default() -> Self {
+        Self::ANY
+    }
 }
 
 /// In-kernel copy call.

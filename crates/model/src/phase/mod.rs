@@ -41,8 +41,8 @@ pub use command::Command;
 pub use handling::{Allocation, FileAdvice, FileHandling, PassStart, Region};
 pub use hierarchy::{DirectoryTree, EntryCount, Selection};
 pub use interface::{
-    Advice, Aio, CallFlags, CopyCall, EngineFiles, EngineProperties, IoEngineKind, NameCall, Ring,
-    SpaceCall,
+    Advice, Aio, CallFlags, Completions, CopyCall, EngineFiles, EngineProperties, IoEngineKind,
+    NameCall, Ring, SpaceCall,
 };
 pub use limit::WorkLimit;
 pub use operation_log::OperationLog;

@@ -26,6 +26,11 @@ pub struct Stream {
     pub block_size: Bytes,
     /// Weighted sizes of operations; if empty, each operation is one block.
     pub block_sizes: Vec<Length>,
+    /// Weighted sizes of the writes of a mixed stream, if they differ from those of the reads, which
+    /// are `block_sizes`; otherwise empty. Random operations then start at multiples of the smallest
+    /// size of their direction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write_sizes: Vec<Length>,
     /// Direction of the operations.
     pub direction: Direction,
     /// Order of offsets.
@@ -90,6 +95,7 @@ impl Stream {
             size,
             block_size,
             block_sizes: Vec::new(),
+            write_sizes: Vec::new(),
             direction: Direction::Read,
             access_pattern: AccessPattern::Sequential,
             zones: Vec::new(),
@@ -170,9 +176,11 @@ impl Stream {
         self.file_handling.and_then(|handling| handling.region)
     }
 
-    /// Largest operation: the maximum of [`Self::block_sizes`], or one block.
+    /// Largest operation: the maximum of [`Self::block_sizes`] and [`Self::write_sizes`], or one
+    /// block.
     pub fn longest_operation(&self) -> Bytes {
-        let blocks = self.block_sizes.iter().map(|length| length.blocks).max().unwrap_or(1);
+        let sizes = self.block_sizes.iter().chain(&self.write_sizes);
+        let blocks = sizes.map(|length| length.blocks).max().unwrap_or(1);
         Bytes(self.block_size.0 * u64::from(blocks))
     }
 }
@@ -264,8 +272,9 @@ pub enum AccessPattern {
     /// run: MT19937-64 with the key array {0x12345, 0x23456, 0x34567, 0x45678}; for each i from 0
     /// to n-1, blocks i and (next mod n) are swapped. Takes 8 bytes of memory per block.
     IozonePermutation,
-    /// Each block once per pass, in a different permutation for each worker and pass, in constant
-    /// memory.
+    /// Each block once per pass, in a different permutation for each worker and pass. An operation of
+    /// several blocks ends before a block that was accessed. Memory is constant, or one bit per
+    /// block if operations can have several blocks.
     Permutation,
     /// Uniform and independent: some blocks repeat, others are skipped.
     Random,

@@ -38,6 +38,8 @@ pub enum SyncCall {
     /// sync_file_range(2) of the data written since the last call. Does not write metadata and does
     /// not flush the device cache.
     Range(RangeSync),
+    /// syncfs(2): all data of the filesystem.
+    Syncfs,
 }
 
 impl SyncCall {
@@ -84,4 +86,18 @@ pub enum EndSync {
     Fsync,
     /// fdatasync(2) (after fflush(3) with stdio).
     Fdatasync,
+    /// syncfs(2) (after fflush(3) with stdio): all data of the filesystem.
+    Syncfs,
+}
+
+impl EndSync {
+    /// Call of the sync.
+    pub fn call(self) -> Option<SyncCall> {
+        match self {
+            Self::None => None,
+            Self::Fsync => Some(SyncCall::Fsync),
+            Self::Fdatasync => Some(SyncCall::Fdatasync),
+            Self::Syncfs => Some(SyncCall::Syncfs),
+        }
+    }
 }

@@ -15,9 +15,17 @@ pub struct Workers {
     pub pin: Pin,
     /// I/O priority; `None`: the default of the process.
     pub io_priority: Option<IoPriority>,
+    /// Change of the nice value of the workers, -40 to 40 (nice(2)).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nice: i8,
     /// Workers of this host if the phase runs on several hosts; `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<WorkerShare>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is that of serde")]
+fn is_zero(number: &i8) -> bool {
+    *number == 0
 }
 
 /// Workers of one host, of a phase that runs on several hosts.
@@ -45,6 +53,7 @@ impl Workers {
             stonewall: Stonewall::Off,
             pin: Pin::Free,
             io_priority: None,
+            nice: 0,
             share: None,
         }
     }

@@ -144,6 +144,31 @@ impl Section {
             let option = find("directory").expect("an option of the table");
             self.set(option, all.join(":"), at);
         }
+        self.place_files(changes)?;
+        self.resolve_percentage("size")?;
+        self.resolve_percentage("io_size")
+    }
+
+    /// Replaces a percentage of the files by a size.
+    fn resolve_percentage(&mut self, name: &'static str) -> Result<(), Mistake> {
+        let Some(setting) = self.given(name).cloned() else { return Ok(()) };
+        let Some(percent) = setting.value.strip_suffix('%') else { return Ok(()) };
+        let all = match self.number("filesize") {
+            0 if name == "io_size" => self.number("size"),
+            size => size.saturating_mul(self.file_count()),
+        };
+        if all == 0 {
+            let message = "a percentage requires filesize, or a file in the place of a device; use \
+                           a size";
+            return Err(setting.mistake(message));
+        }
+        let size = u128::from(all) * percent.parse::<u128>().unwrap_or(0) / 100;
+        let size = u64::try_from(size).unwrap_or(u64::MAX).to_string();
+        self.set(find(name).expect("an option of the table"), size, setting.at);
+        Ok(())
+    }
+
+    fn place_files(&mut self, changes: &Changes) -> Result<(), Mistake> {
         let Some(setting) = self.given("filename").cloned() else { return Ok(()) };
         if setting.value.is_empty() {
             self.settings.remove("filename");

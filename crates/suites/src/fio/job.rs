@@ -158,10 +158,32 @@ impl Section {
         }
     }
 
-    /// Weighted sizes of operations, and the smallest one.
+    /// Weighted sizes of operations, and their unit.
     fn sizes_of_operations(&self) -> (u64, Vec<(u64, u32)>) {
-        let split = self.by_direction("bssplit").unwrap_or_default();
-        let range = self.by_direction("bsrange").unwrap_or_default();
+        if let Some([mut reads, writes]) = self.sizes_by_direction() {
+            reads.extend(writes);
+            let unit = reads.iter().fold(0, |unit, (size, _)| gcd(*size, unit));
+            return (unit, reads);
+        }
+        match self.sizes_in(usize::from(!self.reads())) {
+            (size, sizes) if sizes.len() == 1 => (size, Vec::new()),
+            own => own,
+        }
+    }
+
+    /// Weighted sizes of reads and of writes, if a section does both and they differ.
+    pub(super) fn sizes_by_direction(&self) -> Option<[Vec<(u64, u32)>; 2]> {
+        let [reads, writes] = [0, 1].map(|direction| self.sizes_in(direction).1);
+        (self.reads() && self.writes() && reads != writes).then_some([reads, writes])
+    }
+
+    /// Weighted sizes of reads (0) or writes (1), and the smallest one.
+    fn sizes_in(&self, direction: usize) -> (u64, Vec<(u64, u32)>) {
+        let part = |name: &str| {
+            let text = self.text(name);
+            text.split(',').nth(direction).unwrap_or(text).to_owned()
+        };
+        let (split, range) = (part("bssplit"), part("bsrange"));
         if !split.is_empty() {
             let entry = |entry: &str| {
                 let (size, percent) = entry.split_once('/')?;
@@ -178,8 +200,8 @@ impl Section {
             let sizes = (1..=most / least).map(|times| (least * times, 1)).collect();
             return (least, sizes);
         }
-        let size = self.by_direction("bs").and_then(|size| size.parse().ok()).unwrap_or(4096);
-        (size, Vec::new())
+        let size = part("bs").parse().unwrap_or(4096);
+        (size, vec![(size, 1)])
     }
 
     /// First byte of the first worker.
@@ -191,7 +213,11 @@ impl Section {
                 let (block, _) = self.block_sizes();
                 let offset = u128::from(size) * percent.parse::<u128>().unwrap_or(0) / 100;
                 let offset = u64::try_from(offset).unwrap_or(u64::MAX);
-                offset - offset % block
+                let alignment = match self.number("offset_align") {
+                    0 => block,
+                    alignment => alignment,
+                };
+                offset.checked_next_multiple_of(alignment).unwrap_or(u64::MAX)
             }
         }
     }
@@ -341,7 +367,7 @@ impl Job {
     }
 }
 
-/// Greatest common divisor of two numbers greater than 0 (Euclid).
+/// Greatest common divisor of two numbers, of which one is greater than 0 (Euclid).
 fn gcd(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { gcd(other, one % other) }
 }

@@ -105,9 +105,9 @@ const VERIFY_HINT: &str = "remove it";
 const ZONES: &str = "files have no zones";
 const TRIM: &str = "files are not trimmed";
 const REMOVE: &str = "remove it";
-const REPLAY: &str = "traces of fio are not replayed";
+const REPLAY: &str = "a section has operations of its own";
 const REPLAY_HINT: &str =
-    "use suite `replay` with a recording of `fslab record`, or suite `stream` with a trace_file";
+    "convert the log by `fslab import`, and replay the recording by suite `replay`";
 const PLAN: &str = "use the axis `scheduler` of a plan";
 const CGROUP: &str = "the workload stays in its cgroup";
 const MEMORY: &str = "set `storage.memory_limit` in a plan";
@@ -129,14 +129,17 @@ pub const OPTIONS: &[FioOption] = &[
     // Kind of I/O.
     done("rw", &["readwrite"], order::read_direction, "read", "Direction and order: read, write, randread, randwrite, rw, randrw. Sequential mixes have a position for reads and another for writes. `read:8k` skips 8 KiB after each operation, `read:-8k` goes back. `randread:8` makes every eighth operation at a random place, and the others after the previous one."),
     done("ioengine", &[], values::read_engine, "psync", "I/O engine, by its own system calls: sync, psync, pvsync, pvsync2, libaio, io_uring, mmap, null. filecreate, filestat, and filedelete make one call per file, which counts as a read of bs bytes; falloc and ftruncate make one call per block."),
-    done("bs", &["blocksize"], values::read_block_sizes, "4096", "Bytes per operation. Sizes for reads and writes must be equal if a section does both."),
-    done("bsrange", &["blocksize_range"], values::read_block_range, "", "Uniformly distributed multiples of the smallest size."),
-    done("bssplit", &[], values::read_split, "", "Weighted block sizes, multiples of the smallest one."),
+    done("bs", &["blocksize"], values::read_block_sizes, "4096", "Bytes per operation: one size, or one for reads and one for writes (`4k,64k`)."),
+    done("bsrange", &["blocksize_range"], values::read_block_range, "", "Uniformly distributed multiples of the smallest size, or one range for reads and one for writes."),
+    done("bssplit", &[], values::read_split, "", "Weighted block sizes, multiples of the smallest one, or one list for reads and one for writes. A random operation ends before a block that the pass has accessed, unless norandommap is set."),
     done("ba", &["blockalign"], values::read_alignment, "0", "Random operations start at multiples of this size, which may repeat. Sequential sections ignore it."),
     done("direct", &[], values::read_switch, "0", "O_DIRECT. Files are created without it."),
     done("buffered", &[], values::read_switch, "1", "Opposite of direct."),
     done("iodepth", &[], values::read_depth, "1", "Operations in flight of libaio and io_uring; other engines have one."),
     done("iodepth_batch", &["iodepth_batch_submit"], values::read_depth, "1", "Operations per submission."),
+    done("iodepth_batch_complete_min", &["iodepth_batch_complete"], values::read_completions, "1", "Completions to wait for. Fewer operations in flight are waited for together."),
+    done("iodepth_batch_complete_max", &[], values::read_depth, "1", "Maximum number of completions that are collected together, at least the minimum."),
+    done("iodepth_low", &[], values::read_level_of_queue, "0", "Operations in flight at which a full queue is filled again; 0: after each completion."),
     done("numjobs", &[], values::read_jobs, "1", "Workers, each with all of the size. Outputs join their numbers, as with group_reporting."),
     done("thread", &[], values::read_flag, "0", "Threads instead of processes."),
     done("hipri", &[], values::read_flag, "0", "Polls for completions (io_uring, pvsync2), with direct."),
@@ -146,15 +149,16 @@ pub const OPTIONS: &[FioOption] = &[
     done("nowait", &[], values::read_switch, "0", "RWF_NOWAIT (pvsync2). Calls that return EAGAIN are repeated without it."),
     done("uncached", &[], values::read_switch, "0", "RWF_DONTCACHE (pvsync2)."),
     // Amount.
-    done("size", &[], values::read_file_size, "", "Bytes of each worker, and size of its file without filesize."),
+    done("size", &[], values::read_section_size, "", "Bytes of each worker, and size of its file without filesize. Percentages are of filesize, or of the file in the place of a device."),
     done("filesize", &[], values::read_file_size, "", "Size of the file."),
-    done("io_size", &["io_limit"], values::read_size, "0", "Bytes of each worker. The file is opened again for each pass."),
+    done("io_size", &["io_limit"], values::read_amount, "0", "Bytes of each worker. The file is opened again for each pass."),
     done("number_ios", &[], values::read_count, "0", "Maximum number of operations of each worker."),
     done("loops", &[], values::read_positive, "1", "Passes. The file is opened again for each pass."),
     done("runtime", &["timeout"], values::read_seconds, "0", "Time limit. The amount or the time ends a section, the earlier of both."),
     done("time_based", &[], values::read_flag, "0", "Repeats passes until runtime is over. Each pass starts with dropped pages if invalidate is set."),
     done("ramp_time", &[], values::read_seconds, "0", "Time before the measurement starts, added to runtime."),
-    done("offset", &[], values::read_offset, "0", "First byte; percentages of the file are rounded down to blocks."),
+    done("offset", &[], values::read_offset, "0", "First byte; percentages of the file are rounded up to blocks."),
+    done("offset_align", &[], values::read_size, "0", "Percentages of offset are rounded up to multiples of this size instead of blocks."),
     done("offset_increment", &[], values::read_size, "0", "Distance between the first bytes of a worker and the next one."),
     // Files.
     done("directory", &[], values::read_text, "", "Directory of the files. With several, separated by `:`, the workers use them in turn; `filename` uses the first one. Plans, `fslab run`, and `fslab bench` use the directory of the trial instead."),
@@ -164,6 +168,8 @@ pub const OPTIONS: &[FioOption] = &[
     done("openfiles", &[], lists::read_files_or_all, "0", "Maximum number of open files of each worker; 0: all. The first ones are opened before the section. Another one is opened at its first operation, after a file without blocks was closed."),
     done("file_service_type", &[], lists::read_service, "roundrobin", "Next file of a worker: roundrobin, random, sequential, each with `:N` operations per file."),
     done("fallocate", &[], values::read_fallocate, "native", "Allocation of new files: native, none, posix, keep, truncate."),
+    done("create_fsync", &[], values::read_flag, "1", "fsync of a new file after it was written before the section."),
+    done("allow_file_create", &[], values::read_flag, "1", "0: the files must exist."),
     done("overwrite", &[], values::read_flag, "0", "Writes a new file completely before the section."),
     done("invalidate", &[], values::read_flag, "1", "Drops the cached pages of the region after open and at the start of each pass (POSIX_FADV_DONTNEED)."),
     done("fadvise_hint", &[], values::read_hint, "1", "POSIX_FADV_SEQUENTIAL or POSIX_FADV_RANDOM after open."),
@@ -191,6 +197,7 @@ pub const OPTIONS: &[FioOption] = &[
     done("fdatasync", &[], values::read_count, "0", "As fsync, with fdatasync."),
     done("sync_file_range", &[], syncs::read_range_sync, "", "As fsync, with sync_file_range of the data written since the last one: wait_before, write, wait_after, or several of them, and the number of writes (write,wait_after:16)."),
     done("end_fsync", &[], values::read_flag, "0", "fsync after the last write. Rates include it."),
+    done("end_syncfs", &[], values::read_flag, "0", "As end_fsync, with syncfs: all data of the filesystem."),
     done("fsync_on_close", &[], values::read_flag, "0", "As end_fsync."),
     done("sync", &[], values::read_sync, "none", "O_SYNC or O_DSYNC."),
     // Pace.
@@ -206,6 +213,7 @@ pub const OPTIONS: &[FioOption] = &[
     done("thinktime_spin", &[], values::read_microseconds, "0", "Part of a pause during which the worker uses the CPU."),
     done("thinktime_iotime", &[], values::read_seconds, "0", "Time of I/O between pauses, instead of thinktime_blocks or in addition to it."),
     done("io_submit_mode", &[], pace::read_submission, "inline", "offload: with rate or rate_iops, for one operation in flight or an engine with a queue. Latencies are always measured from the scheduled start, also with inline."),
+    done("nice", &[], values::read_nice, "0", "Change of the nice value of the workers (nice(2))."),
     done("prio", &[], values::read_level, "", "I/O priority 0 to 7 (ioprio_set)."),
     done("prioclass", &[], values::read_class, "", "I/O class: 1 real time, 2 best effort, 3 idle."),
     done("cpus_allowed", &[], lists::read_cpus, "", "CPUs of the workers, such as 0-3,8 (sched_setaffinity)."),
@@ -303,12 +311,8 @@ pub const OPTIONS: &[FioOption] = &[
     no("bs_is_seq_rand", &[], "reads and writes have the same order", REMOVE, &["0"]),
     no("ignore_error", &[], "an error ends the job", REMOVE, &[]),
     no("continue_on_error", &[], "an error ends the job", REMOVE, &["none"]),
-    no("iodepth_batch_complete_min", &["iodepth_batch_complete"], "completions are collected as soon as there is one", REMOVE, &["0", "1"]),
-    no("iodepth_batch_complete_max", &[], "completions are collected as soon as there is one", REMOVE, &["0", "1"]),
-    no("iodepth_low", &[], "the queue is refilled after each completion", REMOVE, &[]),
     no("serialize_overlap", &[], "overlapping operations are not delayed", REMOVE, &["0"]),
     no("file_append", &[], "files are not appended to", "use suite `stream` with access_pattern `append`", &["0"]),
-    no("offset_align", &[], "offsets are multiples of the block size", REMOVE, &["0"]),
     no("verify_backlog", &[], "blocks are verified after the section", "remove it", &["0"]),
     no("verify_backlog_batch", &[], "blocks are verified after the section", "remove it", &["0"]),
     no("write_barrier", &[], "there is no such call", "use fsync", &["0"]),
@@ -349,7 +353,6 @@ pub const OPTIONS: &[FioOption] = &[
     no("zone_reset_frequency", &[], ZONES, REMOVE, &["0"]),
     no("recover_zbd_write_error", &[], ZONES, REMOVE, &["0"]),
     no("lockmem", &[], "memory is not locked", MEMORY, &["0"]),
-    no("nice", &[], "the priority of processes is not changed", "start fslab with nice(1)", &["0"]),
     no("cmdprio_percentage", &[], PRIORITY, PRIORITY_HINT, &["0"]),
     no("cmdprio_class", &[], PRIORITY, PRIORITY_HINT, &[]),
     no("cmdprio", &[], PRIORITY, PRIORITY_HINT, &[]),
@@ -374,12 +377,9 @@ pub const OPTIONS: &[FioOption] = &[
     no("latency_percentile", &[], LATENCY, LATENCY_HINT, &["100"]),
     no("latency_run", &[], LATENCY, LATENCY_HINT, &["0"]),
     no("write_hint", &[], "files have no write hints", REMOVE, &["none"]),
-    no("create_fsync", &[], "new files are synced before the section", REMOVE, &["1"]),
-    no("create_only", &[], "a job has measured work", "use suite `files`", &["0"]),
-    no("allow_file_create", &[], "missing files are created", REMOVE, &["1"]),
+    no("create_only", &[], "a job has measured work", "use number_ios=1, which creates the files and accesses one block", &["0"]),
     no("numa_cpu_nodes", &[], NUMA, NUMA_HINT, &[]),
     no("numa_mem_policy", &[], NUMA, NUMA_HINT, &[]),
-    no("end_syncfs", &[], "syncfs is not supported", "use end_fsync", &["0"]),
     no("unlink_each_loop", &[], "files are removed after the job", "use unlink", &["0"]),
     no("write_hist_log", &[], HISTOGRAMS, "remove it; the run file has a histogram per section", &[]),
     no("profile", &[], "profiles are built into fio", "write their options into a job", &[]),

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use model::{
     Bytes, Nanos, Phase,
     phase::{
-        AccessPattern, Advice, Aio, Allocation, Bound, Cache, CallFlags, Direction, EndSync,
-        FileAdvice, FileCreation, FileHandling, FileOrder, FileSharing, IoEngineKind, IoPriority,
-        Length, Open, Part, PassStart, Region, Ring, Role, SeveralFiles, Stonewall, Stream,
-        TimeLimit, Timed, Together, Work, WorkLimit, WorkerKind, Workers,
+        AccessPattern, Advice, Aio, Allocation, Bound, Cache, CallFlags, Completions, Direction,
+        EndSync, FileAdvice, FileCreation, FileHandling, FileOrder, FileSharing, IoEngineKind,
+        IoPriority, Length, Open, Part, PassStart, Region, Ring, Role, SeveralFiles, Stonewall,
+        Stream, TimeLimit, Timed, Together, Work, WorkLimit, WorkerKind, Workers,
     },
     sample::lifecycle,
 };
@@ -160,6 +160,7 @@ fn seed_of(section: &Section, seed: u64) -> u64 {
 fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
     if section.only_verifies()
         || section.creates()
+        || !section.flag("allow_file_create")
         || (!section.reads() && !section.flag("overwrite"))
     {
         return None;
@@ -175,7 +176,7 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
         pattern: section.content(),
         seed: seed_of(section, seed),
         header_seed: section.header_seed(),
-        end_sync: EndSync::Fsync,
+        end_sync: if section.flag("create_fsync") { EndSync::Fsync } else { EndSync::None },
         workers: Workers::threads(workers),
         file_handling: Some(FileHandling {
             allocate: allocation(section),
@@ -229,13 +230,20 @@ fn allocation(section: &Section) -> Allocation {
 /// Work of a section.
 pub(super) fn stream(section: &Section, seed: u64) -> Stream {
     let (block, sizes) = section.block_sizes();
-    let lengths = sizes.iter().map(|(size, weight)| Length {
-        blocks: u32::try_from(size / block).unwrap_or(u32::MAX),
-        weight: *weight,
-    });
+    let lengths = |sizes: &[(u64, u32)]| -> Vec<Length> {
+        let blocks = |size: u64| u32::try_from(size / block).unwrap_or(u32::MAX);
+        let length =
+            |(size, weight): &(u64, u32)| Length { blocks: blocks(*size), weight: *weight };
+        sizes.iter().map(length).collect()
+    };
     let writes = section.writes() && section.touches();
     let mut stream = Stream::new(section.sharing(), Bytes(section.file_size()), Bytes(block));
-    stream.block_sizes = lengths.collect();
+    match section.sizes_by_direction() {
+        Some([reads, writes]) => {
+            (stream.block_sizes, stream.write_sizes) = (lengths(&reads), lengths(&writes));
+        }
+        None => stream.block_sizes = lengths(&sizes),
+    }
     if let Some(alignment) = section.alignment() {
         stream.offset_alignment = u32::try_from(alignment / block).unwrap_or(u32::MAX);
     }
@@ -257,6 +265,7 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
         creation: match section.reads() || section.flag("overwrite") {
             true if section.text("ioengine") == "falloc" => FileCreation::Any,
             true if section.touches() && !writes => FileCreation::Existing,
+            _ if !section.flag("allow_file_create") => FileCreation::Existing,
             _ => FileCreation::Any,
         },
         direct: section.is_direct(),
@@ -273,6 +282,7 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
     stream.sync_every = section.sync_every().filter(|_| writes);
     stream.end_sync = match section.flag("end_fsync") || section.flag("fsync_on_close") {
         true if writes => EndSync::Fsync,
+        false if writes && section.flag("end_syncfs") => EndSync::Syncfs,
         _ => EndSync::None,
     };
     stream.pace = section.pace();
@@ -282,6 +292,7 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
         kind: if section.flag("thread") { WorkerKind::Thread } else { WorkerKind::Process },
         stonewall: if section.flag("exitall") { Stonewall::Stop } else { Stonewall::Off },
         io_priority: priority(section),
+        nice: section.text("nice").parse().unwrap_or(0),
         ..Workers::threads(section.workers())
     };
     if section.touches() {
@@ -330,17 +341,35 @@ fn engine(section: &Section) -> IoEngineKind {
             dsync: false,
             uncached: section.flag("uncached"),
         }),
-        "libaio" => IoEngineKind::Aio(Aio { depth, submit_batch: batch }),
+        "libaio" => IoEngineKind::Aio(Aio {
+            depth,
+            submit_batch: batch,
+            completions: completions(section, depth, |max| max == batch),
+        }),
         "io_uring" => IoEngineKind::Ring(Ring {
             submit_batch: batch,
             fixed_buffers: section.flag("fixedbufs"),
             sqpoll: section.flag("sqthread_poll"),
             iopoll: section.flag("hipri"),
+            completions: completions(section, depth, |max| max == 1 || max >= depth),
             ..Ring::of(depth)
         }),
         "mmap" => IoEngineKind::Mmap(Advice::Normal),
         "null" => IoEngineKind::Null,
         _ => IoEngineKind::Offset,
+    }
+}
+
+/// Collection of completions. `is_default`: the engine collects this number by default.
+fn completions(section: &Section, depth: u32, is_default: impl Fn(u32) -> bool) -> Completions {
+    let number = |name: &str| u32::try_from(section.number(name)).unwrap_or(u32::MAX);
+    let min = number("iodepth_batch_complete_min").clamp(1, depth);
+    let max = number("iodepth_batch_complete_max").max(min);
+    let low = number("iodepth_low");
+    Completions {
+        min,
+        max: if is_default(max) { 0 } else { max },
+        refill_at: (low > 0 && low < depth).then_some(low),
     }
 }
 

@@ -323,13 +323,13 @@ fn regions_follow_offset_and_filesize() {
         region("size=8k\noffset_increment=8k\nnumjobs=3\nfilename=x"),
         (24_576, Some((0, 8192, 8192)))
     );
-    assert_eq!(region("size=40k\noffset=55%"), (40_960, Some((20_480, 0, 20_480))));
+    assert_eq!(region("size=40k\noffset=55%"), (40_960, Some((24_576, 0, 16_384))));
 }
 
 #[test]
 fn engines_and_orders_are_those_of_the_job() {
     let own = stream("[a]\nrw=randread\nsize=1m\nioengine=linuxaio\niodepth=8\nnumjobs=2");
-    assert_eq!(own.io_engine, IoEngineKind::Aio(Aio { depth: 8, submit_batch: 1 }));
+    assert_eq!(own.io_engine, IoEngineKind::Aio(Aio::of(8, 1)));
     assert_eq!(own.access_pattern, AccessPattern::Permutation);
     assert_eq!(own.files, FileSharing::Template("a.{worker}.0".into()));
     let own = stream("[a]\nrw=rw\nsize=1m\nrwmixwrite=30\nfilename=f\nnumjobs=2");
@@ -343,7 +343,6 @@ fn engines_and_orders_are_those_of_the_job() {
 #[test]
 fn contradictions_are_rejected() {
     for (options, reason) in [
-        ("rw=rw\nbs=4k,8k", "two sections"),
         ("bs=8k\nsize=4k", "smaller than one block"),
         ("direct=1\nbs=1000", "multiples of 512"),
         ("direct=1\nioengine=mmap", "mmap"),

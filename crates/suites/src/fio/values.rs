@@ -86,6 +86,22 @@ pub(super) fn read_file_size(text: &str, base: Base) -> Result<String, String> {
     }
 }
 
+/// Size of a section, or percentage of its files.
+pub(super) fn read_section_size(text: &str, base: Base) -> Result<String, String> {
+    match text.trim().strip_suffix('%') {
+        None => read_file_size(text, base),
+        Some(percent) => Ok(number(percent, 1, 100)? + "%"),
+    }
+}
+
+/// Amount of work, or percentage of the files.
+pub(super) fn read_amount(text: &str, base: Base) -> Result<String, String> {
+    match text.trim().strip_suffix('%') {
+        None => read_size(text, base),
+        Some(percent) => Ok(number(percent, 1, 100)? + "%"),
+    }
+}
+
 /// Size, or percentage of the file.
 pub(super) fn read_offset(text: &str, base: Base) -> Result<String, String> {
     match text.trim().strip_suffix('%') {
@@ -251,6 +267,29 @@ pub(super) fn read_percent(text: &str, _: Base) -> Result<String, String> {
 
 pub(super) fn read_depth(text: &str, _: Base) -> Result<String, String> {
     number(text, 1, 32_768)
+}
+
+/// Number of operations in flight; 0: as many as fit in the queue.
+pub(super) fn read_level_of_queue(text: &str, _: Base) -> Result<String, String> {
+    number(text, 0, 32_768)
+}
+
+/// Completions to wait for.
+pub(super) fn read_completions(text: &str, base: Base) -> Result<String, String> {
+    if text.trim() == "0" {
+        return Err("0 polls after each submission, so that one operation is in flight; use \
+                    iodepth=1"
+            .into());
+    }
+    read_depth(text, base)
+}
+
+/// Change of the nice value.
+pub(super) fn read_nice(text: &str, _: Base) -> Result<String, String> {
+    match text.trim().parse::<i8>() {
+        Ok(change @ -20..=20) => Ok(change.to_string()),
+        _ => Err(format!("`{text}` is not a number from -20 to 20")),
+    }
 }
 
 pub(super) fn read_jobs(text: &str, _: Base) -> Result<String, String> {

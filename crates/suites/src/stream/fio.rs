@@ -8,9 +8,10 @@ mod tests;
 use model::{
     Nanos, Phase,
     phase::{
-        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, CpuList, DataPattern,
-        Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, NameCall, Pace,
-        Pin, Rate, Ring, SpaceCall, Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
+        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, Completions, CpuList,
+        DataPattern, Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority,
+        NameCall, Pace, Pin, Rate, Ring, SpaceCall, Stonewall, Stream, SyncCall, SyncInterval,
+        Work, WorkerKind,
     },
 };
 
@@ -178,6 +179,9 @@ fn direction(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stre
 
 fn sizes(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) {
     let block = stream.block_size.0;
+    if !stream.write_sizes.is_empty() {
+        impossible.push("write_sizes: only jobs of fio have other sizes of writes");
+    }
     if stream.block_sizes.is_empty() {
         job.set("bs", size(block));
     } else {
@@ -235,11 +239,11 @@ fn engine(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream)
         }
         IoEngineKind::Mmap(Advice::Normal) => job.set("ioengine", "mmap"),
         IoEngineKind::Ring(ring) => self::ring(job, impossible, ring),
-        IoEngineKind::Aio(Aio { depth, submit_batch }) => {
+        IoEngineKind::Aio(Aio { depth, submit_batch, completions }) => {
             job.set("ioengine", "libaio");
             let batch = queue(job, depth, submit_batch);
             // io_getevents(2) collects at most as many operations as are submitted at once.
-            job.set("iodepth_batch_complete_max", batch);
+            collection(job, completions, batch);
         }
         IoEngineKind::Null => job.set("ioengine", "null"),
         IoEngineKind::Mmap(_) => impossible.push("madvise: fio has no option for this advice"),
@@ -261,14 +265,23 @@ fn engine(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream)
 }
 
 fn ring(job: &mut FioJob, impossible: &mut Vec<&'static str>, ring: Ring) {
-    let Ring { depth, submit_batch, fixed_buffers, sqpoll, iopoll, linked_fdatasync, nop } = ring;
+    let Ring {
+        depth,
+        submit_batch,
+        fixed_buffers,
+        sqpoll,
+        iopoll,
+        linked_fdatasync,
+        nop,
+        completions,
+    } = ring;
     if nop || linked_fdatasync {
         impossible.push("nop, linked_fdatasync: fio has no such operations");
     }
     job.set("ioengine", "io_uring");
     queue(job, depth, submit_batch);
     // All completions in the ring are collected.
-    job.set("iodepth_batch_complete_max", depth);
+    collection(job, completions, depth);
     job.flag("fixedbufs", fixed_buffers);
     job.flag("registerfiles", fixed_buffers);
     job.flag("nonvectored", !fixed_buffers);
@@ -281,8 +294,18 @@ fn queue(job: &mut FioJob, depth: u32, submit_batch: u32) -> u32 {
     let batch = if submit_batch == 0 { depth } else { submit_batch.min(depth) };
     job.set("iodepth", depth);
     job.set("iodepth_batch_submit", batch);
-    job.set("iodepth_batch_complete_min", 1);
     batch
+}
+
+/// Options of the collection of completions, of which `most` are collected together unless the
+/// stream has another number.
+fn collection(job: &mut FioJob, completions: Completions, most: u32) {
+    let Completions { min, max, refill_at } = completions;
+    job.set("iodepth_batch_complete_min", min);
+    job.set("iodepth_batch_complete_max", if max == 0 { most.max(min) } else { max });
+    if let Some(refill_at) = refill_at {
+        job.set("iodepth_low", refill_at);
+    }
 }
 
 /// Option with the names of the files.
@@ -327,6 +350,7 @@ fn syncs(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
             (None, _) => impossible.push("fsync_every: fio counts operations"),
             (Some(operations), SyncCall::Fsync) => job.set("fsync", operations),
             (Some(operations), SyncCall::Fdatasync) => job.set("fdatasync", operations),
+            (Some(_), SyncCall::Syncfs) => impossible.push("fsync_every: fio has no syncfs"),
             (Some(operations), SyncCall::Range(flags)) => {
                 job.set("sync_file_range", format!("{}:{operations}", flags.names()));
             }
@@ -339,6 +363,7 @@ fn syncs(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream) 
     match stream.end_sync {
         EndSync::None => {}
         EndSync::Fsync => job.set("end_fsync", 1),
+        EndSync::Syncfs => job.set("end_syncfs", 1),
         EndSync::Fdatasync => {
             job.set("end_fsync", 1);
             job.differences.push("end_fsync: fio has fsync, not fdatasync");

@@ -15,10 +15,10 @@ mod text;
 use model::{
     Bytes, Nanos, Phase, WorkloadParameters,
     phase::{
-        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, CopyCall, DataPattern,
-        Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Open, Pace, Pin,
-        RangeSync, Ring, Role, Stonewall, Stream, SyncCall, SyncEvery, Timed, Work, WorkerKind,
-        Workers,
+        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, Completions, CopyCall,
+        DataPattern, Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, Open,
+        Pace, Pin, RangeSync, Ring, Role, Stonewall, Stream, SyncCall, SyncEvery, Timed, Work,
+        WorkerKind, Workers,
     },
 };
 
@@ -324,11 +324,11 @@ fn interface(point: &WorkloadParameters) -> IoEngineKind {
             iopoll: point.flag("iopoll"),
             linked_fdatasync: point.flag("linked_fdatasync"),
             nop: point.flag("nop"),
+            completions: Completions::ANY,
         }),
-        "io_submit" => IoEngineKind::Aio(Aio {
-            depth: count(point, "queue_depth"),
-            submit_batch: count(point, "submit_batch"),
-        }),
+        "io_submit" => {
+            IoEngineKind::Aio(Aio::of(count(point, "queue_depth"), count(point, "submit_batch")))
+        }
         "copy_file_range" => IoEngineKind::Copy(CopyCall::CopyFileRange),
         "sendfile" => IoEngineKind::Copy(CopyCall::Sendfile),
         "splice" => IoEngineKind::Copy(CopyCall::Splice),
@@ -390,6 +390,7 @@ fn workers(point: &WorkloadParameters) -> Workers {
         },
         pin: if point.flag("pin") { Pin::Each } else { Pin::Free },
         io_priority: io_priority(point.word("io_priority")),
+        nice: 0,
         share: None,
     }
 }

@@ -83,7 +83,7 @@ fn the_queue_depth_is_reached_and_completions_match_operations() {
                     assert!(matches!(engine.submit(more), Submitted::Full(_)));
                     engine.commit().unwrap();
                     while seen.len() < expected {
-                        assert!(engine.reap(Wait::One).unwrap(), "one was waited for");
+                        assert!(engine.reap(Wait::Some).unwrap(), "one was waited for");
                         while let Some(Completion { mut op, result }) = engine.next() {
                             assert_eq!(result, Ok(()));
                             let block = op.offset / 4096;
@@ -221,7 +221,7 @@ fn a_linked_sync_is_part_of_its_write() {
         engine.commit().unwrap();
         let mut out = Vec::new();
         while out.len() < 8 {
-            engine.reap(Wait::One).unwrap();
+            engine.reap(Wait::Some).unwrap();
             out.extend(std::iter::from_fn(|| engine.next()));
         }
         assert!(out.iter().all(|completion| completion.result == Ok(())));

@@ -11,11 +11,8 @@ fn handled(handling: FileHandling) -> Stream {
     Stream { file_handling: Some(handling), ..stream(IoEngineKind::Offset, Direction::Write, 8) }
 }
 
-const ENGINES: [IoEngineKind; 3] = [
-    IoEngineKind::Offset,
-    IoEngineKind::Position,
-    IoEngineKind::Aio(Aio { depth: 4, submit_batch: 1 }),
-];
+const ENGINES: [IoEngineKind; 3] =
+    [IoEngineKind::Offset, IoEngineKind::Position, IoEngineKind::Aio(Aio::of(4, 1))];
 
 #[test]
 fn an_amount_limits_operations_and_bytes_over_passes() {

@@ -12,7 +12,7 @@ const ENGINES: [IoEngineKind; 5] = [
     IoEngineKind::Position,
     IoEngineKind::Vector(CallFlags { nowait: false, hipri: false, dsync: false, uncached: false }),
     IoEngineKind::Mmap(Advice::Normal),
-    IoEngineKind::Aio(Aio { depth: 4, submit_batch: 1 }),
+    IoEngineKind::Aio(Aio::of(4, 1)),
 ];
 
 fn engines() -> Vec<IoEngineKind> {

@@ -205,6 +205,7 @@ fn sync(stream: &Stream) -> Option<String> {
         SyncCall::Fsync => "fsync",
         SyncCall::Fdatasync => "fdatasync",
         SyncCall::Range(_) => "sync_file_range",
+        SyncCall::Syncfs => "syncfs",
     };
     Some(match every.after {
         SyncInterval::Ops(1) => format!("{call} after each write"),

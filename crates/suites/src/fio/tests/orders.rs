@@ -1,6 +1,9 @@
 //! Orders, pace, syncs, and verification of sections.
 
-use model::phase::{Arrivals, DataPattern, Jump, Pace, RangeSync, Rate, SyncCall, Zone};
+use model::phase::{
+    Arrivals, DataPattern, EndSync, FileCreation, Jump, Length, Pace, RangeSync, Rate, SyncCall,
+    Zone,
+};
 
 use super::*;
 
@@ -236,4 +239,93 @@ fn contradictions_of_verification_are_rejected() {
         let found = mistakes(&format!("[a]\nsize=64k\n{options}\n"));
         assert!(found.contains(reason), "{options}: {found}");
     }
+}
+
+#[test]
+fn reads_and_writes_have_sizes_of_their_own() {
+    let sizes = |options: &str| {
+        let own = stream(&format!("[a]\nsize=1m\n{options}\n"));
+        let blocks = |lengths: &[Length]| -> Vec<u32> {
+            lengths.iter().map(|length| length.blocks).collect()
+        };
+        (own.block_size.0, blocks(&own.block_sizes), blocks(&own.write_sizes), own.access_pattern)
+    };
+    let both = AccessPattern::SequentialPerDirection;
+    assert_eq!(sizes("rw=rw\nbs=4k,16k"), (4096, vec![1], vec![4], both));
+    let random = AccessPattern::Random;
+    assert_eq!(sizes("rw=randrw\nbs=4k,6k\nnorandommap"), (2048, vec![2], vec![3], random));
+    let own = sizes("rw=randrw\nbssplit=4k/50:8k/50,16k\nnorandommap");
+    assert_eq!(own, (4096, vec![1, 2], vec![4], random));
+    assert_eq!(sizes("rw=rw\nbsrange=4k-8k,8k-8k"), (4096, vec![1, 2], vec![2], both));
+    let sequential = AccessPattern::Sequential;
+    assert_eq!(sizes("rw=write\nbs=4k,16k"), (16_384, vec![], vec![], sequential));
+    assert_eq!(sizes("rw=rw\nrwmixread=100\nbs=4k,16k"), (4096, vec![], vec![], sequential));
+    assert_eq!(
+        canonical("[a]\nsize=1m\nrw=rw\nbs=,64k"),
+        "[a]\nbs=4096,65536\nrw=rw\nsize=1048576\n"
+    );
+    for (options, reason) in [
+        ("rw=randrw\nbs=4k,8k", "add norandommap=1"),
+        ("rw=randrw\nbs=4k,8k\nrandom_distribution=zipf:1.2", "uniformly random offsets"),
+        ("rw=randrw\nbs=4k,8k\nnorandommap\nba=4k", "without ba"),
+        ("rw=rw\nbs=4k,8k\nnrfiles=2", "one file per worker"),
+        ("rw=rw\nbs=4k,8k\nrate_iops=9", "rates require equal sizes"),
+    ] {
+        let found = mistakes(&format!("[a]\nsize=64k\n{options}\n"));
+        assert!(found.contains(reason), "{options}: {found}");
+    }
+}
+
+#[test]
+fn queues_collect_completions_as_requested() {
+    let completions = |options: &str| {
+        let own = stream(&format!("[a]\nrw=read\nsize=1m\niodepth=8\n{options}\n"));
+        let own = own.io_engine.completions();
+        (own.min, own.max, own.refill_at)
+    };
+    assert_eq!(completions("ioengine=libaio"), (1, 0, None));
+    assert_eq!(completions("ioengine=libaio\niodepth_batch=4"), (1, 1, None));
+    let own = completions("ioengine=libaio\niodepth_batch_complete=16\niodepth_low=2");
+    assert_eq!(own, (8, 8, Some(2)));
+    assert_eq!(completions("ioengine=io_uring\niodepth_low=8"), (1, 0, None));
+    let own = completions(
+        "ioengine=io_uring\niodepth_batch_complete_min=2\niodepth_batch_complete_max=5",
+    );
+    assert_eq!(own, (2, 5, None));
+    let found = mistakes("[a]\nsize=1m\niodepth_batch_complete_min=0\n");
+    assert!(found.contains("use iodepth=1"), "{found}");
+}
+
+#[test]
+fn files_are_created_and_synced_as_requested() {
+    let phases = work("[a]\nsize=64k\ncreate_fsync=0\n[b]\nsize=64k\nallow_file_create=0\n");
+    let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(names, ["a.layout", "a", "b"]);
+    let Work::Stream(layout) = &phases[0].work else { panic!("{phases:?}") };
+    assert_eq!(layout.end_sync, EndSync::None);
+    let own = stream("[a]\nrw=write\nsize=64k\nallow_file_create=0\nnice=-5\nend_syncfs=1\n");
+    assert_eq!((own.open.creation, own.workers.nice), (FileCreation::Existing, -5));
+    assert_eq!(own.end_sync, EndSync::Syncfs);
+    let region = stream("[a]\nrw=write\nfilesize=100k\noffset=33%\noffset_align=8k\n").region();
+    assert_eq!(region.map(|own| own.offset.0), Some(40_960), "33 KiB are rounded up");
+    for (options, reason) in
+        [("end_syncfs\nend_fsync", "only one sync"), ("nice=21", "from -20 to 20")]
+    {
+        let found = mistakes(&format!("[a]\nsize=64k\nrw=write\n{options}\n"));
+        assert!(found.contains(reason), "{options}: {found}");
+    }
+}
+
+#[test]
+fn percentages_of_a_size_are_of_the_files() {
+    let size = |options: &str, map: &str| {
+        let changes = Changes { map: vec![map.into()], ..Changes::default() };
+        parsed(&format!("[a]\n{options}\n"), &changes).map(|job| job.text())
+    };
+    let own = size("filesize=64k\nsize=50%", "/dev/x=f:1m").unwrap();
+    assert_eq!(own, "[a]\nfilesize=65536\nsize=32768\n");
+    let own = size("filename=/dev/x\nsize=25%\noffset=50%", "/dev/x=f:1m").unwrap();
+    assert!(own.contains("filesize=1048576\n") && own.contains("size=262144\n"), "{own}");
+    let missing = size("size=50%", "/dev/x=f:1m").unwrap_err().to_string();
+    assert!(missing.contains("requires filesize"), "{missing}");
 }

@@ -134,9 +134,6 @@ fn read_back(settings: &[(&str, &str)]) -> (Stream, Stream) {
     };
     let phases = crate::stream::phases(&point(settings), 7 << 33);
     let text = fio_jobs(&phases[phases.len() - 1..]).unwrap();
-    // fslab always collects all completions that are there, so suite fio has no such option.
-    let text = text.lines().filter(|line| !line.starts_with("iodepth_batch_complete_max="));
-    let text = text.collect::<Vec<_>>().join("\n");
     let mut job = crate::fio::SUITE.spec.defaults();
     job.parameters.insert("text".into(), model::Value::Text(text.clone()));
     let job = (crate::fio::SUITE.refine)(job).unwrap_or_else(|error| panic!("{error}: {text}"));
