@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use model::phase::FileCall;
 
-use crate::{Recording, order};
+use crate::{Recording, block_log, order};
 
 /// Summary of a recording.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,7 +35,8 @@ pub struct Summary {
     /// As [`Self::in_calls`], without the time that the recorder adds.
     pub in_calls_net: u64,
     /// Fraction of the time of the tasks that their operations take, without the time that the
-    /// recorder adds to them. The rest is CPU time between operations. `None` without any time.
+    /// recorder adds to them. The rest is CPU time between operations. `None` without any time, and
+    /// for logs of block I/O, which do not have the times of calls.
     pub share: Option<f64>,
     /// Files before the program started.
     pub files: usize,
@@ -92,7 +93,7 @@ pub fn summary(recording: &Recording) -> Summary {
     }
     #[expect(clippy::cast_precision_loss, reason = "a fraction")]
     let share = |part: u64, rest: u64| part as f64 / (part as f64 + rest as f64);
-    summary.share =
-        Some(share(summary.in_calls_net, summary.think)).filter(|share| share.is_finite());
+    summary.share = Some(share(summary.in_calls_net, summary.think))
+        .filter(|share| share.is_finite() && !block_log::has_made(recording));
     summary
 }

@@ -83,8 +83,9 @@ pub(super) fn report(done: &str, recording: &Recording, path: &Path, bytes: usiz
              uses"
         ));
     }
-    if count > 0 {
-        lines.push(format!("file calls: {}", super::trace::share(&trace::summary(recording))));
+    let summary = trace::summary(recording);
+    if summary.share.is_some() {
+        lines.push(format!("file calls: {}", super::trace::share(&summary)));
     }
     lines.extend(super::trace::warnings(recording).iter().map(|text| format!("warning: {text}")));
     lines.join("\n")

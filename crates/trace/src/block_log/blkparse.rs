@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use model::phase::FileCall;
 
 use super::{Access, Log};
-use crate::TraceError;
 
 /// Unit of positions and lengths (blkparse(1)).
 const SECTOR: u64 = 512;
@@ -58,16 +57,17 @@ fn time(text: &str) -> Option<u64> {
 }
 
 /// Operations of a log.
-pub(super) fn read(text: &str) -> Result<Log, TraceError> {
+pub(super) fn read(text: &str) -> Result<Log, String> {
     let mut log = Log::default();
     // Operations without an end, by device and first sector: their place, and their last sector.
     let mut open: BTreeMap<(usize, u64), (usize, u64)> = BTreeMap::new();
-    for event in text.lines().filter_map(event) {
+    for (number, line) in (1..).zip(text.lines()) {
+        let Some(event) = event(line) else { continue };
         let end = event.sector.saturating_add(event.sectors);
         match event.action {
             "Q" => {
                 let file = log.file(&event.device.replace(',', "-"));
-                queue(&mut log, file, &event)?;
+                queue(&mut log, file, &event).map_err(|what| format!("line {number}: {what}"))?;
                 if event.sectors > 0 && !log.accesses.is_empty() {
                     open.insert((file, event.sector), (log.accesses.len() - 1, end));
                 }
@@ -91,7 +91,7 @@ pub(super) fn read(text: &str) -> Result<Log, TraceError> {
 }
 
 /// Adds the operations of a queued request: a flush before it, and the transfer.
-fn queue(log: &mut Log, file: usize, event: &Event<'_>) -> Result<(), TraceError> {
+fn queue(log: &mut Log, file: usize, event: &Event<'_>) -> Result<(), &'static str> {
     let Event { time, sector, sectors, .. } = *event;
     let flush =
         Access { begin: time, end: time, file, call: FileCall::Fdatasync, offset: 0, size: 0 };
@@ -114,9 +114,8 @@ fn queue(log: &mut Log, file: usize, event: &Event<'_>) -> Result<(), TraceError
     if sectors == 0 {
         return Ok(());
     }
-    let wrong = || TraceError::Log("a position is beyond 8 EiB".into());
-    let offset = sector.checked_mul(SECTOR).ok_or_else(wrong)?;
-    let size = sectors.checked_mul(SECTOR).ok_or_else(wrong)?;
+    let bytes = |sectors: u64| sectors.checked_mul(SECTOR).ok_or("the position is beyond 8 EiB");
+    let (offset, size) = (bytes(sector)?, bytes(sectors)?);
     if rest[1..].contains('F') {
         log.leave_out("forced unit access");
     }

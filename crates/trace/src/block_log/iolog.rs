@@ -5,7 +5,6 @@
 use model::phase::FileCall;
 
 use super::{Access, Log};
-use crate::TraceError;
 
 /// Version of an iolog; `None` if the text is none.
 pub(super) fn version(text: &str) -> Option<u32> {
@@ -14,16 +13,15 @@ pub(super) fn version(text: &str) -> Option<u32> {
 }
 
 /// Operations of an iolog.
-pub(super) fn read(text: &str, version: u32) -> Result<Log, TraceError> {
+pub(super) fn read(text: &str, version: u32) -> Result<Log, String> {
     if !(2..=3).contains(&version) {
-        let message = format!("iologs of version {version} are not supported, only 2 and 3");
-        return Err(TraceError::Log(message));
+        return Err(format!("iologs of version {version} are not supported, only 2 and 3"));
     }
     let mut log = Log::default();
     let mut clock: u64 = 0;
     for (number, line) in (1..).zip(text.lines()).skip(1) {
         let mut words = line.split_whitespace();
-        let wrong = |what: &str| TraceError::Log(format!("line {number}: {what}"));
+        let wrong = |what: &str| format!("line {number}: {what}");
         if version == 3 {
             let Some(time) = words.next() else { continue };
             let time: u64 = time.parse().map_err(|_| wrong("it has no time"))?;
@@ -58,7 +56,7 @@ pub(super) fn read(text: &str, version: u32) -> Result<Log, TraceError> {
         } else {
             (0, 0)
         };
-        log.add(Access { begin: clock, end: clock, file, call, offset, size })?;
+        log.add(Access { begin: clock, end: clock, file, call, offset, size }).map_err(wrong)?;
     }
     Ok(log)
 }

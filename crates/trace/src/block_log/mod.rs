@@ -37,15 +37,25 @@ pub fn is_block_log(head: &[u8]) -> bool {
 pub fn import_block_log(log: &[u8]) -> Result<Recording, TraceError> {
     let text = String::from_utf8_lossy(log);
     let (program, log) = match iolog::version(&text) {
-        Some(version) => ("fio", iolog::read(&text, version)?),
-        None => ("blktrace", blkparse::read(&text)?),
+        Some(version) => (FIO, iolog::read(&text, version)),
+        None => (BLKTRACE, blkparse::read(&text)),
     };
+    let log = log.map_err(TraceError::Log)?;
     if log.accesses.is_empty() {
         return Err(TraceError::Log("it has no reads, writes, and syncs".into()));
     }
     let recording = log.recording(program);
     check::check(&recording).map_err(|error| TraceError::Log(error.to_string()))?;
     Ok(recording)
+}
+
+/// Programs whose logs are imported here.
+const FIO: &str = "fio";
+const BLKTRACE: &str = "blktrace";
+
+/// True if a recording was imported from a log of block I/O.
+pub(crate) fn has_made(recording: &Recording) -> bool {
+    recording.facts.get("recorder").is_some_and(|recorder| [FIO, BLKTRACE].contains(&&**recorder))
 }
 
 /// Operation of a log.
@@ -83,12 +93,15 @@ impl Log {
     }
 
     /// Adds an operation that begins after the previous ones.
-    fn add(&mut self, mut access: Access) -> Result<(), TraceError> {
+    ///
+    /// # Errors
+    /// Reason why it cannot be replayed.
+    fn add(&mut self, mut access: Access) -> Result<(), &'static str> {
         if access.size > TRANSFER {
-            return Err(TraceError::Log("an operation has more than 1 GiB".into()));
+            return Err("the operation has more than 1 GiB");
         }
         if access.offset.checked_add(access.size).is_none_or(|end| i64::try_from(end).is_err()) {
-            return Err(TraceError::Log("an operation is beyond 8 EiB".into()));
+            return Err("the operation is beyond 8 EiB");
         }
         let last = self.accesses.last().map_or(0, |last| last.begin);
         access.begin = access.begin.max(last);

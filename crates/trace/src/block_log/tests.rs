@@ -62,6 +62,7 @@ fn iologs_become_one_task() {
     assert_eq!(recording.nodes[2].size, 32_768, "up to the last byte");
     assert_eq!(recording.facts["not_recorded.trim"], "1");
     assert_eq!(recording.facts["recorder"], "fio");
+    assert_eq!(crate::summary(&recording).share, None, "the times of calls are unknown");
 }
 
 #[test]
@@ -100,8 +101,11 @@ fn other_texts_and_absurd_numbers_are_rejected() {
         ("fio version 3 iolog\nx f read 0 1\n", "line 2: it has no time"),
         ("fio version 2 iolog\nf erase 0 1\n", "line 2: its action is unknown"),
         ("fio version 2 iolog\nf read -1 1\n", "line 2: its offset"),
-        ("fio version 2 iolog\nf read 0 9999999999\n", "more than 1 GiB"),
-        ("fio version 2 iolog\nf read 18446744073709551615 1\n", "beyond 8 EiB"),
+        ("fio version 2 iolog\nf read 0 9999999999\n", "line 2: the operation has more than 1 GiB"),
+        (
+            "fio version 2 iolog\nf read 18446744073709551615 1\n",
+            "line 2: the operation is beyond 8 EiB",
+        ),
     ] {
         assert!(refused(log).contains(reason), "{log}: {}", refused(log));
     }
