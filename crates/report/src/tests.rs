@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use expect_test::expect_file;
 use model::{
-    Bytes, Profile, RunRecord,
+    Bytes, Profile, RunRecord, Warning,
     metric::Unit,
     record::{CellState, Outcome},
 };
@@ -223,6 +223,17 @@ fn findings_do_not_overstate() {
             assert!(!found, "`{banned}`");
         }
     }
+}
+
+#[test]
+fn the_time_of_a_resumed_run_is_not_a_duration() {
+    let mut record = fixture::record();
+    let shown = |record: &RunRecord| View::new(record).facts.when.clone();
+    assert!(shown(&record).contains(", took "), "{}", shown(&record));
+    record.warnings.push(Warning::Resumed { differs: String::new() });
+    let when = shown(&record);
+    assert!(when.contains(" to ") && when.ends_with("with an interruption"), "{when}");
+    assert!(!when.contains("took"), "{when}");
 }
 
 #[test]

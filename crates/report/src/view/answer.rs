@@ -13,7 +13,7 @@ mod standings;
 mod trust;
 
 use crate::view::FindingKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::summary::{LEVEL, needed};
 use model::metric::Better;
@@ -220,6 +220,21 @@ fn is_repeated(named: &Named<'_>) -> bool {
     summaries.filter(|summary| summary.n >= needed(LEVEL)).count() > 1
 }
 
+/// Reason why repeated tests have no comparison.
+fn obstacles(tests: &[Named<'_>]) -> String {
+    let entries = || tests.iter().flat_map(|named| &named.test.entries);
+    let failed = entries().any(|entry| entry.failed.is_some());
+    let codes: BTreeSet<&str> =
+        entries().flat_map(|entry| entry.barring.iter().map(|(code, _)| *code)).collect();
+    let names: Vec<String> = codes.into_iter().map(str::to_owned).collect();
+    match (&names[..], failed) {
+        ([], _) => "failed repetitions".into(),
+        ([one], false) => format!("blocked by warning {one}"),
+        ([_, _], false) => format!("blocked by warnings {}", list(&names)),
+        _ => "blocked by warnings, or failed repetitions".into(),
+    }
+}
+
 /// The result in one sentence: of the filesystems, and of the devices if the plan has several. With
 /// one filesystem, of the devices or options only.
 fn headline(
@@ -304,9 +319,9 @@ fn of_filesystems(
     }
     if m == 0 {
         let why = match view.facts.imported {
-            Some(_) => "imported results are not compared",
-            None if tests.iter().any(is_repeated) => "blocked by warnings, or failed repetitions",
-            None => "too few repetitions, or no valid results",
+            Some(_) => "imported results are not compared".to_owned(),
+            None if tests.iter().any(is_repeated) => obstacles(tests),
+            None => "too few repetitions, or no valid results".to_owned(),
         };
         return sentence(format!("no comparison: {why}"));
     }

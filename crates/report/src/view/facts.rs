@@ -82,6 +82,9 @@ impl Facts {
         let imported = imported(record);
         let when = match info.ended_unix {
             _ if imported.is_some() => imported_when(record),
+            Some(end) if is_resumed(record) => {
+                format!("{} to {}, with an interruption", utc(info.started_unix), utc(end))
+            }
             Some(end) => {
                 format!("{}, took {}", utc(info.started_unix), duration(end - info.started_unix))
             }
@@ -283,6 +286,11 @@ fn method(record: &RunRecord) -> Vec<String> {
         format!("Not tested and not implied: {} of the filesystem.", untested(record)),
     ];
     icount.into_iter().chain(usual).collect()
+}
+
+/// True if the run was interrupted and resumed, so that its time includes a pause.
+fn is_resumed(record: &RunRecord) -> bool {
+    record.warnings.iter().any(|warning| matches!(warning, Warning::Resumed { .. }))
 }
 
 /// Time of the import, and of the measurements as far as recorded.

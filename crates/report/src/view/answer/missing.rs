@@ -69,7 +69,7 @@ pub(super) fn holes(view: &View) -> Vec<Hole> {
 
 #[cfg(test)]
 mod tests {
-    use model::{RunRecord, Warning};
+    use model::{RunRecord, Warning, record::Outcome};
 
     use super::*;
     use crate::{
@@ -114,6 +114,25 @@ mod tests {
         let answer = Answer::new(&View::new(&warned(&steal, 1)));
         assert!(answer.trust.reason.is_some_and(|reason| reason.contains(" results")));
         assert!(answer.trust.hint.is_some());
+    }
+
+    #[test]
+    fn a_warning_that_prevents_comparisons_is_the_main_cause() {
+        let steal = Warning::CpuSteal { share: model::Ratio(0.2) };
+        let guest = Warning::MeasuredInGuest { kind: model::GuestKind::Tcg, latency: None };
+        let mut record = warned(&steal, 1);
+        record.trials.retain(|trial| trial.outcome == Outcome::Measured);
+        for trial in &mut record.trials {
+            if record.cells[trial.cell].cell.filesystem.name != "ext4" {
+                trial.warnings.push((None, guest.clone()));
+            }
+        }
+        let answer = Answer::new(&View::new(&record));
+        let reason = answer.trust.reason.unwrap();
+        assert_eq!(answer.trust.grade, Grade::Poor);
+        assert!(reason.starts_with(&guest.message()), "{reason}");
+        let blocked = format!("No comparison: blocked by warning {}", guest.code());
+        assert_eq!(answer.headline, blocked);
     }
 
     #[test]

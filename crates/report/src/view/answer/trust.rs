@@ -71,7 +71,6 @@ pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
             *numbers > 0 && (row.severity == Severity::Blocking || *numbers * 4 >= all)
         })
         .collect();
-    causes.sort_by_key(|(row, numbers)| (*numbers, row.severity));
     let blocked = entries.iter().filter(|entry| !entry.barring.is_empty()).count();
     let compared = tests.iter().any(is_contest) || columns(view, tests).len() < 2;
     let grade = match causes.is_empty() {
@@ -79,6 +78,10 @@ pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
         true => Grade::Good,
         false => Grade::Limited,
     };
+    // The last one is the main cause. If too few results are compared, it is the warning that
+    // prevents it.
+    let prevents = |row: &WarningRow| grade == Grade::Poor && row.severity == Severity::Blocking;
+    causes.sort_by_key(|(row, numbers)| (prevents(row), *numbers, row.severity));
     if all == 0 {
         return Trust { grade, reason: Some("nothing was measured".to_owned()), hint: None };
     }
