@@ -87,19 +87,12 @@ pub enum EngineFiles {
 impl IoEngineKind {
     /// Collection of completions, of engines with a queue.
     pub fn completions(self) -> Completions {
-        match self {
-            Self::Ring(ring) => ring.completions,
-            Self::Aio(aio) => aio.completions,
-            Self::Offset
-            | Self::Position
-            | Self::Bytewise
-            | Self::Stdio
-            | Self::Vector(_)
-            | Self::Mmap(_)
-            | Self::Copy(_)
-            | Self::Space(_)
-            | Self::Name(_)
-            | Self::Null => Completions::ANY,
+        if let Self::Ring(ring) = self {
+            ring.completions
+        } else if let Self::Aio(aio) = self {
+            aio.completions
+        } else {
+            Completions::ANY
         }
     }
 
