@@ -1,8 +1,9 @@
 //! SQLite: transactions on one table, by the library that is part of this program.
 //!
-//! The input is a [`Sqlite`], the output a [`PhaseResult`]. Each operation is one `UPDATE` or
-//! `SELECT` statement outside of an explicit transaction, which SQLite commits at its end. The
-//! latency of an update therefore includes the commit. Each worker has a connection, which is
+//! The input is a [`Sqlite`], the output a [`PhaseResult`]. Each operation is one `UPDATE`,
+//! `INSERT`, or `SELECT` statement outside of an explicit transaction, which SQLite commits at its
+//! end, or a `SELECT` and an `UPDATE` of the same row. The latency of a change therefore includes
+//! the commit. Each worker has a connection, which is
 //! opened before the barrier. It is closed after the loop, which checkpoints a write-ahead log;
 //! that time is the close time of the result. A worker that finds the database locked sleeps and
 //! retries, as SQLite does with a busy timeout; the latency includes this time.
@@ -15,13 +16,14 @@ mod tests;
 
 use std::{
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
 use fastrand::Rng;
 use model::{
     Bytes, Histogram, Nanos, PhaseResult,
-    phase::{Latencies, Sqlite, WorkerResult, Workers},
+    phase::{Latencies, Sqlite, TransactionMix, WorkerResult, Workers},
 };
 use rusqlite::{Connection, OpenFlags};
 
@@ -49,6 +51,9 @@ const SPARE: usize = 1 << 16;
 /// Longest time that a worker waits for a lock of the database.
 const BUSY: Duration = Duration::from_secs(60);
 
+/// Most rows of a scan (`maxscanlength` of the core workloads of YCSB).
+const SCAN: u64 = 100;
+
 /// Rows between two checks for an interruption.
 const ROWS: u64 = 1000;
 
@@ -59,13 +64,16 @@ const ROWS: u64 = 1000;
 /// [`EngineError::Sqlite`] for an error of SQLite, [`EngineError::Memory`] if there is no memory
 /// for a row, and [`EngineError::Interrupted`].
 pub fn run_sqlite(sqlite: &Sqlite, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
-    driver::run(&SqlitePhase { sqlite, directory: context.directory }, context)
+    let newest = AtomicU64::new(sqlite.rows);
+    driver::run(&SqlitePhase { sqlite, directory: context.directory, newest }, context)
 }
 
 /// Database in a directory.
 struct SqlitePhase<'a> {
     sqlite: &'a Sqlite,
     directory: &'a Path,
+    /// Largest key that is committed.
+    newest: AtomicU64,
 }
 
 impl Phase for SqlitePhase<'_> {
@@ -87,7 +95,7 @@ impl Phase for SqlitePhase<'_> {
     }
 
     fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, EngineError> {
-        let Sqlite { rows, row_size, seed, updates, time, read_fraction, .. } = *self.sqlite;
+        let Sqlite { rows, row_size, seed, updates, time, mix, latest, .. } = *self.sqlite;
         let time = time.filter(|_| updates > 0);
         // The rows of the table and the updates are different texts.
         let mut random = generator(seed, if updates > 0 { 1 + seat.worker } else { 0 }, PURPOSE);
@@ -101,8 +109,13 @@ impl Phase for SqlitePhase<'_> {
             length,
             random,
             rows,
-            skew: self.sqlite.zipf_theta.map(|theta| Skew::zipf(rows, theta, seed)),
-            reads: read_fraction.0,
+            skew: self.sqlite.zipf_theta.map(|theta| match latest {
+                true => Skew::zipf_ranks(rows, theta),
+                false => Skew::zipf(rows, theta, seed),
+            }),
+            latest,
+            newest: &self.newest,
+            mix,
             left: if time.is_some() { u64::MAX } else { updates },
         };
         let latencies =
@@ -165,8 +178,10 @@ struct SqliteLoop<'a> {
     rows: u64,
     /// Popularity of the rows; `None`: all are equally likely.
     skew: Option<Skew>,
-    /// Fraction of reads.
-    reads: f64,
+    /// The rank of a row is the distance from the newest one.
+    latest: bool,
+    newest: &'a AtomicU64,
+    mix: TransactionMix,
     /// Transactions that remain; 0 if the table is created.
     left: u64,
 }
@@ -212,12 +227,44 @@ impl SqliteLoop<'_> {
             Some(skew) => skew.draw(&mut self.random),
             None => below(self.random.u64(..), self.rows),
         };
-        (1 + place).cast_signed()
+        let id = match self.latest {
+            true => self.newest.load(Relaxed) - place,
+            false => 1 + place,
+        };
+        id.cast_signed()
     }
 
-    /// Reads a random row.
-    fn read(&mut self) -> Result<(), EngineError> {
-        let id = self.row();
+    /// Performs a transaction of a random kind.
+    fn transaction(&mut self) -> Result<Kind, EngineError> {
+        let TransactionMix { reads, scans, inserts, modifications } = self.mix;
+        let total = self.mix.total();
+        let mut drawn = if total > 0.0 { self.random.f64() } else { 1.0 };
+        let mut is = |fraction: f64| {
+            drawn -= fraction;
+            drawn < 0.0
+        };
+        if is(reads.0) {
+            let id = self.row();
+            return self.read(id).map(|()| Kind::Read);
+        }
+        if is(scans.0) {
+            return self.scan().map(|()| Kind::Read);
+        }
+        let done = if is(inserts.0) {
+            self.insert()
+        } else {
+            let modifies = is(modifications.0);
+            let id = self.row();
+            if modifies {
+                self.read(id)?;
+            }
+            self.update(id)
+        };
+        done.map(|()| Kind::Write)
+    }
+
+    /// Reads a row.
+    fn read(&mut self, id: i64) -> Result<(), EngineError> {
         let length =
             self.connection().prepare_cached("SELECT text FROM rows WHERE id = ?1").and_then(
                 |mut select| select.query_row([id], |row| Ok(row.get_ref(0)?.as_str()?.len())),
@@ -229,9 +276,44 @@ impl SqliteLoop<'_> {
         }
     }
 
-    /// Updates a random row.
-    fn update(&mut self) -> Result<(), EngineError> {
+    /// Reads consecutive rows.
+    fn scan(&mut self) -> Result<(), EngineError> {
         let id = self.row();
+        let most = 1 + below(self.random.u64(..), SCAN);
+        let count = self
+            .connection()
+            .prepare_cached("SELECT text FROM rows WHERE id >= ?1 ORDER BY id LIMIT ?2")
+            .and_then(|mut select| {
+                let mut rows = select.query((id, most.cast_signed()))?;
+                let mut length = 0;
+                while let Some(row) = rows.next()? {
+                    length += row.get_ref(0)?.as_str()?.len();
+                }
+                Ok(length)
+            });
+        match count {
+            Ok(length) if length >= self.length => Ok(()),
+            Ok(_) => Err(self.failed(rusqlite::Error::QueryReturnedNoRows)),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Inserts a row after the last one.
+    fn insert(&mut self) -> Result<(), EngineError> {
+        let text = self.next_text();
+        let text = &self.letters[text];
+        let inserted = self
+            .connection()
+            .prepare_cached("INSERT INTO rows (text) VALUES (?1)")
+            .and_then(|mut insert| insert.insert([text]));
+        let id = inserted.map_err(|error| self.failed(error))?;
+        // SQLite has one writer at a time and takes the next key, so all smaller ones are committed.
+        self.newest.fetch_max(id.cast_unsigned(), Relaxed);
+        Ok(())
+    }
+
+    /// Updates a row.
+    fn update(&mut self, id: i64) -> Result<(), EngineError> {
         let text = self.next_text();
         let text = &self.letters[text];
         let changed = self
@@ -254,13 +336,7 @@ impl WorkerLoop for SqliteLoop<'_> {
             self.fill(counter)?;
             return Ok(false);
         }
-        let reads = self.reads > 0.0 && self.random.f64() < self.reads;
-        let kind = if reads { Kind::Read } else { Kind::Write };
-        if reads {
-            self.read()?
-        } else {
-            self.update()?
-        }
+        let kind = self.transaction()?;
         counter.one(now(), kind, 0, counter.clock).map_err(|fault| self.seat.failure(fault))?;
         self.left -= 1;
         Ok(self.left > 0 && !counter.over)

@@ -97,9 +97,14 @@ impl Skew {
 
     /// Zipf's law for `n` items, at least 1.
     pub(crate) fn zipf(n: u64, theta: f64, seed: u64) -> Self {
-        let (ranges, weights): (Vec<_>, Vec<_>) = zipf(n, theta).into_iter().unzip();
         let scatter = Some(Bijection::new(n, &mut common(seed)));
-        Self { alias: Alias::new(&weights), ranges: ranges.into(), scatter }
+        Self { scatter, ..Self::zipf_ranks(n, theta) }
+    }
+
+    /// Ranks of Zipf's law: 0 is drawn most often.
+    pub(crate) fn zipf_ranks(n: u64, theta: f64) -> Self {
+        let (ranges, weights): (Vec<_>, Vec<_>) = zipf(n, theta).into_iter().unzip();
+        Self { alias: Alias::new(&weights), ranges: ranges.into(), scatter: None }
     }
 
     /// Draws a block.

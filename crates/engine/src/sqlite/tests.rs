@@ -2,7 +2,7 @@ use std::sync::atomic::AtomicBool;
 
 use model::{
     Ratio,
-    phase::{JournalMode, Synchronous},
+    phase::{JournalMode, Synchronous, TransactionMix},
 };
 use tempfile::TempDir;
 
@@ -30,8 +30,9 @@ fn sqlite(journal: JournalMode, synchronous: Synchronous, updates: u64) -> Sqlit
         updates,
         time: None,
         workers: 1,
-        read_fraction: Ratio(0.0),
+        mix: TransactionMix::default(),
         zipf_theta: None,
+        latest: false,
         seed: 3,
     }
 }
@@ -69,7 +70,7 @@ fn workers_share_a_database_and_read_a_fraction() {
         let mixed = Sqlite {
             updates: 50,
             workers: 4,
-            read_fraction: Ratio(0.8),
+            mix: TransactionMix { reads: Ratio(0.8), ..TransactionMix::default() },
             zipf_theta: Some(0.99),
             ..fill
         };
@@ -78,6 +79,32 @@ fn workers_share_a_database_and_read_a_fraction() {
         let (reads, writes) = (result.latencies().read.count(), result.latencies().write.count());
         assert!((120..190).contains(&reads) && reads + writes == 200, "{reads} and {writes}");
         assert_eq!(content(directory.path()).1, 20_000);
+    }
+}
+
+#[test]
+fn workers_insert_scan_and_modify_rows() {
+    let mixes = [
+        // Workloads D, E, and F of YCSB, with more changes.
+        (TransactionMix { reads: Ratio(0.5), inserts: Ratio(0.5), ..Default::default() }, true),
+        (TransactionMix { scans: Ratio(0.5), inserts: Ratio(0.5), ..Default::default() }, false),
+        (
+            TransactionMix { reads: Ratio(0.5), modifications: Ratio(0.5), ..Default::default() },
+            false,
+        ),
+    ];
+    for (mix, latest) in mixes {
+        let directory = TempDir::new().unwrap();
+        let fill = sqlite(JournalMode::Wal, Synchronous::Normal, 0);
+        run(&fill, directory.path()).unwrap();
+        let zipf_theta = Some(0.99);
+        let mixed = Sqlite { updates: 100, workers: 3, mix, zipf_theta, latest, ..fill };
+        let result = run(&mixed, directory.path()).unwrap();
+        let (reads, writes) = (result.latencies().read.count(), result.latencies().write.count());
+        assert!((100..200).contains(&reads) && reads + writes == 300, "{mix:?}: {reads}");
+        let inserted = if mix.inserts.0 > 0.0 { writes } else { 0 };
+        let rows = 200 + inserted;
+        assert_eq!(content(directory.path()), (rows, rows * 100, "wal".into()), "{mix:?}");
     }
 }
 

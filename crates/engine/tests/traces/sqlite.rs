@@ -23,8 +23,9 @@ fn calls(journal: JournalMode, synchronous: Synchronous, names: &[&str]) -> Vec<
             updates: 0,
             time: None,
             workers: 1,
-            read_fraction: model::Ratio(0.0),
+            mix: model::phase::TransactionMix::default(),
             zipf_theta: None,
+            latest: false,
             seed: 1,
         };
         let fill = Work::Sqlite(sqlite.clone());

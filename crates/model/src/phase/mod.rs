@@ -53,7 +53,7 @@ pub use result::{
     AtDeadline, Event, Latencies, Moved, PhaseResult, Reported, Series, Ticked, WorkerResult,
 };
 pub use sharing::{FileOrder, FileSharing, SeveralFiles};
-pub use sqlite::{JournalMode, Sqlite, Synchronous};
+pub use sqlite::{JournalMode, Sqlite, Synchronous, TransactionMix};
 pub use steady::{SteadyChange, SteadyLimit, SteadyRate, SteadyState};
 pub use stream::{
     AccessPattern, Bound, DataPattern, Direction, FileCreation, Jump, Length, Open, Stream, Zone,

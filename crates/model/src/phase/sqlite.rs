@@ -16,8 +16,8 @@ pub struct Sqlite {
     pub journal: JournalMode,
     /// Setting of `synchronous`.
     pub synchronous: Synchronous,
-    /// Number of transactions per worker, each of which updates or reads one random row. 0 creates
-    /// the database and inserts all rows in one transaction.
+    /// Number of transactions per worker. 0 creates the database and inserts all rows in one
+    /// transaction.
     pub updates: u64,
     /// Time limit; `None`: the number of transactions ends the loop. Not used by the phase that
     /// creates the database.
@@ -26,14 +26,41 @@ pub struct Sqlite {
     /// Number of workers, each with a connection, at least 1. One worker creates the database.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub workers: u32,
-    /// Fraction of the transactions that read a row.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub read_fraction: Ratio,
+    /// Fractions of the kinds of transactions.
+    #[serde(flatten)]
+    pub mix: TransactionMix,
     /// Exponent of Zipf's law, by which rows are chosen; `None`: all rows are equally likely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zipf_theta: Option<f64>,
+    /// The newest rows are chosen most often, instead of scattered ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub latest: bool,
     /// Seed of the rows and of their order.
     pub seed: u64,
+}
+
+/// Fractions of the kinds of transactions; the others update a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransactionMix {
+    /// Reads of a row.
+    #[serde(default, rename = "read_fraction", skip_serializing_if = "is_zero")]
+    pub reads: Ratio,
+    /// Reads of 1 to 100 consecutive rows.
+    #[serde(default, rename = "scan_fraction", skip_serializing_if = "is_zero")]
+    pub scans: Ratio,
+    /// Insertions of a row after the last one.
+    #[serde(default, rename = "insert_fraction", skip_serializing_if = "is_zero")]
+    pub inserts: Ratio,
+    /// A read of a row, followed by an update of it.
+    #[serde(default, rename = "modify_fraction", skip_serializing_if = "is_zero")]
+    pub modifications: Ratio,
+}
+
+impl TransactionMix {
+    /// Sum of the fractions.
+    pub fn total(&self) -> f64 {
+        self.reads.0 + self.scans.0 + self.inserts.0 + self.modifications.0
+    }
 }
 
 fn one() -> u32 {
@@ -49,9 +76,9 @@ fn is_zero(ratio: &Ratio) -> bool {
 }
 
 impl Sqlite {
-    /// True if no transaction reads.
+    /// True if each transaction changes a row.
     pub fn only_updates(&self) -> bool {
-        self.read_fraction.0 == 0.0
+        self.mix.reads.0 + self.mix.scans.0 == 0.0
     }
 
     /// True if a transaction is durable when its commit returns. In a WAL, `NORMAL` syncs at
