@@ -41,8 +41,8 @@ pub(crate) struct BoardCell {
     /// Median, to three significant digits.
     pub(crate) value: String,
     pub(crate) place: Place,
-    /// Ratio between the best median of the row and this one, at least 1; `None` if the metric has
-    /// no direction.
+    /// Ratio between the best compared median of the row and this one; `None` if the metric has no
+    /// direction, or if the row has no comparison.
     pub(crate) distance: Option<f64>,
 }
 
@@ -97,8 +97,8 @@ pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
     let row = |named: &Named<'_>| {
         let scale = if instructions(&named) { common } else { named.test.scale };
         let better = named.test.metric.spec().better;
-        let medians = medians(named, |_| true);
-        let best = best(better, &medians).filter(|_| medians.len() > 1);
+        let compared = medians(named, |entry| entry.ranked || entry.raw);
+        let best = best(better, &compared).filter(|_| compared.len() > 1);
         let cell = |filesystem: &usize| {
             let median = named.test.entry(*filesystem)?.summary.as_ref()?.median;
             Some(BoardCell {
@@ -207,6 +207,21 @@ mod tests {
             let top = |cell: &&BoardCell| cell.place == Place::Top;
             assert!(row.cells.iter().flatten().filter(top).count() <= 1, "{row:?}");
         }
+    }
+
+    #[test]
+    fn a_row_without_a_comparison_has_no_ratios() {
+        let mut view = View::new(&fixture::with_records(&[Bytes::mib(1)], "own"));
+        for test in
+            view.suites.iter_mut().flat_map(|suite| &mut suite.points).flat_map(|it| &mut it.tests)
+        {
+            for entry in test.entries.iter_mut().skip(1) {
+                entry.ranked = false;
+            }
+        }
+        let answer = Answer::new(&view);
+        let mut cells = answer.board.rows.iter().flat_map(|row| &row.cells).flatten();
+        assert!(cells.all(|cell| cell.distance.is_none()), "{:?}", answer.board);
     }
 
     #[test]
