@@ -307,7 +307,8 @@ impl SqliteLoop<'_> {
             .prepare_cached("INSERT INTO rows (text) VALUES (?1)")
             .and_then(|mut insert| insert.insert([text]));
         let id = inserted.map_err(|error| self.failed(error))?;
-        // SQLite has one writer at a time and takes the next key, so all smaller ones are committed.
+        // SQLite has one writer at a time and takes the next key, so all smaller keys are
+        // committed.
         self.newest.fetch_max(id.cast_unsigned(), Relaxed);
         Ok(())
     }

@@ -140,8 +140,8 @@ pub(crate) enum Submitted<'p> {
 pub(crate) enum Wait {
     /// Do not wait.
     No,
-    /// Wait for the number of completions of the engine ([`model::phase::Completions::min`]), or for
-    /// all operations in flight if they are fewer.
+    /// Wait for the number of completions of the engine ([`model::phase::Completions::min`]), or
+    /// for all operations in flight if they are fewer.
     Some,
     /// Wait for one completion, at most until this instant of [`crate::now`].
     Until(Nanos),

@@ -34,8 +34,8 @@
 //!   block, so that a pass covers each block once, in fewer than n operations.
 //! - All other patterns have n operations per pass. Strides and the permutation of IOzone determine
 //!   the start of an operation, which is cut at the end of the part. A random start is drawn from
-//!   the starts at which the operation fits. In skewed patterns and for tickets ([`AccessPattern::Tickets`]),
-//!   the start is moved back until the operation fits.
+//!   the starts at which the operation fits. In skewed patterns and for tickets
+//!   ([`AccessPattern::Tickets`]), the start is moved back until the operation fits.
 //! - A trace ([`AccessPattern::Trace`]) contains the lengths.
 //! - An aligned start ([`Stream::offset_alignment`]) is moved back to the last one that fits.
 //! - With other lengths of writes ([`Stream::write_sizes`]), the direction of an operation is drawn

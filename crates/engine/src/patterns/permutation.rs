@@ -19,7 +19,7 @@ impl Permutation {
     /// Pass over `n` blocks, in a permutation drawn from a generator. With `longer`, operations can
     /// have several blocks.
     pub(super) fn new(n: u64, longer: bool, random: &mut Rng) -> Self {
-        let words = if longer { words(n).unwrap_or(0) } else { 0 };
+        let words = if longer { word_count(n).unwrap_or(0) } else { 0 };
         let bijection = Bijection::new(n, random);
         Self { next: 0, blocks: n, bijection, accessed: vec![0; words].into() }
     }
@@ -32,7 +32,7 @@ impl Permutation {
         let what = Memory::Permutation;
         let fault = || Fault::Memory { what, bytes: n.div_ceil(8), errno: libc::ENOMEM };
         let mut bits: Vec<u64> = Vec::new();
-        bits.try_reserve_exact(words(n).ok_or_else(fault)?).map_err(|_| fault())
+        bits.try_reserve_exact(word_count(n).ok_or_else(fault)?).map_err(|_| fault())
     }
 
     /// Starts another pass, in another permutation.
@@ -84,6 +84,6 @@ impl Permutation {
 }
 
 /// Words with a bit for each of `n` blocks.
-fn words(n: u64) -> Option<usize> {
+fn word_count(n: u64) -> Option<usize> {
     usize::try_from(n.div_ceil(64)).ok()
 }

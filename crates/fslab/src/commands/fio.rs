@@ -25,6 +25,11 @@ pub(super) fn run(arguments: &[String], state: &Path) -> Result<Exit, Failure> {
     ended("fio", measure(arguments, state))
 }
 
+/// Size of a regular file.
+fn size_of(path: &str) -> Option<u64> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
+}
+
 fn measure(given: &[String], state: &Path) -> Result<Exit, Failure> {
     let arguments = match Arguments::parse(given)? {
         arguments::Parsed::Print(text) => {
@@ -45,6 +50,7 @@ fn measure(given: &[String], state: &Path) -> Result<Exit, Failure> {
         map: arguments.map.clone(),
         section: arguments.section.clone(),
         directory: directory.clone(),
+        size_of: Some(size_of),
     };
     let job = fio::parse(&lines, &changes)?;
     for (name, reason) in &job.unused {

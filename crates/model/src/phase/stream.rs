@@ -26,9 +26,9 @@ pub struct Stream {
     pub block_size: Bytes,
     /// Weighted sizes of operations; if empty, each operation is one block.
     pub block_sizes: Vec<Length>,
-    /// Weighted sizes of the writes of a mixed stream, if they differ from those of the reads, which
-    /// are `block_sizes`; otherwise empty. Random operations then start at multiples of the smallest
-    /// size of their direction.
+    /// Weighted sizes of the writes of a mixed stream, if they differ from those of the reads,
+    /// which are `block_sizes`; otherwise empty. Random operations then start at multiples of the
+    /// smallest size of their direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_sizes: Vec<Length>,
     /// Direction of the operations.
@@ -272,8 +272,8 @@ pub enum AccessPattern {
     /// run: MT19937-64 with the key array {0x12345, 0x23456, 0x34567, 0x45678}; for each i from 0
     /// to n-1, blocks i and (next mod n) are swapped. Takes 8 bytes of memory per block.
     IozonePermutation,
-    /// Each block once per pass, in a different permutation for each worker and pass. An operation of
-    /// several blocks ends before a block that was accessed. Memory is constant, or one bit per
+    /// Each block once per pass, in a different permutation for each worker and pass. An operation
+    /// of several blocks ends before a block that was accessed. Memory is constant, or one bit per
     /// block if operations can have several blocks.
     Permutation,
     /// Uniform and independent: some blocks repeat, others are skipped.

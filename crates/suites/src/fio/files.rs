@@ -145,8 +145,22 @@ impl Section {
             self.set(option, all.join(":"), at);
         }
         self.place_files(changes)?;
+        self.find_size(changes);
         self.resolve_percentage("size")?;
         self.resolve_percentage("io_size")
+    }
+
+    /// Sets the size of the files to that of the existing ones if the size of the section is a
+    /// percentage.
+    fn find_size(&mut self, changes: &Changes) {
+        let wanted = self.text("size").ends_with('%') && self.number("filesize") == 0;
+        let Some(size_of) = changes.size_of.filter(|_| wanted) else { return };
+        let sharing = self.sharing();
+        let mut sizes = sharing.names(0).into_iter().map(|name| size_of(&name));
+        let first = sizes.next().flatten().filter(|size| *size > 0);
+        let (Some(size), true) = (first, sizes.all(|other| other == first)) else { return };
+        let at = self.given("size").map_or(self.begun.clone(), |own| own.at.clone());
+        self.set(find("filesize").expect("an option of the table"), size.to_string(), at);
     }
 
     /// Replaces a percentage of the files by a size.
@@ -158,8 +172,8 @@ impl Section {
             size => size.saturating_mul(self.file_count()),
         };
         if all == 0 {
-            let message = "a percentage requires filesize, or a file in the place of a device; use \
-                           a size";
+            let message = "a percentage requires filesize, files that exist and have equal sizes, or \
+                           a file in the place of a device; use a size";
             return Err(setting.mistake(message));
         }
         let size = u128::from(all) * percent.parse::<u128>().unwrap_or(0) / 100;

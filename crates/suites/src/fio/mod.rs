@@ -111,6 +111,7 @@ pub fn changes(point: &WorkloadParameters) -> Changes {
         map: list(point.text("map")),
         section: list(point.text("section")),
         directory: point.text(DIRECTORY).to_owned(),
+        size_of: None,
     }
 }
 

@@ -105,7 +105,7 @@ const VERIFY_HINT: &str = "remove it";
 const ZONES: &str = "files have no zones";
 const TRIM: &str = "files are not trimmed";
 const REMOVE: &str = "remove it";
-const REPLAY: &str = "a section has operations of its own";
+const REPLAY: &str = "the options of a section determine its operations";
 const REPLAY_HINT: &str =
     "convert the log by `fslab import`, and replay the recording by suite `replay`";
 const PLAN: &str = "use the axis `scheduler` of a plan";
@@ -149,7 +149,7 @@ pub const OPTIONS: &[FioOption] = &[
     done("nowait", &[], values::read_switch, "0", "RWF_NOWAIT (pvsync2). Calls that return EAGAIN are repeated without it."),
     done("uncached", &[], values::read_switch, "0", "RWF_DONTCACHE (pvsync2)."),
     // Amount.
-    done("size", &[], values::read_section_size, "", "Bytes of each worker, and size of its file without filesize. Percentages are of filesize, or of the file in the place of a device."),
+    done("size", &[], values::read_section_size, "", "Bytes of each worker, and size of its file without filesize. Percentages are of filesize, of the files if they exist, or of the file in the place of a device."),
     done("filesize", &[], values::read_file_size, "", "Size of the file."),
     done("io_size", &["io_limit"], values::read_amount, "0", "Bytes of each worker. The file is opened again for each pass."),
     done("number_ios", &[], values::read_count, "0", "Maximum number of operations of each worker."),

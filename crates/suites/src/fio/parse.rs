@@ -89,7 +89,7 @@ impl Mistakes {
 }
 
 /// Changes to a job, and values from outside of it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// Values of `${NAME}`.
     pub variables: BTreeMap<String, String>,
@@ -104,6 +104,8 @@ pub struct Changes {
     /// Absolute directory to which relative names refer. Empty: files are in the directory of the
     /// trial, and only the last component of their names is used.
     pub directory: String,
+    /// Size of an existing file by its path, for percentages. `None`: no file exists.
+    pub size_of: Option<fn(&str) -> Option<u64>>,
 }
 
 /// File that another file includes: its name, unique for each file, and its text.

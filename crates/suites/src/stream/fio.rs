@@ -2,16 +2,16 @@
 //!
 //! Sources: fio(1), and system call traces of fio 3.33.
 
+mod queues;
 #[cfg(test)]
 mod tests;
 
 use model::{
     Nanos, Phase,
     phase::{
-        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, Completions, CpuList,
-        DataPattern, Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority,
-        NameCall, Pace, Pin, Rate, Ring, SpaceCall, Stonewall, Stream, SyncCall, SyncInterval,
-        Work, WorkerKind,
+        AccessPattern, Advice, Aio, Arrivals, Bound, Cache, CallFlags, CpuList, DataPattern,
+        Direction, EndSync, FileCreation, FileSharing, IoEngineKind, IoPriority, NameCall, Pace,
+        Pin, Rate, SpaceCall, Stonewall, Stream, SyncCall, SyncInterval, Work, WorkerKind,
     },
 };
 
@@ -238,12 +238,12 @@ fn engine(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream)
             }
         }
         IoEngineKind::Mmap(Advice::Normal) => job.set("ioengine", "mmap"),
-        IoEngineKind::Ring(ring) => self::ring(job, impossible, ring),
+        IoEngineKind::Ring(ring) => queues::ring(job, impossible, ring),
         IoEngineKind::Aio(Aio { depth, submit_batch, completions }) => {
             job.set("ioengine", "libaio");
-            let batch = queue(job, depth, submit_batch);
+            let batch = queues::queue(job, depth, submit_batch);
             // io_getevents(2) collects at most as many operations as are submitted at once.
-            collection(job, completions, batch);
+            queues::collection(job, completions, batch);
         }
         IoEngineKind::Null => job.set("ioengine", "null"),
         IoEngineKind::Mmap(_) => impossible.push("madvise: fio has no option for this advice"),
@@ -261,50 +261,6 @@ fn engine(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream)
         (true, _) => job.set("sync", "sync"),
         (false, true) => job.set("sync", "dsync"),
         (false, false) => {}
-    }
-}
-
-fn ring(job: &mut FioJob, impossible: &mut Vec<&'static str>, ring: Ring) {
-    let Ring {
-        depth,
-        submit_batch,
-        fixed_buffers,
-        sqpoll,
-        iopoll,
-        linked_fdatasync,
-        nop,
-        completions,
-    } = ring;
-    if nop || linked_fdatasync {
-        impossible.push("nop, linked_fdatasync: fio has no such operations");
-    }
-    job.set("ioengine", "io_uring");
-    queue(job, depth, submit_batch);
-    // All completions in the ring are collected.
-    collection(job, completions, depth);
-    job.flag("fixedbufs", fixed_buffers);
-    job.flag("registerfiles", fixed_buffers);
-    job.flag("nonvectored", !fixed_buffers);
-    job.flag("sqthread_poll", sqpoll);
-    job.flag("hipri", iopoll);
-}
-
-/// Options of a queue. Returns the number of operations that are submitted at once.
-fn queue(job: &mut FioJob, depth: u32, submit_batch: u32) -> u32 {
-    let batch = if submit_batch == 0 { depth } else { submit_batch.min(depth) };
-    job.set("iodepth", depth);
-    job.set("iodepth_batch_submit", batch);
-    batch
-}
-
-/// Options of the collection of completions, of which `most` are collected together unless the
-/// stream has another number.
-fn collection(job: &mut FioJob, completions: Completions, most: u32) {
-    let Completions { min, max, refill_at } = completions;
-    job.set("iodepth_batch_complete_min", min);
-    job.set("iodepth_batch_complete_max", if max == 0 { most.max(min) } else { max });
-    if let Some(refill_at) = refill_at {
-        job.set("iodepth_low", refill_at);
     }
 }
 

@@ -242,7 +242,7 @@ fn contradictions_of_verification_are_rejected() {
 }
 
 #[test]
-fn reads_and_writes_have_sizes_of_their_own() {
+fn reads_and_writes_have_separate_sizes() {
     let sizes = |options: &str| {
         let own = stream(&format!("[a]\nsize=1m\n{options}\n"));
         let blocks = |lengths: &[Length]| -> Vec<u32> {
@@ -326,6 +326,15 @@ fn percentages_of_a_size_are_of_the_files() {
     assert_eq!(own, "[a]\nfilesize=65536\nsize=32768\n");
     let own = size("filename=/dev/x\nsize=25%\noffset=50%", "/dev/x=f:1m").unwrap();
     assert!(own.contains("filesize=1048576\n") && own.contains("size=262144\n"), "{own}");
+    let existing = Changes {
+        directory: "/d".into(),
+        size_of: Some(|path| path.ends_with("/d/a").then_some(70_000)),
+        ..Changes::default()
+    };
+    let own = parsed("[x]\nfilename=a\nsize=50%\noffset=25%\n", &existing).unwrap().text();
+    assert!(own.contains("filesize=70000\n") && own.contains("size=35000\n"), "{own}");
+    let none = parsed("[x]\nfilename=b\nsize=50%\n", &existing).unwrap_err().to_string();
+    assert!(none.contains("files that exist"), "{none}");
     let missing = size("size=50%", "/dev/x=f:1m").unwrap_err().to_string();
     assert!(missing.contains("requires filesize"), "{missing}");
 }
