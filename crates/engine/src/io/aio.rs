@@ -212,7 +212,7 @@ impl<'p> Aio<'p> {
     /// Waits for at least `least` events, at most `timeout`.
     fn collect(&mut self, least: usize, timeout: Option<libc::timespec>) -> Result<(), IoFault> {
         (self.taken, self.ready) = (0, 0);
-        let least = least.clamp(1, self.in_flight.min(self.events.len()));
+        let least = least.min(self.in_flight).min(self.events.len()).max(1);
         let mut timeout = timeout;
         loop {
             let time = timeout.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
