@@ -126,6 +126,22 @@ fn an_iolog_of_fio_is_replayed() {
     let shown = bench.ends(0, &["trace", "show", "io.fstrace"]).stdout;
     assert!(shown.contains("by fio"), "{shown}");
     replays(&bench, "io.fstrace");
+    let output = bench.ends(0, &["trace", "iolog", "io.fstrace", "-o", "again.log"]);
+    assert!(output.stderr.contains("operations in again.log"), "{}", output.stderr);
+    let again = fs::read_to_string(bench.path("again.log")).unwrap();
+    for action in [" read ", " write ", " sync "] {
+        let found = again.lines().filter(|line| line.contains(action)).count();
+        assert_eq!(found, count(action), "{action}\n{again}");
+    }
+    let arguments = ["--name=r", "--read_iolog=again.log", "--output-format=json"];
+    let output = Command::new("fio").args(arguments).current_dir(bench.path("")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let text = &text[text.find('{').unwrap()..];
+    let replayed: serde_json::Value = serde_json::from_str(text).unwrap();
+    for direction in ["read", "write"] {
+        let found = &replayed["jobs"][0][direction]["total_ios"];
+        assert_eq!(*found, count(&format!(" {direction} ")), "{replayed}");
+    }
     let output = bench.ends(2, &["import", "io.log"]);
     assert!(output.stderr.contains("already exists"), "{}", output.stderr);
 }

@@ -27,6 +27,7 @@ mod effects;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
+mod iolog;
 mod order;
 mod paths;
 mod read;
@@ -35,6 +36,7 @@ mod record;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "record_unsupported.rs"]
 mod record;
+mod simulation;
 mod slice;
 mod space;
 #[cfg(target_arch = "x86_64")]
@@ -53,6 +55,7 @@ pub use anonymize::anonymize;
 pub use block_log::{import_block_log, is_block_log};
 pub use compile::{Program, RULES, Step, compile};
 pub use error::TraceError;
+pub use iolog::{Iolog, iolog};
 use model::phase::FileCall;
 pub use order::Wait;
 pub use read::{digest, parse, read};

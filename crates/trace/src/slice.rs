@@ -5,27 +5,19 @@
 //! seeks to their positions. Files that were open but had no name are created, and removed at once.
 //!
 //! Not kept are extended attributes and locks from before the part, and the position in a listing.
-#![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-use model::phase::{FileCall, TraceOrder};
+use model::phase::FileCall;
 
 use crate::{
-    NO_OFFSET, NONE, Node, NodeKind, Op, Recording, Task,
+    NONE, Node, NodeKind, Op, Recording, Task,
     check::{NAME, PATH},
-    effects::{CREATE, Compiler, DIRECTORY, EXCLUSIVE, TEMPORARY, TRUNCATE},
+    effects::{CREATE, DIRECTORY, EXCLUSIVE, TEMPORARY, TRUNCATE},
     paths::Paths,
-    space::{ROOT, Space},
+    simulation::Simulation,
+    space::ROOT,
 };
-
-/// `O_APPEND` (include/uapi/asm-generic/fcntl.h).
-const APPEND: u64 = 0o2000;
-
-/// Modes of fallocate(2) (include/uapi/linux/falloc.h).
-const KEEP_SIZE: u64 = 1;
-const COLLAPSE: u64 = 8;
-const INSERT: u64 = 0x20;
 
 /// Operations of a recording that begin at `from` or later, and before `to`, in nanoseconds since
 /// the recording started. Operations on files whose opening was not recorded are left out.
@@ -74,115 +66,19 @@ fn moved(instant: u64, from: u64, shift: u64) -> u64 {
     instant.checked_sub(from).map_or(0, |since| since.saturating_add(shift))
 }
 
-/// Descriptor that is open when the part begins.
-struct Held {
-    inode: u32,
-    /// Number of the descriptor that opened the file.
-    position: u32,
-    flags: u64,
-    call: FileCall,
-}
-
-/// State when the part begins.
-struct Before {
-    space: Space,
-    /// Open descriptors by their numbers.
-    open: BTreeMap<u32, Held>,
-    /// Positions of open files, by the number of the descriptor that opened them.
-    positions: HashMap<u32, u64>,
-}
-
 /// Applies all operations that begin before an instant, in the order in which they ended.
-fn simulate(recording: &Recording, from: u64) -> Before {
-    let mut compiler = Compiler::new(recording, TraceOrder::Tasks);
+fn simulate(recording: &Recording, from: u64) -> Simulation<'_> {
+    let mut simulation = Simulation::new(recording);
     let mut ops: Vec<&Op> =
         recording.tasks.iter().flat_map(|task| &task.ops).filter(|op| op.begin < from).collect();
     ops.sort_by_key(|op| (op.end(), op.begin));
-    let mut open: BTreeMap<u32, Held> = BTreeMap::new();
-    let mut positions: HashMap<u32, u64> = HashMap::new();
-    for op in ops {
-        compiler.apply(op);
-        if !op.succeeded() {
-            continue;
-        }
-        if let (true, Some(file)) = (op.opened != NONE, compiler.file(op.opened)) {
-            let known = open.get(&op.fd).filter(|_| op.call == FileCall::Dup);
-            let (flags, call) =
-                known.map_or((op.flags, op.call), |original| (original.flags, original.call));
-            let held = Held { inode: file.inode, position: file.position, flags, call };
-            open.insert(op.opened, held);
-        }
-        match op.call {
-            FileCall::Close | FileCall::Release => {
-                open.remove(&op.fd);
-            }
-            _ => content(op, &mut compiler, &open, &mut positions),
-        }
-    }
-    Before { space: compiler.space, open, positions }
-}
-
-/// Applies an operation to the size of its file and to the position of its descriptor.
-fn content(
-    op: &Op,
-    compiler: &mut Compiler<'_>,
-    open: &BTreeMap<u32, Held>,
-    positions: &mut HashMap<u32, u64>,
-) {
-    let moved = op.result.unsigned_abs();
-    let of = |descriptor: u32| open.get(&descriptor).filter(|_| descriptor != NONE);
-    let Some(held) = of(op.fd) else { return };
-    let position = positions.get(&held.position).copied().unwrap_or(0);
-    let length = compiler.space.inode(held.inode).length;
-    let mut extends = |inode: u32, end: u64| {
-        let own = &mut compiler.space.inode_mut(inode).length;
-        *own = (*own).max(end);
-    };
-    match op.call {
-        FileCall::Read => {
-            positions.insert(held.position, position.saturating_add(moved));
-        }
-        FileCall::Write => {
-            let start = if held.flags & APPEND != 0 { length } else { position };
-            let end = start.saturating_add(moved);
-            positions.insert(held.position, end);
-            extends(held.inode, end);
-        }
-        FileCall::Seek => {
-            positions.insert(held.position, moved);
-        }
-        FileCall::Pwrite => extends(held.inode, op.offset.saturating_add(moved)),
-        FileCall::Fallocate if op.flags & COLLAPSE != 0 => {
-            compiler.space.inode_mut(held.inode).length = length.saturating_sub(op.size);
-        }
-        FileCall::Fallocate if op.flags & INSERT != 0 => {
-            extends(held.inode, length.saturating_add(op.size));
-        }
-        FileCall::Fallocate if op.flags & KEEP_SIZE == 0 => {
-            extends(held.inode, op.offset.saturating_add(op.size));
-        }
-        FileCall::CopyRange => {
-            if op.offset == NO_OFFSET {
-                positions.insert(held.position, position.saturating_add(moved));
-            }
-            let Some(to) = of(op.fd2) else { return };
-            let start = match op.flags {
-                NO_OFFSET => positions.get(&to.position).copied().unwrap_or(0),
-                offset => offset,
-            };
-            let end = start.saturating_add(moved);
-            if op.flags == NO_OFFSET {
-                positions.insert(to.position, end);
-            }
-            extends(to.inode, end);
-        }
-        _ => {}
-    }
+    ops.into_iter().for_each(|op| simulation.apply(op));
+    simulation
 }
 
 /// Part in progress.
 struct Part<'a> {
-    before: &'a Before,
+    before: &'a Simulation<'a>,
     paths: Paths,
     /// Numbers of descriptors in the part.
     numbers: HashMap<u32, u32>,
@@ -191,7 +87,7 @@ struct Part<'a> {
 impl Part<'_> {
     /// Files when the part begins, parents first, and the path of each file.
     fn nodes(&mut self) -> (Vec<Node>, HashMap<u32, Vec<u8>>) {
-        let space = &self.before.space;
+        let space = &self.before.compiler.space;
         let root =
             Node { kind: NodeKind::Directory, mode: space.inode(ROOT).mode, ..Node::default() };
         let mut nodes = vec![root];
@@ -247,7 +143,7 @@ impl Part<'_> {
                 self.numbers.insert(*number, own);
                 continue;
             }
-            let inode = self.before.space.inode(held.inode);
+            let inode = self.before.compiler.space.inode(held.inode);
             let directory = inode.kind == NodeKind::Directory;
             let flags = held.flags & !(CREATE | EXCLUSIVE | TRUNCATE);
             let temporary = flags & TEMPORARY == TEMPORARY;

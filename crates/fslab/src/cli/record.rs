@@ -68,6 +68,17 @@ pub(crate) enum TraceCommand {
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
     },
+    /// Write the reads, writes, and syncs of a recording as an iolog of fio, version 2.
+    ///
+    /// An iolog has no processes, times, and directories: all operations are in the order in which
+    /// they ended. Other calls are left out and counted.
+    Iolog {
+        /// Recording.
+        file: PathBuf,
+        /// Iolog to write.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
     /// Write the operations of a part of the time as a new recording.
     ///
     /// The files that exist when the part begins are those that the replay creates first.

@@ -90,6 +90,9 @@ fn job_files(chosen: &ResolvedPlan) -> (Vec<JobFile>, Vec<String>) {
 }
 
 fn job_file(workload: &WorkloadParameters, label: &str) -> Result<String, String> {
+    if workload.suite == "replay" {
+        return Err("`fslab trace iolog` writes its recording as an iolog of fio".to_owned());
+    }
     let suite = suites::find(&workload.suite).ok_or_else(|| "unknown suite".to_owned())?;
     let phases = (suite.phases)(workload, 1);
     let measured = phases.iter().filter(|phase| phase.role == Role::Measure).count();

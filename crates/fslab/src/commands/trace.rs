@@ -1,4 +1,4 @@
-//! `fslab trace`: summarizes, checks, prints, anonymizes, or cuts a recording.
+//! `fslab trace`: summarizes, checks, prints, anonymizes, converts, or cuts a recording.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -20,6 +20,7 @@ pub(super) fn run(arguments: &Trace) -> Result<Exit, Failure> {
         TraceCommand::Check { file } => check(file),
         TraceCommand::Dump { file } => dump(file),
         TraceCommand::Anonymize { file, output } => anonymize(file, output),
+        TraceCommand::Iolog { file, output } => iolog(file, output),
         TraceCommand::Slice { file, from, to, output } => slice(file, (*from, *to), output),
     }
 }
@@ -193,6 +194,24 @@ fn anonymize(path: &Path, output: &Path) -> Result<Exit, Failure> {
     output::message(
         "sizes, times, and the shape of the tree are unchanged; they may identify the program",
     );
+    Ok(Exit::Success)
+}
+
+fn iolog(path: &Path, output: &Path) -> Result<Exit, Failure> {
+    record::check_new(output)?;
+    let log = trace::iolog(&read(path)?);
+    if log.operations == 0 {
+        return Err(Failure::usage(anyhow!(
+            "the recording has no reads, writes, and syncs of files"
+        )));
+    }
+    sys::whole::write(output, log.text.as_bytes())
+        .with_context(|| format!("writing {}", output.display()))?;
+    output::message(&format!("{} operations in {}", log.operations, output.display()));
+    if !log.left_out.is_empty() {
+        let calls = log.left_out.iter().map(|(name, count)| format!("{count} {name}"));
+        output::message(&format!("left out: {}", calls.collect::<Vec<_>>().join(", ")));
+    }
     Ok(Exit::Success)
 }
 
