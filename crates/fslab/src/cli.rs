@@ -117,7 +117,7 @@ pub(crate) enum Command {
     /// Questions are for example which filesystem is fastest, or how much durability costs. The run
     /// may be unfinished.
     Explain(Explain),
-    /// Convert results of fio, IOzone, dbench, or bonnie++ to a run file.
+    /// Convert results of other benchmarks to a run file.
     ///
     /// The format is recognized by the content of the file. Records with the same name and workload
     /// are repetitions. Imported runs have no findings, system activity, or recorded conditions.

@@ -188,16 +188,28 @@ fn commands_in_the_guide_to_results_of_fio_run() {
             }
         }
     }
+    let seed = fs::read_to_string(root().join("fuzz/seeds/printed/sysbench-1.1")).unwrap();
+    for (name, rate) in [("ext4", 2000), ("xfs", 1900)] {
+        for repetition in 1..=6 {
+            let file = format!("{name}-{repetition}.txt");
+            let rate = format!("IOPS={}.00 8.00", rate + repetition);
+            fs::write(bench.path(&file), seed.replace("IOPS=2048.00 8.00", &rate)).unwrap();
+            files.push(file);
+        }
+    }
     let mut lines: Vec<String> =
         blocks("other-benchmarks.md", "sh").iter().flat_map(|block| lines(block)).collect();
     // Command lines of other programs have another test.
     lines.retain(|line| !line.starts_with("fslab iozone "));
-    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines.len(), 6, "{lines:?}");
     let mut outputs = Vec::new();
     for line in &lines {
         let words = model::words::split(line).unwrap().remove(0);
-        let words = words.iter().skip(1).flat_map(|word| match word.strip_suffix("*.json") {
-            Some(prefix) => files.iter().filter(|file| file.starts_with(prefix)).cloned().collect(),
+        let words = words.iter().skip(1).flat_map(|word| match word.split_once('*') {
+            Some((start, end)) => {
+                let is_own = |file: &&String| file.starts_with(start) && file.ends_with(end);
+                files.iter().filter(is_own).cloned().collect()
+            }
             None => vec![word.clone()],
         });
         let words: Vec<String> = words.collect();
@@ -207,6 +219,10 @@ fn commands_in_the_guide_to_results_of_fio_run() {
     let report = &outputs[1].stdout;
     for text in ["not measured by fslab", "ext4", "xfs", "Trust: poor. Cause: imported"] {
         assert!(report.contains(text), "{text} is missing from\n{report}");
+    }
+    let of_sysbench = &outputs[5].stdout;
+    for text in ["imported from sysbench 1.1.0", "ext4", "xfs", "read   MiB/s"] {
+        assert!(of_sysbench.contains(text), "{text} is missing from\n{of_sysbench}");
     }
     let compared = &outputs[3].stdout;
     for text in ["B vs. A: conditions not recorded", "imported from fio-2.1.11", "stated.kernel"] {

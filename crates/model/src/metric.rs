@@ -204,6 +204,8 @@ metrics! {
         "Time of the programs that complete a command, such as a checkpoint, before the final sync.";
     ReportedRate "reported_rate" OpsPerSecond Higher
         "Operations per second that a program printed.";
+    ReportedThroughput "reported_throughput" BytesPerSecond Higher
+        "Bytes per second that a program printed.";
     ReportedTime "reported_time" Nanoseconds Lower
         "Time that a program printed.";
     ReportedBytes "reported_bytes" Bytes Neither

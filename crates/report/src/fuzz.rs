@@ -44,6 +44,14 @@ pub fn dbench_text(bytes: &[u8]) {
     imported("dbench-text", bytes);
 }
 
+/// Imports and reports an input in each format of printed results that has no other target.
+pub fn printed(bytes: &[u8]) {
+    let others = ["fio-json", "fio-terse", "dbench-text", "iozone-text", "bonnie-csv"];
+    for importer in IMPORTERS.iter().filter(|importer| !others.contains(&importer.name)) {
+        imported(importer.name, bytes);
+    }
+}
+
 /// Imports and reports text of IOzone, exports the run, and imports the export.
 ///
 /// # Panics

@@ -13,9 +13,19 @@
 mod assemble;
 mod bonnie;
 mod dbench;
+mod elbencho;
 mod error;
+mod filebench;
 mod fio;
+mod fs_mark;
+mod io500;
+mod ior;
 mod iozone;
+mod mdtest;
+mod pgbench;
+mod phoronix;
+mod sysbench;
+mod text;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +37,8 @@ use model::{
     phase::Role,
     record::{Outcome, PhaseHistogram, PhaseInfo},
 };
+
+use crate::units::distinct;
 
 pub use assemble::{Importing, assemble};
 pub use error::ImportError;
@@ -64,8 +76,24 @@ pub struct Importer {
 
 /// All formats, in the order in which they are tried. The last one is also used for files that no
 /// importer recognizes, because CSV of bonnie++ may have any first field.
-pub const IMPORTERS: [Importer; 5] =
-    [fio::JSON, fio::TERSE, iozone::TEXT, dbench::TEXT, bonnie::CSV];
+pub const IMPORTERS: [Importer; 16] = [
+    fio::JSON,
+    fio::TERSE,
+    phoronix::XML,
+    iozone::TEXT,
+    dbench::TEXT,
+    mdtest::TEXT,
+    ior::TEXT,
+    ior::JSON,
+    io500::TEXT,
+    fs_mark::TEXT,
+    filebench::TEXT,
+    sysbench::TEXT,
+    elbencho::CSV,
+    pgbench::TEXT,
+    pgbench::LOG,
+    bonnie::CSV,
+];
 
 /// Number of bytes at the start of a file that [`recognize`] needs.
 pub const HEAD: u64 = 64 << 10;
@@ -79,7 +107,12 @@ pub fn recognize(head: &[u8]) -> &'static Importer {
     found.unwrap_or(&TABLE[IMPORTERS.len() - 1])
 }
 
-/// Titles of all formats, for error messages.
+/// Programs of all formats, each once, for error messages.
+pub fn programs() -> Vec<&'static str> {
+    distinct(IMPORTERS.iter().map(|importer| importer.program))
+}
+
+/// Titles of all formats, for help.
 pub fn titles() -> String {
     let titles: Vec<&str> = IMPORTERS.iter().map(|importer| importer.title).collect();
     titles.join("; ")

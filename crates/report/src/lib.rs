@@ -30,6 +30,7 @@ pub mod fuzz;
 mod html;
 pub mod imports;
 mod iozone_layout;
+mod mdtest_layout;
 mod plain;
 mod program_layout;
 mod published;

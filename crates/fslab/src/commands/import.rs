@@ -195,12 +195,16 @@ fn shown(file: &Path) -> String {
 /// Parse error of a file, with the supported formats if the file may have another one.
 fn refused(file: &Path, error: &ImportError) -> Failure {
     let file = shown(file);
-    Failure::usage(match error.is_of_format() {
-        true => anyhow::anyhow!(
-            "{file}: unknown format; fslab imports {}; read as the last one, {error}",
-            imports::titles()
-        ),
-        false => anyhow::anyhow!("{file}: {error}"),
+    if !error.is_of_format() {
+        return Failure::usage(anyhow::anyhow!("{file}: {error}"));
+    }
+    let programs = imports::programs().join(", ");
+    let known = format!(
+        "{file}: unknown format; fslab imports results of {programs} (see `fslab import --help`)"
+    );
+    Failure::usage(match error.is_table() {
+        true => anyhow::anyhow!("{known}; read as CSV of bonnie++, {error}"),
+        false => anyhow::anyhow!("{known}"),
     })
 }
 

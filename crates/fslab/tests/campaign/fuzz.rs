@@ -26,7 +26,7 @@ const fn target(name: &'static str, read: fn(&[u8]), seeds: &'static [&'static s
     Target { name, read, seeds }
 }
 
-const TARGETS: [Target; 23] = [
+const TARGETS: [Target; 24] = [
     target("plan", suites::fuzz::plan, &["plans", "fuzz/seeds/plan"]),
     target("load_file", engine::fuzz::load_file, &["fuzz/seeds/load_file"]),
     target("load_file_on_disk", engine::fuzz::load_file_on_disk, &["fuzz/seeds/load_file"]),
@@ -40,6 +40,7 @@ const TARGETS: [Target; 23] = [
     target("fio_terse", report::fuzz::fio_terse, &["fuzz/seeds/fio_terse"]),
     target("iozone", report::fuzz::iozone, &["fuzz/seeds/iozone"]),
     target("dbench_text", report::fuzz::dbench_text, &["fuzz/seeds/dbench_text"]),
+    target("printed", report::fuzz::printed, &["fuzz/seeds/printed"]),
     target("audit", report::fuzz::audit, &["fuzz/seeds/audit"]),
     target("kernel", guest::fuzz::kernel, &["fuzz/seeds/kernel"]),
     target("stream", guest::fuzz::stream, &["fuzz/seeds/stream"]),

@@ -15,26 +15,13 @@ use model::{
 };
 
 use crate::{
+    mdtest_layout::ROWS,
     samples::{self, flag, measured, value},
     units::one_line,
 };
 
 /// Suite whose cells are exported.
 const SUITE: &str = "mdtest";
-
-/// Phases in the order of the tables, with the names of the rows.
-const ROWS: [(&str, &str); 10] = [
-    ("directory-create", "Directory creation"),
-    ("directory-stat", "Directory stat"),
-    ("directory-rename", "Directory rename"),
-    ("directory-remove", "Directory removal"),
-    ("file-create", "File creation"),
-    ("file-stat", "File stat"),
-    ("file-read", "File read"),
-    ("file-remove", "File removal"),
-    ("tree-create", "Tree creation"),
-    ("tree-remove", "Tree removal"),
-];
 
 /// Tables of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

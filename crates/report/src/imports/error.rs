@@ -17,6 +17,16 @@ pub enum ImportError {
         /// Error of the parser.
         what: String,
     },
+    /// The file is not valid XML.
+    #[error("line {line}, column {column}: {what}")]
+    Xml {
+        /// Line number, from 1.
+        line: u32,
+        /// Column number, from 1.
+        column: u32,
+        /// Error of the parser.
+        what: String,
+    },
     /// The file ends in the middle of a document.
     #[error("line {line}: the file ends before its JSON document is complete; export it again")]
     Truncated {
@@ -84,5 +94,10 @@ impl ImportError {
     /// True if the file may be of another format.
     pub fn is_of_format(&self) -> bool {
         matches!(self, Self::Bonnie(ReadError::Line { .. } | ReadError::Empty))
+    }
+
+    /// True if the file has several fields per line, as CSV of bonnie++ has.
+    pub fn is_table(&self) -> bool {
+        matches!(self, Self::Bonnie(ReadError::Line { fields, .. }) if *fields > 5)
     }
 }

@@ -10,6 +10,8 @@ use model::{
 use super::*;
 use crate::{TerminalOptions, View, json, terminal};
 
+mod printed;
+
 const PLUS: &str = include_str!("../../../../fuzz/seeds/fio_json/plus");
 const PLAIN: &str = include_str!("../../../../fuzz/seeds/fio_json/plain");
 const STATUS: &str = include_str!("../../../../fuzz/seeds/fio_json/status");

@@ -30,7 +30,7 @@ impl Section {
         let is = |name: &str, value: &str| self.option(name) == Some(value);
         let verifies = self.option("verify").is_some_and(|own| own != "none");
         let only = is("verify_only", "1") || is("do_verify", "0") || is("ioengine", "null");
-        if self.direction() != "write" || !verifies || only {
+        if self.kind() != "write" || !verifies || only {
             return None;
         }
         let own = |(name, _): &&(String, String)| !matches!(name.as_str(), "rw" | "stonewall");
@@ -41,8 +41,21 @@ impl Section {
         Some(Self { name: format!("{}-verify", self.name), options })
     }
 
-    /// Direction as the parameter of suite `stream`.
+    /// Direction as the parameter of suite `stream`. Sections that read their blocks between the
+    /// writes are mixed.
     pub(super) fn direction(&self) -> &'static str {
+        let verifies = self.option("verify").is_some()
+            && self.option("do_verify") != Some("0")
+            && self.option("ioengine") != Some("null");
+        match self.kind() {
+            _ if self.option("create_only") == Some("1") => "write",
+            "write" if verifies && self.option("verify_backlog").is_some() => "mixed",
+            kind => kind,
+        }
+    }
+
+    /// Direction of the operations that the section requests.
+    fn kind(&self) -> &'static str {
         let kind = self.option("rw").and_then(|own| own.split(':').next());
         match kind {
             Some("write" | "randwrite") => "write",
