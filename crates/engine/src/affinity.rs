@@ -1,7 +1,7 @@
 //! CPU affinity, priorities, and timer slack of worker threads.
 #![expect(unsafe_code, reason = "ioprio_set(2), prctl(2), and close_range(2) have no safe form")]
 
-use model::phase::{IoPriority, Pin, Workers};
+use model::phase::{CpuList, IoPriority, Pin, Workers};
 use rustix::{
     process::nice,
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
@@ -22,6 +22,7 @@ pub(crate) fn apply(workers: Workers, worker: u32) -> Result<(), Fault> {
         Pin::Free => {}
         Pin::Each => pin(worker)?,
         Pin::Shared(cpus) => allow(cpus.cpus())?,
+        Pin::Nodes(nodes) => allow(cpus_of(nodes)?.into_iter())?,
         Pin::Split { cpus, first } => {
             let count = cpus.cpus().count().max(1);
             allow(cpus.cpus().skip((first as usize + worker as usize) % count).take(1))?;
@@ -60,6 +61,29 @@ fn allow(cpus: impl Iterator<Item = u32>) -> Result<(), Fault> {
     sched_setaffinity(None, &set).map_err(|errno| Fault::whole(Operation::Pin, errno))
 }
 
+/// CPUs of NUMA nodes (`/sys/devices/system/node/node0/cpulist`).
+fn cpus_of(nodes: CpuList) -> Result<Vec<u32>, Fault> {
+    let mut all = Vec::new();
+    for node in nodes.cpus() {
+        let path = format!("/sys/devices/system/node/node{node}/cpulist");
+        let list = std::fs::read_to_string(path).map_err(|error| {
+            let errno = rustix::io::Errno::from_io_error(&error);
+            Fault::whole(Operation::Pin, errno.unwrap_or(rustix::io::Errno::INVAL))
+        })?;
+        all.extend(ranges(&list));
+    }
+    Ok(all)
+}
+
+/// Numbers of a list such as `0-3,8`.
+fn ranges(list: &str) -> Vec<u32> {
+    let parts = list.trim().split(',').filter_map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse().ok()?..=last.parse::<u32>().ok()?.min(CpuList::LARGEST))
+    });
+    parts.flatten().collect()
+}
+
 fn pin(worker: u32) -> Result<(), Fault> {
     let fault = |errno| Fault::whole(Operation::Pin, errno);
     let allowed = sched_getaffinity(None).map_err(fault)?;
@@ -95,8 +119,6 @@ pub(crate) fn wake_exactly() {
 
 #[cfg(test)]
 mod tests {
-    use model::phase::CpuList;
-
     use super::*;
 
     fn seated(change: impl FnOnce(&mut Workers), worker: u32) -> (CpuSet, i64) {
@@ -134,6 +156,26 @@ mod tests {
             assert_eq!(allowed.count(), 1);
             assert!(allowed.is_set(cpus[(worker as usize + 1) % cpus.len()] as usize));
         }
+    }
+
+    #[test]
+    fn workers_have_the_cpus_of_a_node() {
+        assert_eq!(ranges("0-2,8\n"), [0, 1, 2, 8]);
+        assert!(ranges("\n").is_empty(), "a node without CPUs");
+        let all = sched_getaffinity(None).unwrap();
+        // A kernel without NUMA has no nodes.
+        let nodes = std::path::Path::new("/sys/devices/system/node/node0").exists();
+        let cpus = cpus_of(CpuList::from(vec![0]));
+        assert_eq!(cpus.is_ok(), nodes, "{cpus:?}");
+        if let Ok(cpus) = cpus {
+            let node = |workers: &mut Workers| workers.pin = Pin::Nodes(CpuList::from(vec![0]));
+            let allowed = seated(node, 0).0;
+            assert!(allowed.count() > 0 && allowed.count() as usize <= cpus.len());
+            let is_set = |set: &CpuSet, cpu: u32| set.is_set(cpu as usize);
+            assert!(cpus.iter().all(|cpu| !is_set(&all, *cpu) || is_set(&allowed, *cpu)));
+        }
+        let missing = Workers { pin: Pin::Nodes(CpuList::from(vec![1023])), ..Workers::ONE };
+        assert!(apply(missing, 0).is_err());
     }
 
     #[test]

@@ -33,6 +33,7 @@ use crate::{
     clock::{Usage, now},
     counter::Counter,
     error::{Failure, Fault},
+    flow::{self, Flows},
     process::{self, Process, WorkerJob},
     steady::SteadyWatch,
 };
@@ -67,6 +68,11 @@ pub(crate) trait Phase: Sync {
     /// Condition that ends the phase early.
     fn steady_state(&self) -> Option<SteadyState> {
         None
+    }
+
+    /// True if the operations are part of a flow.
+    fn has_flow(&self) -> bool {
+        false
     }
 
     /// Prepares a worker and passes its loop to [`Seat::run`]. The preparation is not timed.
@@ -140,6 +146,8 @@ pub(crate) struct Seat<'a> {
     pub(crate) path: PathBuf,
     /// Control block shared with the other workers.
     pub(crate) control: &'a ControlBlock,
+    /// Counts of the flows, if the phase has one.
+    pub(crate) flows: Option<&'a Arc<Flows>>,
     stonewall: Stonewall,
 }
 
@@ -179,10 +187,11 @@ pub(crate) fn work<P: Phase>(
     phase: &P,
     slot: u32,
     control: &ControlBlock,
+    flows: Option<&Arc<Flows>>,
 ) -> Result<WorkerResult, P::Error> {
     let workers = phase.workers();
     let (worker, stonewall) = (workers.index(slot), workers.stonewall);
-    let seat = Seat { worker, slot, path: phase.path(worker), control, stonewall };
+    let seat = Seat { worker, slot, path: phase.path(worker), control, flows, stonewall };
     let result = match affinity::apply(workers, slot) {
         Ok(()) => {
             if P::OWN_DESCRIPTORS && workers.kind == WorkerKind::Thread {
@@ -213,16 +222,18 @@ pub(crate) fn run<P: Phase>(phase: &P, context: &Context<'_>) -> Result<PhaseRes
     }
     context.progress.begin(Some(Arc::clone(&control)), phase.total());
     let control = &*control;
+    let flows = flows(phase, context)?;
+    let flows = flows.as_ref();
     let steady = RefCell::new(phase.steady_state().map(SteadyWatch::new));
     let (released, outcomes) = match kind {
         WorkerKind::Thread => {
-            let work =
-                (0..count).map(|worker| move || work(phase, worker, control).map_err(Into::into));
+            let work = (0..count)
+                .map(|worker| move || work(phase, worker, control, flows).map_err(Into::into));
             run_threads(control, context, &steady, work)?
         }
         WorkerKind::Process => {
             let job = phase.job().expect("checked: the phase supports processes");
-            let job = WorkerJob::new(job, context.directory, control);
+            let job = WorkerJob::new(job, context.directory, control, flows);
             let job = &job;
             let processes = Process::spawn_all(count, job, context.worker_command)?;
             let work = processes.into_iter().map(|process| move || process.run(job, control));
@@ -233,6 +244,21 @@ pub(crate) fn run<P: Phase>(phase: &P, context: &Context<'_>) -> Result<PhaseRes
     let workers = results(outcomes, control.first_failed_worker())?;
     let result = PhaseResult::new(workers, control.last_end() - released);
     Ok(PhaseResult { steady: steady.into_inner().map(|watch| watch.is_reached()), ..result })
+}
+
+/// Counts of the flows of the group, or separate ones.
+fn flows<P: Phase>(phase: &P, context: &Context<'_>) -> Result<Option<Arc<Flows>>, EngineError> {
+    if !phase.has_flow() {
+        return Ok(None);
+    }
+    if let Some(flows) = context.start.and_then(|start| start.flows) {
+        return Ok(Some(Arc::clone(flows)));
+    }
+    let failed = |error: std::io::Error| Failure {
+        fault: flow::fault(error.raw_os_error().unwrap_or(libc::ENOMEM)),
+        path: phase.path(0),
+    };
+    Ok(Some(Arc::new(Flows::new().map_err(failed)?)))
 }
 
 /// Fails if the caller interrupted the phase.

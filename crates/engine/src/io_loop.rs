@@ -60,7 +60,7 @@ pub(crate) struct IoLoop<'p> {
     config: LoopConfig,
     sync_schedule: Option<SyncSchedule>,
     generation: u64,
-    // True if there are no syncs in the loop and no calls at the start of a pass. One test of this
+    // True without syncs in the loop, calls at the start of a pass, and a flow. One test of this
     // value is faster than the tests of its parts.
     plain: bool,
 }
@@ -110,7 +110,8 @@ impl<'p> IoLoop<'p> {
         config: LoopConfig,
     ) -> Self {
         let syncs = stream.sync_every.filter(|_| mode.writes());
-        let (generation, plain) = (config.generation, syncs.is_none() && config.pass.is_none());
+        let plain = syncs.is_none() && config.pass.is_none() && config.flow.is_none();
+        let generation = config.generation;
         Self { slots, config, sync_schedule: syncs.map(SyncSchedule::new), generation, plain }
     }
 
@@ -169,8 +170,8 @@ impl<'p> IoLoop<'p> {
             return Ok(false);
         }
         let Some(planned) = order.next() else { return Ok(false) };
-        if !self.plain {
-            self.before_next(counter, engine, order)?;
+        if !self.plain && !self.before_next(counter, engine, order)? {
+            return Ok(false);
         }
         let mut begun = counter.clock;
         let due = self.due(counter, planned);
@@ -229,21 +230,27 @@ impl<'p> IoLoop<'p> {
         matches!(&self.sync_schedule, Some(schedule) if schedule.before_next())
     }
 
-    /// Calls before the next operation: a sync, and those of a new pass.
+    /// Makes the calls before the next operation (a sync, and those of a new pass), and waits for
+    /// its flow. Returns `false` if the loop ends earlier.
     #[inline(always)]
     fn before_next<E: IoEngine<'p>>(
         &mut self,
         counter: &mut Counter<'_>,
         engine: &mut E,
         order: &mut Order<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         if self.syncs_before_next() {
             self.sync_if_due(counter, engine, order)?;
         }
         if self.config.pass.is_some() && order.takes_calls() {
             self.begin_pass(counter, engine, order)?;
         }
-        Ok(())
+        let Some(flow) = &mut self.config.flow else { return Ok(true) };
+        let runs = flow.wait(counter)?;
+        if runs {
+            flow.take();
+        }
+        Ok(runs)
     }
 
     /// Makes the calls of a new pass, or those of a change of files. No operation is in flight.
@@ -294,6 +301,11 @@ impl<'p> IoLoop<'p> {
         let (slot, buffer) = self.slots.take(Class::Write)?;
         writer.put(slot, planned.offset, self.generation + 1, &mut buffer[..planned.len]);
         Some((slot, buffer))
+    }
+
+    /// Leaves the flow after the last operation, so that no other worker waits for this one.
+    pub(crate) fn leave_flow(&mut self) {
+        self.config.flow = None;
     }
 
     /// Log of the operations, after the loop.

@@ -10,7 +10,7 @@
 //! ```text
 //! run, tree, replay, mix, layout, task, sqlite, recording, maintenance     kinds of phases
 //!  └─ driver ─ barrier (control block), counter, process (workers in separate processes),
-//!              start_gate (phases that start together)
+//!              start_gate, flow (phases that start together)
 //! run ─ worker ─ io_loop ─ io (engines)
 //!                  ├─ patterns (order of blocks), pace (start times)
 //!                  └─ payload (content), buffer (memory), operation_log
@@ -36,6 +36,7 @@ mod crash_state;
 mod driver;
 mod error;
 mod file_offset;
+mod flow;
 #[doc(hidden)]
 pub mod fuzz;
 mod generator_limit;
@@ -71,6 +72,7 @@ pub use context::Context;
 pub use crash_report::{CrashReport, LostBlock, crash_report};
 pub use crash_state::CrashState;
 pub use error::{Difference, EngineError, Operation, TraceProblem};
+pub use flow::Flows;
 pub use generator_limit::{
     GeneratorLimit, generator_limit, memory_copy_rate, write_generator_limit,
 };

@@ -10,10 +10,10 @@
 //! ```
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::{self, BufWriter, Write},
     os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use model::{
@@ -27,6 +27,10 @@ use crate::{
     file_offset::within,
     io::Kind,
 };
+
+mod histograms;
+
+use histograms::Histograms;
 
 /// Maximum memory of the logs of all workers of a stream.
 const MOST: Bytes = Bytes::gib(1);
@@ -77,6 +81,7 @@ pub(crate) struct OperationLog {
     begun: u64,
     // True if the engine has a queue.
     queues: bool,
+    histograms: Option<Box<Histograms>>,
 }
 
 impl OperationLog {
@@ -89,7 +94,17 @@ impl OperationLog {
         worker: u32,
         queues: bool,
     ) -> Result<Option<Box<Self>>, Fault> {
-        let Some(settings) = stream.operation_log.as_deref().cloned() else { return Ok(None) };
+        let Some(mut settings) = stream.operation_log.as_deref().cloned() else { return Ok(None) };
+        let count = stream.workers.count;
+        let memory = |bytes| Fault::Memory { what: Memory::Log, bytes, errno: libc::ENOMEM };
+        let histograms = settings.histograms.take().map(|settings| {
+            let own = Histograms::new(settings, count);
+            own.map(Box::new).ok_or_else(|| memory(Histograms::MOST.0))
+        });
+        let histograms = histograms.transpose()?;
+        let single = [&settings.bandwidth, &settings.operations, &settings.latency]
+            .iter()
+            .any(|own| own.is_some());
         let size = size_of::<Entry>() as u64;
         let room = MOST.0 / size / u64::from(stream.workers.count.max(1));
         let pass = (stream.region_size().0 / stream.block_size.0.max(1))
@@ -100,18 +115,24 @@ impl OperationLog {
             Bound::Amount(amount) => amount.ops.min(amount.bytes.0 / stream.block_size.0.max(1)),
             Bound::Together(_) | Bound::Time { .. } => room,
         };
-        let room = usize::try_from(room.min(expected.saturating_add(2))).unwrap_or(usize::MAX);
+        let room = if single { room.min(expected.saturating_add(2)) } else { 0 };
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
         let mut entries = Vec::new();
-        entries.try_reserve_exact(room).map_err(|_| Fault::Memory {
-            what: Memory::Log,
-            bytes: room as u64 * size,
-            errno: libc::ENOMEM,
-        })?;
+        entries.try_reserve_exact(room).map_err(|_| memory(room as u64 * size))?;
         let writes = Entry { writes: true, ..Entry::default() };
         let sums = [Entry::default(), writes];
         let started = Nanos(0);
-        let own = Self { settings, worker, entries, missing: 0, started, sums, begun: 0, queues };
-        Ok(Some(Box::new(own)))
+        Ok(Some(Box::new(Self {
+            settings,
+            worker,
+            entries,
+            missing: 0,
+            started,
+            sums,
+            begun: 0,
+            queues,
+            histograms,
+        })))
     }
 
     /// Starts the time of the entries.
@@ -137,6 +158,14 @@ impl OperationLog {
             writes: kind == Kind::Write,
             partial: false,
         };
+        if let Some(own) = &mut self.histograms
+            && !own.add(entry.writes, bytes, entry.complete, entry.ended)
+        {
+            self.missing += 1;
+        }
+        if self.entries.capacity() == 0 {
+            return;
+        }
         if self.settings.interval == Nanos(0) {
             self.push(entry);
             return;
@@ -180,19 +209,10 @@ impl OperationLog {
             self.end_interval(ended.0.saturating_sub(self.started.0), true);
         }
         for (name, prefix, value) in self.files() {
-            let number = match self.settings.per_worker {
-                true => format!(".{}", self.settings.first + self.worker),
-                false => String::new(),
-            };
-            let path = PathBuf::from(format!("{prefix}_{name}{number}.log"));
-            self.write_one(&path, value).map_err(|error| Failure {
-                fault: Fault::Os {
-                    operation: Operation::Write,
-                    offset: None,
-                    errno: error.raw_os_error().unwrap_or(libc::EINVAL),
-                },
-                path,
-            })?;
+            self.write_one(&prefix, name, |writer| self.lines(writer, value))?;
+        }
+        if let Some(own) = &self.histograms {
+            self.write_one(own.path(), "clat_hist", |writer| own.lines(writer))?;
         }
         Ok(self.missing)
     }
@@ -220,7 +240,33 @@ impl OperationLog {
         all
     }
 
-    fn write_one(&self, path: &PathBuf, value: Value) -> io::Result<()> {
+    fn write_one(
+        &self,
+        prefix: &str,
+        name: &str,
+        lines: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let number = match self.settings.per_worker {
+            true => format!(".{}", self.settings.first + self.worker),
+            false => String::new(),
+        };
+        let path = PathBuf::from(format!("{prefix}_{name}{number}.log"));
+        self.fill(&path, lines).map_err(|error| Failure {
+            fault: Fault::Os {
+                operation: Operation::Write,
+                offset: None,
+                errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+            },
+            path,
+        })
+    }
+
+    /// Writes the lines of a file.
+    fn fill(
+        &self,
+        path: &Path,
+        lines: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).mode(0o644).custom_flags(libc::O_NOFOLLOW);
         match self.settings.per_worker {
@@ -233,7 +279,7 @@ impl OperationLog {
         }
         flock(&file, FlockOperation::LockExclusive)?;
         let mut writer = BufWriter::with_capacity(1 << 20, &file);
-        self.lines(&mut writer, value)?;
+        lines(&mut writer)?;
         writer.flush()
     }
 

@@ -6,7 +6,8 @@
 //! ([`WorkerReply`]). All other communication (ready, start, stop, progress) uses the control
 //! block. The child inherits the file of the block under the descriptor number given in the job. A
 //! child runs the same code as a worker thread, so any difference between the results of threads
-//! and processes is caused by the kernel. For a replay, the child also inherits the memory that
+//! and processes is caused by the kernel. The child also inherits the counts of flows, and for a
+//! replay the memory that
 //! holds its operations.
 //!
 //! The kernel kills a child when the thread that started it ends (prctl(2)). A killed run therefore
@@ -22,6 +23,7 @@ use std::{
     },
     path::Path,
     process::{Child, Command, Stdio},
+    sync::Arc,
 };
 
 use model::{
@@ -41,6 +43,7 @@ use crate::{
     EngineError,
     barrier::ControlBlock,
     error::{Failure, Fault},
+    flow::Flows,
 };
 
 /// Job of a worker process.
@@ -54,6 +57,9 @@ pub(crate) struct WorkerJob {
     pub(crate) control: RawFd,
     /// True if the block outlives the phase.
     pub(crate) kept: bool,
+    /// Descriptor number of the counts of the flows, if the phase has one.
+    #[serde(default)]
+    pub(crate) flows: Option<RawFd>,
 }
 
 /// Work of the phase.
@@ -85,12 +91,18 @@ impl Identity {
 
 impl WorkerJob {
     /// Job of all workers of a phase.
-    pub(crate) fn new(work: Work, directory: &Path, control: &ControlBlock) -> Self {
+    pub(crate) fn new(
+        work: Work,
+        directory: &Path,
+        control: &ControlBlock,
+        flows: Option<&Arc<Flows>>,
+    ) -> Self {
         Self {
             work,
             directory: directory.as_os_str().as_bytes().to_vec(),
             control: control.file().as_raw_fd(),
             kept: control.is_kept(),
+            flows: flows.map(|flows| flows.file().as_raw_fd()),
         }
     }
 
@@ -165,12 +177,12 @@ impl Process {
     fn spawn(worker: u32, job: &WorkerJob, command: &[OsString]) -> Result<Self, EngineError> {
         let (program, arguments) = command.split_first().expect("checked with the stream");
         let parent = getpid();
-        let (control, file) = (job.control, job.file());
+        let (control, file, flows) = (job.control, job.file(), job.flows);
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         // SAFETY: the closure runs between fork and exec and makes a few async-signal-safe system
         // calls. It neither allocates nor takes locks. The descriptors are open, because the parent
-        // keeps control block and file while it spawns, and fork copies the descriptor table.
+        // keeps all of them while it spawns, and fork copies the descriptor table.
         unsafe {
             command.pre_exec(move || {
                 set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -179,6 +191,7 @@ impl Process {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
                 file.map_or(Ok(()), keep_open)?;
+                flows.map_or(Ok(()), keep_open)?;
                 keep_open(control)
             });
         }

@@ -100,6 +100,10 @@ impl Phase for StreamPhase<'_> {
         self.stream.steady_state
     }
 
+    fn has_flow(&self) -> bool {
+        self.stream.flow.is_some()
+    }
+
     fn perform(&self, seat: &Seat<'_>) -> Result<WorkerResult, Failure> {
         let prepared = self.prepared.as_ref().expect("prepared where workers run");
         let names = self.stream.files.names(seat.worker);

@@ -26,6 +26,7 @@ use model::Nanos;
 use crate::{
     barrier::ControlBlock,
     clock::{now, sleep_until},
+    flow::Flows,
 };
 
 /// Longest wait between two checks for an interruption.
@@ -187,12 +188,21 @@ pub struct Start<'a> {
     /// number of this host, and returns that of all hosts, or `None` if the phase was canceled.
     /// `None` if the phase has no workers on other hosts.
     pub agree: Option<&'a (dyn Fn(u64) -> Option<u64> + Sync)>,
+    /// Counts of the flows of the group; `None`: the phase has separate ones.
+    pub flows: Option<&'a Arc<Flows>>,
 }
 
 impl<'a> Start<'a> {
     /// Start with the gate.
     pub fn at(gate: &'a StartGate) -> Self {
-        Self { gate, delay: Nanos(0), earliest: Nanos(0), background: false, agree: None }
+        Self {
+            gate,
+            delay: Nanos(0),
+            earliest: Nanos(0),
+            background: false,
+            agree: None,
+            flows: None,
+        }
     }
 }
 

@@ -2,7 +2,10 @@
 //!
 //! A match on the stream selects the engine as a type; the loop is compiled once per engine.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use model::{
     Nanos, Ops,
@@ -19,6 +22,7 @@ use crate::{
     counter::Counter,
     driver::{Ended, Seat, WorkerLoop},
     error::{Failure, Fault, Operation},
+    flow::FlowShare,
     io::{
         AccessMode, Aio, Bytewise, Copy, IoEngine, Mmap, Names, Null, Offset, PassCalls, PassPoint,
         Position, Ring, Several, SlotMemory, Space, Stdio, Update, Vector, depth,
@@ -125,12 +129,16 @@ impl<'a> Assignment<'a> {
         slots: &mut Slots<'_>,
         log: Option<Box<OperationLog>>,
     ) -> LoopConfig {
-        let Self { stream, seat: &Seat { worker, .. }, .. } = *self;
+        let Self { stream, seat, .. } = *self;
+        let worker = seat.worker;
         let writes = self.mode().writes();
+        let verifies = stream.verify || stream.verify_backlog.is_some();
         LoopConfig {
             writer: writes.then(|| PayloadWriter::new(stream, worker, slots)).flatten(),
-            observer: Observer::new(stream.verify.then(|| Verifier::new(stream, worker)), log),
+            observer: Observer::new(verifies.then(|| Verifier::new(stream, worker)), log),
             pacer: Pacer::new(stream, worker),
+            flow: (seat.flows.zip(stream.flow))
+                .map(|(flows, flow)| FlowShare::new(Arc::clone(flows), flow)),
             worker: (worker, stream.workers.count),
             generation,
             pass: PassCalls::new(stream, worker, self.paths, self.mode())
@@ -310,6 +318,7 @@ impl<'p, E: IoEngine<'p>> WorkerLoop for StreamLoop<'_, 'p, E> {
     }
 
     fn finish(&mut self, ended: Nanos) -> Result<Ended, Failure> {
+        self.io.leave_flow();
         self.close(ended).map_err(|fault| self.assignment.failure(fault))
     }
 

@@ -9,6 +9,7 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::Path,
+    sync::Arc,
 };
 
 use model::phase::WorkerResult;
@@ -18,6 +19,7 @@ use crate::{
     barrier::ControlBlock,
     driver,
     error::Failure,
+    flow::Flows,
     process::{Work, WorkerJob, WorkerReply},
     replay::{Program, ReplayPhase},
     run::StreamPhase,
@@ -61,20 +63,26 @@ fn run_job(worker: u32, job: &WorkerJob) -> Result<WorkerResult, Failure> {
     // process uses the number, and this function runs once.
     let file = unsafe { OwnedFd::from_raw_fd(job.control) };
     let control = ControlBlock::attach(file, count, job.kept).map_err(failure)?;
+    let flows = job.flows.map(|descriptor| {
+        // SAFETY: as for the control block.
+        Flows::attach(unsafe { OwnedFd::from_raw_fd(descriptor) }).map(Arc::new)
+    });
+    let flows = flows.transpose().inspect_err(|_| control.fail(worker)).map_err(failure)?;
+    let flows = flows.as_ref();
     match &job.work {
         Work::Stream(stream) => {
             let phase = StreamPhase::prepared(stream, directory);
             let phase = phase.inspect_err(|_| control.fail(worker))?;
-            driver::work(&phase, worker, &control)
+            driver::work(&phase, worker, &control, flows)
         }
-        Work::Tree(tree) => driver::work(&TreePhase { tree, directory }, worker, &control),
+        Work::Tree(tree) => driver::work(&TreePhase { tree, directory }, worker, &control, flows),
         Work::Replay(replay, program, made) => {
             // SAFETY: as for the control block.
             let file = unsafe { OwnedFd::from_raw_fd(*program) };
             let program = Program::attach(file).inspect_err(|_| control.fail(worker));
             let program = &program.map_err(failure)?;
             let phase = ReplayPhase { replay, program, directory, made: *made };
-            driver::work(&phase, worker, &control)
+            driver::work(&phase, worker, &control, flows)
         }
     }
 }

@@ -2,6 +2,9 @@
 
 mod blocks;
 mod examples;
+mod existing;
+mod flows;
+mod histograms;
 mod placement;
 mod queues;
 mod readers;
@@ -50,6 +53,31 @@ fn fslab_fio(bench: &Bench, arguments: &[&str]) -> Finished {
 fn json(finished: &Finished) -> Value {
     assert_eq!(finished.status, Some(0), "{finished:?}");
     serde_json::from_str(&finished.stdout).unwrap()
+}
+
+#[test]
+fn flows_have_the_proportions_of_fio() {
+    flows::proportions();
+}
+
+#[test]
+fn sections_of_a_flow_that_end_do_not_delay_the_others() {
+    flows::ends();
+}
+
+#[test]
+fn logs_of_histograms_have_the_form_of_fio() {
+    histograms::compare();
+}
+
+#[test]
+fn a_section_appends_to_existing_files() {
+    existing::append();
+}
+
+#[test]
+fn create_only_creates_the_files() {
+    existing::create_only();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
 
 use model::phase::{NameCall, SpaceCall, Stream, SyncCall};
 use rustix::{
-    fs::{FallocateFlags, Mode, OFlags, fallocate, ftruncate, stat, unlink},
+    fs::{FallocateFlags, Mode, OFlags, fallocate, ftruncate, mkdir, rmdir, stat, unlink},
     io::Errno,
 };
 
@@ -107,6 +107,10 @@ impl<'p> IoEngine<'p> for Names {
         let result = match self.call {
             NameCall::Stat => repeated(Operation::Examine, || stat(path).map(drop)),
             NameCall::Unlink => repeated(Operation::Unlink, || unlink(path)),
+            NameCall::CreateDirectory => {
+                repeated(Operation::MakeDirectory, || mkdir(path, Mode::from_raw_mode(0o700)))
+            }
+            NameCall::RemoveDirectory => repeated(Operation::RemoveDirectory, || rmdir(path)),
             NameCall::Create => {
                 let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
                 repeated(Operation::Open, || {

@@ -26,13 +26,15 @@ pub(crate) enum AccessMode {
 }
 
 impl AccessMode {
-    /// Access mode of a worker. Updates read the blocks they write back.
+    /// Access mode of a worker. Updates read the blocks they write back, and a backlog of verified
+    /// blocks is read.
     pub(crate) fn of(stream: &Stream, worker: u32) -> Self {
         if matches!(stream.direction, Direction::Update(_)) {
             return Self::Both;
         }
         match (stream.direction.reads(worker), stream.direction.writes(worker)) {
             (true, false) => Self::Read,
+            (false, _) if stream.verify_backlog.is_some() => Self::Both,
             (false, _) => Self::Write,
             (true, true) => Self::Both,
         }
@@ -80,14 +82,15 @@ pub(super) fn open(stream: &Stream, path: &Path, mode: AccessMode) -> Result<Own
 
 /// Removes an existing file if a new one is required.
 pub(super) fn prepare_presence(presence: FileCreation, path: &Path) -> Result<(), Fault> {
-    match unlink_if(presence == FileCreation::Fresh, path) {
+    if presence == FileCreation::Fresh { remove(path) } else { Ok(()) }
+}
+
+/// Removes a file if it exists.
+pub(super) fn remove(path: &Path) -> Result<(), Fault> {
+    match unlink(path) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(Fault::whole(Operation::Unlink, errno)),
     }
-}
-
-fn unlink_if(wanted: bool, path: &Path) -> Result<(), Errno> {
-    if wanted { unlink(path) } else { Ok(()) }
 }
 
 /// Fault for a file that could not be opened.
@@ -104,7 +107,8 @@ pub(super) fn check_length(
     mode: AccessMode,
     file: impl AsFd,
 ) -> Result<(), Fault> {
-    if !mode.reads() {
+    // A backlog has only blocks that were written.
+    if !mode.reads() || stream.verify_backlog.is_some() {
         return Ok(());
     }
     let status = fstat(file).map_err(|errno| Fault::whole(Operation::Examine, errno))?;

@@ -94,7 +94,7 @@ impl PassCalls {
         match self.handling.pass_start {
             PassStart::Continue => false,
             PassStart::Invalidate => self.handling.invalidate,
-            PassStart::Reopen => true,
+            PassStart::Reopen | PassStart::Recreate => true,
         }
     }
 
@@ -105,7 +105,10 @@ impl PassCalls {
             PassPoint::Next => match self.handling.pass_start {
                 PassStart::Continue => Ok(()),
                 PassStart::Invalidate => self.invalidate(file),
-                PassStart::Reopen => {
+                PassStart::Reopen | PassStart::Recreate => {
+                    if self.handling.pass_start == PassStart::Recreate {
+                        open::remove(&self.path)?;
+                    }
                     let mut stream = self.stream.clone();
                     if stream.open.creation == FileCreation::Fresh {
                         stream.open.creation = FileCreation::Any;

@@ -2,6 +2,7 @@
 
 use crate::{
     error::Fault,
+    flow::FlowShare,
     io::{Kind, Op, PassCalls},
     operation_log::{OperationLog, Times},
     pace::Pacer,
@@ -16,6 +17,8 @@ pub(crate) struct LoopConfig {
     pub(crate) observer: Option<Observer>,
     /// Start times of operations.
     pub(crate) pacer: Pacer,
+    /// Place in a flow.
+    pub(crate) flow: Option<FlowShare>,
     /// Index of the worker, and number of workers.
     pub(crate) worker: (u32, u32),
     /// Generation before that of the first write, see [`crate::payload`].

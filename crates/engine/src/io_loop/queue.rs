@@ -181,6 +181,9 @@ impl<'p> IoLoop<'p> {
         match queue.next {
             Some((_, due)) => {
                 counter.wait(due)?;
+                if let Some(flow) = self.config.flow.as_ref().filter(|flow| !flow.allows()) {
+                    flow.pause(counter)?;
+                }
                 Ok(true)
             }
             None if queue.exhausted => Ok(false),
@@ -317,10 +320,19 @@ impl<'p> IoLoop<'p> {
             queue.next = Some((planned, due));
             return None;
         }
+        if let Some(flow) = &self.config.flow
+            && !flow.allows()
+        {
+            queue.next = Some((planned, due));
+            return None;
+        }
         let Some(op) = self.prepare(planned) else {
             queue.next = Some((planned, due));
             return None;
         };
+        if let Some(flow) = &mut self.config.flow {
+            flow.take();
+        }
         let (slot, mut begun) = (op.slot as usize, counter.clock);
         if self.config.pacer.open() {
             begun = due;

@@ -55,6 +55,7 @@ fn run_loop<'p, E: IoEngine<'p>>(
         writer: PayloadWriter::new(plan, 0, &mut slots).filter(|_| mode.writes()),
         observer: Observer::new(plan.verify.then(|| Verifier::new(plan, 0)), None),
         pacer: Pacer::new(plan, 0),
+        flow: None,
         worker: (0, 1),
         generation: 0,
         pass: None,

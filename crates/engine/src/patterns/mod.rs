@@ -39,7 +39,7 @@
 //! - A trace ([`AccessPattern::Trace`]) contains the lengths.
 //! - An aligned start ([`Stream::offset_alignment`]) is moved back to the last one that fits.
 //! - With other lengths of writes ([`Stream::write_sizes`]), the direction of an operation is drawn
-//!   first.
+//!   first, and with other lengths of jumps ([`Stream::jump_sizes`]), whether it jumps.
 //!
 //! # Several files
 //!
@@ -48,6 +48,7 @@
 
 pub(crate) mod alias;
 mod aligned;
+mod backlog;
 mod bijection;
 mod direction;
 pub(crate) mod draw;
@@ -56,6 +57,7 @@ mod lengths;
 mod linear;
 mod pass_order;
 mod permutation;
+mod prepared;
 mod runs;
 mod several;
 mod skewed;
@@ -70,19 +72,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use fastrand::Rng;
 use model::{
     Nanos,
-    phase::{AccessPattern, Bound, FileSharing, PassStart, Stream},
+    phase::{AccessPattern, Bound, FileSharing, Stream},
 };
 
 use crate::{error::Fault, file_offset::FileChange, io::Kind, pace::ByDirection};
 
+use backlog::Backlog;
 pub(crate) use bijection::Bijection;
 use direction::{DirectionSource, scheduled};
 use draw::generator;
-use iozone_permutation::permutation;
 use lengths::Lengths;
 use linear::{Backward, Forward, PerDirection, SameBlock};
 use pass_order::PassOrder;
-use permutation::Permutation;
+pub(crate) use prepared::Prepared;
 use several::Several;
 pub(crate) use skewed::Skew;
 use skewed::Skewed;
@@ -112,53 +114,6 @@ struct BlockSpan {
     count: u64,
 }
 
-/// Data that the access patterns of all workers share; created once per process.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    // Blocks in the part of each worker.
-    blocks: u64,
-    // Alignment of random positions in blocks.
-    alignment: u64,
-    permutation: Vec<u64>,
-    skew: Option<Skew>,
-    trace: Trace,
-    lengths: Option<Lengths>,
-    write_lengths: Option<Lengths>,
-}
-
-impl Prepared {
-    /// Prepares the access pattern of this stream: a permutation (8 bytes per block), a table
-    /// (below 100 KiB), or a trace that is read here (24 bytes per operation).
-    ///
-    /// # Errors
-    /// [`Fault::Memory`] if there is not enough memory; [`Fault::TraceFile`] if the trace cannot be
-    /// read; [`Fault::Trace`] if one of its lines is not an operation of this stream.
-    pub(crate) fn new(stream: &Stream) -> Result<Self, Fault> {
-        let blocks = part(stream);
-        let alignment = u64::from(stream.offset_alignment).max(1);
-        let replays = stream.access_pattern == AccessPattern::Trace;
-        if stream.access_pattern == AccessPattern::Permutation && !stream.block_sizes.is_empty() {
-            Permutation::check_memory(blocks)?;
-        }
-        Ok(Self {
-            blocks,
-            alignment,
-            permutation: permutation(stream.access_pattern, blocks)?,
-            skew: Skew::new(stream, blocks / alignment),
-            trace: if replays { Trace::read(stream, blocks)? } else { Trace::default() },
-            lengths: if replays { None } else { Lengths::new(&stream.block_sizes, blocks) },
-            write_lengths: Lengths::new(&stream.write_sizes, blocks),
-        })
-    }
-}
-
-/// Blocks in the part of each worker.
-fn part(stream: &Stream) -> u64 {
-    let blocks = stream.region_size().0 / stream.block_size.0;
-    let workers = if stream.files.divides_file() { stream.workers.count } else { 1 };
-    blocks / u64::from(workers.max(1))
-}
-
 /// Sequence of the operations of one worker.
 #[derive(Debug)]
 pub(crate) struct Order<'a> {
@@ -173,6 +128,8 @@ pub(crate) struct Order<'a> {
     left: u64,
     // Bytes until the bound.
     left_bytes: u64,
+    // Reads of written blocks between the operations.
+    backlog: Option<Box<Backlog>>,
     // True if a pass after the first one has begun since [`Order::take_pass_start`].
     begun_pass: bool,
     taken: Option<&'a AtomicU64>,
@@ -225,6 +182,24 @@ impl<'a> Order<'a> {
         end: u64,
         prepared: &'a Prepared,
     ) -> Result<Self, Fault> {
+        let mut order = Self::whole(stream, worker, end, prepared)?;
+        let Some(rule) = stream.rest_of else { return Ok(order) };
+        let (before, last) = order.passes();
+        order = Self::whole(stream, worker, end, prepared)?;
+        for _ in 0..before + rule.reads_of(last) {
+            let _ = order.planned();
+        }
+        order.begun_pass = false;
+        Ok(order)
+    }
+
+    /// Sequence without omissions.
+    fn whole(
+        stream: &Stream,
+        worker: u32,
+        end: u64,
+        prepared: &'a Prepared,
+    ) -> Result<Self, Fault> {
         prepared.trace.check_direction(stream.direction, worker)?;
         let (left, once) = match stream.bound {
             Bound::Once | Bound::Deadline(_) => (u64::MAX, true),
@@ -260,7 +235,7 @@ impl<'a> Order<'a> {
             | Bound::Time { .. }
             | Bound::Deadline(_) => u64::MAX,
         };
-        let repeats = stream.file_handling.is_some_and(|own| own.pass_start == PassStart::Reopen);
+        let repeats = stream.file_handling.is_some_and(|own| own.pass_start.reopens());
         let restart = RestartState { access, prepared, seed, worker, pass: 0, once, repeats };
         let (mut random, mut positions) = restart.begin();
         let mut own = restart.random();
@@ -283,6 +258,7 @@ impl<'a> Order<'a> {
             schedules,
             left,
             left_bytes,
+            backlog: stream.verify_backlog.map(|rule| Box::new(Backlog::new(rule))),
             begun_pass: false,
             taken: None,
             block_size,
@@ -290,6 +266,18 @@ impl<'a> Order<'a> {
             base,
             restart,
         })
+    }
+
+    /// Number of operations before the last pass, and in it. The sequence is used up.
+    fn passes(&mut self) -> (u64, u64) {
+        let (mut before, mut last) = (0, 0);
+        while self.planned().is_some() {
+            if self.take_pass_start() {
+                (before, last) = (before + last, 0);
+            }
+            last += 1;
+        }
+        (before, last)
     }
 
     /// The same sequence, which ends when the workers that share `taken` have started `ops`
@@ -307,6 +295,23 @@ impl<'a> Order<'a> {
     /// here.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<PlannedOp> {
+        if self.backlog.is_some() { self.next_with_reads() } else { self.planned() }
+    }
+
+    /// Next operation, which may be a read of a written block.
+    #[inline(never)]
+    fn next_with_reads(&mut self) -> Option<PlannedOp> {
+        if !self.backlog.as_ref()?.has_write() {
+            let pass = self.restart.pass;
+            let write = self.planned()?;
+            self.backlog.as_mut()?.plan(write, self.restart.pass > pass);
+        }
+        self.backlog.as_mut()?.next()
+    }
+
+    /// Next operation of the pattern.
+    #[inline]
+    fn planned(&mut self) -> Option<PlannedOp> {
         let left = match self.taken {
             None => self.left.checked_sub(1)?,
             // Relaxed: nothing else depends on the assignment of operations to workers.
@@ -399,7 +404,12 @@ impl<'a> Order<'a> {
                 if reads { read.next(random, count) } else { write.next(random, count) }
             }
             PassOrder::Skip(order) => order.next(count),
-            PassOrder::Runs(order) => order.next(random, count),
+            PassOrder::Runs(order) => {
+                let jumps = order.jumps(random);
+                let lengths = self.restart.prepared.jump_lengths.as_ref().filter(|_| jumps);
+                let count = lengths.map_or(count, |lengths| lengths.draw(random));
+                order.next(random, count, jumps)
+            }
             PassOrder::Tickets(order) => {
                 let (place, ticket) = order.next(random, count)?;
                 back = ticket;

@@ -7,6 +7,7 @@ use super::{
     Backward, Forward, Lengths, PerDirection, PlannedOp, Prepared, SameBlock, Several, Skewed,
     Skip, Stride, Tickets, Uniform,
     aligned::{Aligned, Draws},
+    bijection::Bijection,
     iozone_permutation::IozonePermutation,
     permutation::Permutation,
     runs::Runs,
@@ -78,7 +79,10 @@ impl<'a> PassOrder<'a> {
                 if places < n { aligned(Draws::Skewed(order)) } else { Self::Skewed(order) }
             }
             AccessPattern::Skip { blocks } => Self::Skip(Skip::new(n, blocks)),
-            AccessPattern::Runs { jump, unique } => Self::Runs(Runs::new(n, jump, unique, random)),
+            AccessPattern::Runs { jump, unique } => {
+                let unique = unique.then(|| Bijection::new(n, random));
+                Self::Runs(Runs::new(n, prepared.alignment, jump, unique))
+            }
             AccessPattern::Trace => Self::Listed(prepared.trace.operations()),
         }
     }

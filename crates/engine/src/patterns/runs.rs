@@ -21,6 +21,8 @@ pub(super) struct Runs {
     next: u64,
     left: u64,
     blocks: u64,
+    // Jumps are to multiples of this number of blocks.
+    alignment: u64,
     jumps: Jumps,
 }
 
@@ -38,8 +40,8 @@ enum Jumps {
 }
 
 impl Runs {
-    /// `n` operations. With `unique`, the jumps of the pass are to different blocks.
-    pub(super) fn new(n: u64, jump: Jump, unique: bool, random: &mut Rng) -> Self {
+    /// `n` operations. With `unique`, the jumps of the pass are to different blocks, in this order.
+    pub(super) fn new(n: u64, alignment: u64, jump: Jump, unique: Option<Bijection>) -> Self {
         let every = |every: u64, repeats| Rule::Every { every, left: 1, repeats };
         let rule = match jump {
             Jump::Every(ops) => every(ops.max(1), false),
@@ -47,33 +49,40 @@ impl Runs {
             Jump::Chance(chance) => Rule::Chance(Chance::new(chance)),
         };
         let jumps = match unique {
-            true => Jumps::Unique { order: Bijection::new(n, random), next: 0 },
-            false => Jumps::Draws,
+            Some(order) => Jumps::Unique { order, next: 0 },
+            None => Jumps::Draws,
         };
-        Self { rule, next: 0, left: n, blocks: n, jumps }
+        Self { rule, next: 0, left: n, blocks: n, alignment, jumps }
     }
 
-    /// `count` blocks of the run or at a random place, or fewer at the end of the part.
+    /// True if the next operation is at a random place. Called once per operation.
     #[inline]
-    pub(super) fn next(&mut self, random: &mut Rng, count: u64) -> Option<BlockSpan> {
-        self.left = self.left.checked_sub(1)?;
-        let (jumps, repeats) = match &mut self.rule {
-            Rule::Every { every, left, repeats } => {
+    pub(super) fn jumps(&mut self, random: &mut Rng) -> bool {
+        let jumps = match &mut self.rule {
+            Rule::Every { every, left, .. } => {
                 *left -= 1;
                 let jumps = *left == 0;
                 if jumps {
                     *left = *every;
                 }
-                (jumps, *repeats)
+                jumps
             }
-            Rule::Chance(chance) => (chance.happens(random), false),
+            Rule::Chance(chance) => chance.happens(random),
         };
-        if jumps || self.next >= self.blocks {
-            self.next = self.jumps.draw(random, self.blocks);
+        jumps || self.next >= self.blocks
+    }
+
+    /// `count` blocks of the run or at a random place, or fewer at the end of the part.
+    #[inline]
+    pub(super) fn next(&mut self, random: &mut Rng, count: u64, jumps: bool) -> Option<BlockSpan> {
+        self.left = self.left.checked_sub(1)?;
+        if jumps {
+            let places = self.blocks / self.alignment;
+            self.next = self.jumps.draw(random, places) * self.alignment;
         }
         let first = self.next;
         let count = count.min(self.blocks - first);
-        if !repeats {
+        if !matches!(self.rule, Rule::Every { repeats: true, .. }) {
             self.next = first + count;
         }
         Some(BlockSpan { first, count })
@@ -99,8 +108,31 @@ mod tests {
 
     fn places(n: u64, jump: Jump, unique: bool) -> Vec<u64> {
         let mut random = Rng::with_seed(3);
-        let mut runs = Runs::new(n, jump, unique, &mut random);
-        std::iter::from_fn(|| runs.next(&mut random, 1)).map(|span| span.first).collect()
+        let unique = unique.then(|| Bijection::new(n, &mut random));
+        let mut runs = Runs::new(n, 1, jump, unique);
+        let mut next = || {
+            let jumps = runs.jumps(&mut random);
+            runs.next(&mut random, 1, jumps)
+        };
+        std::iter::from_fn(|| next().map(|span| span.first)).collect()
+    }
+
+    #[test]
+    fn jumps_are_aligned_and_have_sizes_of_their_kind() {
+        let mut random = Rng::with_seed(3);
+        let mut runs = Runs::new(1000, 4, Jump::Chance(0.3), None);
+        let mut end = 0;
+        for _ in 0..1000 {
+            let jumps = runs.jumps(&mut random);
+            let span = runs.next(&mut random, if jumps { 8 } else { 1 }, jumps).unwrap();
+            match jumps {
+                true => {
+                    assert!(span.first.is_multiple_of(4) && span.count == 8.min(1000 - span.first))
+                }
+                false => assert_eq!((span.first, span.count), (end, 1)),
+            }
+            end = span.first + span.count;
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use fastrand::Rng;
 use model::phase::{AccessPattern, FileOrder, FileSharing, Stream, SyncInterval};
 
 use super::{
-    BlockSpan, DirectionSource, Permutation, PlannedOp, Prepared, Skewed, Uniform, draw::below,
-    linear::Forward,
+    BlockSpan, DirectionSource, PlannedOp, Prepared, Skewed, Uniform, draw::below, linear::Forward,
+    permutation::Permutation,
 };
 use crate::{
     file_offset::{FileChange, first_of},

@@ -4,7 +4,7 @@ use model::{
 };
 use proptest::prelude::*;
 
-use super::*;
+use super::{iozone_permutation::permutation, *};
 
 fn numbers(text: &str) -> Vec<u64> {
     text.split(' ').map(|number| number.parse().unwrap()).collect()

@@ -2,11 +2,12 @@
 
 use model::phase::{
     AccessPattern, Bound, Completions, DataPattern, Direction, EngineFiles, FileCreation,
-    FileSharing, IoEngineKind, Jump, Pace, PassStart, Rate, SpaceCall, Stonewall, Stream,
-    WorkerKind,
+    FileSharing, IoEngineKind, Jump, SpaceCall, Stonewall, Stream, WorkerKind,
 };
 
 use crate::{Context, EngineError, file_offset::FILE_SHIFT, io::updates, payload};
+
+mod pace;
 
 /// Problem and hint.
 type Problem = (&'static str, &'static str);
@@ -16,13 +17,14 @@ pub(super) fn check(stream: &Stream, context: &Context<'_>) -> Result<(), Engine
     let problem = sizes(stream)
         .or_else(|| workers(stream, context))
         .or_else(|| content(stream))
+        .or_else(|| pace::backlog(stream))
         .or_else(|| update(stream))
         .or_else(|| access(stream))
         .or_else(|| interface(stream))
         .or_else(|| completions(stream))
         .or_else(|| handling(stream))
         .or_else(|| several(stream))
-        .or_else(|| time(stream));
+        .or_else(|| pace::time(stream));
     problem.map_or(Ok(()), |(problem, hint)| Err(EngineError::Stream { problem, hint }))
 }
 
@@ -49,7 +51,7 @@ fn sizes(stream: &Stream) -> Option<Problem> {
             "increase file_size or decrease block_size",
         ));
     }
-    let mut sizes = stream.block_sizes.iter().chain(&stream.write_sizes);
+    let mut sizes = stream.block_sizes.iter().chain(&stream.write_sizes).chain(&stream.jump_sizes);
     if sizes.any(|length| length.blocks == 0 || length.weight == 0) {
         return Some(("block_size_split has an entry of 0", "use at least 1 block and weight 1"));
     }
@@ -69,6 +71,14 @@ fn sizes(stream: &Stream) -> Option<Problem> {
             ));
         }
     }
+    if !stream.jump_sizes.is_empty()
+        && !matches!(stream.access_pattern, AccessPattern::Runs { unique: false, .. })
+    {
+        return Some((
+            "only runs with repeated offsets have other sizes of jumps",
+            "use equal sizes",
+        ));
+    }
     if matches!(stream.files, FileSharing::Interleaved(_)) && !stream.block_sizes.is_empty() {
         return Some(("interleaved blocks have several sizes", "remove block_size_split"));
     }
@@ -81,6 +91,7 @@ fn sizes(stream: &Stream) -> Option<Problem> {
                 | AccessPattern::Hotspot { .. }
                 | AccessPattern::Normal { .. }
                 | AccessPattern::Zones
+                | AccessPattern::Runs { unique: false, .. }
         );
         if !random || matches!(stream.files, FileSharing::Several(_)) {
             return Some((
@@ -376,7 +387,7 @@ fn interface(stream: &Stream) -> Option<Problem> {
 
 fn handling(stream: &Stream) -> Option<Problem> {
     let handling = stream.file_handling?;
-    let reopens = handling.pass_start == PassStart::Reopen;
+    let reopens = handling.pass_start.reopens();
     if stream.io_engine.properties().files == EngineFiles::One {
         return Some((
             "this I/O engine does not support file handling",
@@ -449,46 +460,4 @@ fn several(stream: &Stream) -> Option<Problem> {
         EngineFiles::Each | EngineFiles::All => None,
     };
     pattern.or(engine)
-}
-
-fn time(stream: &Stream) -> Option<Problem> {
-    let empty = |rate| matches!(rate, Rate::Ops(0) | Rate::Bytes(model::Bytes(0)));
-    match stream.pace {
-        Pace::Think { ops: 0, .. } => {
-            return Some(("think_time_every is 0", "set it to at least 1"));
-        }
-        Pace::Limit(rate) | Pace::Open { rate, .. } if empty(rate) => {
-            return Some(("rate is below 1 per second", "use at least 1"));
-        }
-        Pace::OpenByDirection { reads, writes, .. } if empty(reads) || empty(writes) => {
-            return Some(("rate is below 1 per second", "use at least 1 for each direction"));
-        }
-        Pace::Free
-        | Pace::Think { .. }
-        | Pace::Limit(_)
-        | Pace::Open { .. }
-        | Pace::OpenByDirection { .. } => {}
-    }
-    match stream.bound {
-        Bound::Time { run: model::Nanos(0), .. } => Some(("runtime is 0", "use a longer runtime")),
-        Bound::Ops(0) | Bound::Together(0) => Some(("operations is 0", "use at least 1")),
-        Bound::Amount(amount) if amount.ops == 0 || amount.bytes.0 == 0 => {
-            Some(("the amount of work is 0", "use at least 1 operation and 1 byte"))
-        }
-        Bound::Deadline(model::Nanos(0)) => Some(("the deadline is 0", "use a longer time")),
-        Bound::Deadline(_)
-            if stream.pace != Pace::Free || stream.workers.stonewall != Stonewall::Off =>
-        {
-            Some((
-                "a deadline excludes rates, pauses, and stonewall",
-                "remove the deadline, or use operations without pauses and without stonewall",
-            ))
-        }
-        Bound::Once
-        | Bound::Ops(_)
-        | Bound::Together(_)
-        | Bound::Amount(_)
-        | Bound::Time { .. }
-        | Bound::Deadline(_) => None,
-    }
 }

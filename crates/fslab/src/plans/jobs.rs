@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     env,
     path::{Path, PathBuf},
+    thread,
 };
 
 use model::{WorkloadParameters, workload::ValueError};
@@ -26,12 +27,17 @@ pub(super) fn resolve(point: WorkloadParameters) -> Result<WorkloadParameters, V
     Ok(fio::with_job(&point, &job))
 }
 
-/// Variables of the environment that are UTF-8.
+/// Variables of the environment that are UTF-8, and the keywords of job files.
 pub(crate) fn variables() -> BTreeMap<String, String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    env::vars_os().filter_map(text).collect()
+    let memory = rustix::system::sysinfo();
+    let megabytes = memory.totalram.saturating_mul(u64::from(memory.mem_unit)) >> 20;
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    let values = [rustix::param::page_size().to_string(), megabytes.to_string(), cpus.to_string()];
+    let keywords = fio::KEYWORDS.into_iter().map(str::to_owned).zip(values);
+    env::vars_os().filter_map(text).chain(keywords).collect()
 }
 
 /// Lines of a job file and of the files that it includes, relative to the including file.

@@ -118,6 +118,38 @@ const SECTIONS: &[(&str, &str, Compared)] = &[
     ("verify", "rw=write\nsize=24k\nverify=crc32c", Verified),
     ("verify-random", "rw=randwrite\nsize=32k\nverify=md5", Verified),
     ("verify-part", "rw=write\nsize=32k\nio_size=16k\nverify=md5", Verified),
+    ("backlog", "rw=write\nsize=32k\nverify=crc32c\nverify_backlog=3", Backlog),
+    ("backlog-one", "rw=write\nsize=16k\nverify=crc32c\nverify_backlog=1", Backlog),
+    (
+        "backlog-batch",
+        "rw=write\nsize=32k\nverify=crc32c\nverify_backlog=4\nverify_backlog_batch=2",
+        Backlog,
+    ),
+    (
+        "backlog-more",
+        "rw=write\nsize=40k\nverify=crc32c\nverify_backlog=3\nverify_backlog_batch=5",
+        Backlog,
+    ),
+    ("backlog-random", "rw=randwrite\nsize=32k\nverify=md5\nverify_backlog=3", Verified),
+    ("backlog-two", "rw=write\nsize=32k\nnrfiles=2\nverify=md5\nverify_backlog=2", Backlog),
+    ("backlog-not", "rw=write\nsize=16k\nverify=md5\nverify_backlog=3\ndo_verify=0", Exact),
+    ("unlink-loops", "rw=write\nsize=8k\nloops=2\nunlink_each_loop=1", Exact),
+    ("unlink-io-size", "rw=write\nsize=8k\nio_size=16k\nunlink_each_loop=1", Exact),
+    ("unlink-two", "rw=write\nsize=8k\nnrfiles=2\nloops=2\nunlink_each_loop=1", Exact),
+    ("seq-sizes", "rw=write\nsize=64k\nbs=8k,4k\nbs_is_seq_rand=1", Exact),
+    ("random-sizes", "rw=randwrite\nsize=64k\nbs=8k,4k\nbs_is_seq_rand=1", Multiset),
+    (
+        "random-sizes-read",
+        "rw=randread\nsize=1m\nbs=4k,8k\nbs_is_seq_rand=1\nnorandommap\nnumber_ios=8",
+        Count,
+    ),
+    (
+        "runs-sizes",
+        "rw=randread:4\nsize=4m\nbs=4k,16k\nbs_is_seq_rand=1\nnorandommap\nnumber_ios=16",
+        Count,
+    ),
+    ("append-new", "rw=write\nsize=8k\nfile_append=1", Exact),
+    ("numa", "rw=write\nsize=8k\nnuma_cpu_nodes=0", Exact),
     ("falloc", "rw=write\nsize=16k\nioengine=falloc", Exact),
     ("falloc-read", "rw=read\nsize=16k\nioengine=falloc", Job),
     ("falloc-two", "rw=write\nsize=16k\nnrfiles=2\nioengine=falloc", Exact),
@@ -126,7 +158,7 @@ const SECTIONS: &[(&str, &str, Compared)] = &[
     ("verify-not", "rw=write\nsize=16k\nverify=crc32c\ndo_verify=0", Exact),
 ];
 
-use Compared::{Count, Exact, Job, Mixed, Multiset, PerFile, Start, Verified};
+use Compared::{Backlog, Count, Exact, Job, Mixed, Multiset, PerFile, Start, Verified};
 
 /// Comparison of the calls of a section.
 #[derive(Clone, Copy, PartialEq)]
@@ -149,6 +181,8 @@ enum Compared {
     /// As `Multiset`, without syncs: fslab drops clean pages before it verifies. Reads are in the
     /// order of the writes. fslab opens the files for reading only to verify them.
     Verified,
+    /// As `Verified`, with transfers in the same order.
+    Backlog,
 }
 
 const CALLS: &str = "open,openat,close,unlink,unlinkat,fallocate,ftruncate,fadvise64,pread64,pwrite64,\
@@ -389,7 +423,7 @@ fn normalized(calls: Vec<Call>, compared: Compared) -> Vec<String> {
             rest.push(format!("{count} transfers"));
         }
         Start => rest.truncate(8),
-        Verified => {
+        Verified | Backlog => {
             rest.retain(|own| !own.starts_with("fsync"));
             if let Some(last) = rest.iter_mut().rev().find(|own| own.starts_with("open ")) {
                 "open".clone_into(last);
@@ -398,7 +432,9 @@ fn normalized(calls: Vec<Call>, compared: Compared) -> Vec<String> {
                 rest.iter().filter_map(|own| own.strip_prefix(kind)).map(str::to_owned).collect()
             };
             assert_eq!(places("read "), places("write "), "reads are in the order of the writes");
-            sort_transfers(&mut rest);
+            if compared == Verified {
+                sort_transfers(&mut rest);
+            }
         }
         Multiset => sort_transfers(&mut rest),
         Mixed => {

@@ -87,4 +87,13 @@ pub enum PassStart {
     Invalidate,
     /// Opens the file again, as at the start. Random patterns repeat the order of the first pass.
     Reopen,
+    /// As `Reopen`, but removes the file before and creates it again.
+    Recreate,
+}
+
+impl PassStart {
+    /// True if the file is opened again.
+    pub fn reopens(self) -> bool {
+        matches!(self, Self::Reopen | Self::Recreate)
+    }
 }

@@ -53,6 +53,10 @@ pub enum NameCall {
     Stat,
     /// unlink(2).
     Unlink,
+    /// mkdir(2).
+    CreateDirectory,
+    /// rmdir(2).
+    RemoveDirectory,
 }
 
 /// Properties of an I/O engine.
@@ -144,6 +148,8 @@ impl IoEngineKind {
                     NameCall::Create => "open",
                     NameCall::Stat => "stat",
                     NameCall::Unlink => "unlink",
+                    NameCall::CreateDirectory => "mkdir",
+                    NameCall::RemoveDirectory => "rmdir",
                 };
                 EngineProperties { moves: false, own_data: false, ..all(name) }
             }

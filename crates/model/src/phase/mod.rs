@@ -31,6 +31,7 @@ mod sync;
 mod task;
 mod together;
 mod tree;
+mod verify;
 mod workers;
 
 use serde::{Deserialize, Serialize};
@@ -45,8 +46,8 @@ pub use interface::{
     NameCall, Ring, SpaceCall,
 };
 pub use limit::WorkLimit;
-pub use operation_log::OperationLog;
-pub use pace::{Arrivals, MinimumRate, Pace, Rate};
+pub use operation_log::{HistogramLog, OperationLog};
+pub use pace::{Arrivals, Flow, MinimumRate, Pace, Rate};
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
 pub use replay::{Durability, Load, Replay, ReplayOp, Until};
 pub use result::{
@@ -67,6 +68,7 @@ pub use tree::{
     Calls, Item, Layout, Mix, MixOp, Naming, Set, Sharing, Sizes, Spread, Tree, TreeEnd, TreeOrder,
     TreeStep,
 };
+pub use verify::VerifyBacklog;
 pub use workers::{CpuList, IoPriority, Pin, Stonewall, WorkerKind, WorkerShare, Workers};
 
 use crate::{metric::Metric, units::Nanos};

@@ -15,6 +15,9 @@ pub struct OperationLog {
     pub operations: Option<String>,
     /// Path of the logs of latencies in nanoseconds (`_lat`, `_slat`, `_clat`).
     pub latency: Option<String>,
+    /// Path of the log of histograms of the completion latency (`_clat_hist`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<HistogramLog>,
     /// Length of the intervals of which entries are means; 0: one entry per operation.
     pub interval: Nanos,
     /// Latencies of an interval are maxima instead of means.
@@ -25,4 +28,15 @@ pub struct OperationLog {
     pub first: u32,
     /// One file per worker. Otherwise all workers append to one file, whose name has no number.
     pub per_worker: bool,
+}
+
+/// Log of the histograms of intervals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistogramLog {
+    /// Path, as in [`OperationLog`].
+    pub path: String,
+    /// Length of the intervals; 0: no lines, as in fio.
+    pub interval: Nanos,
+    /// Joins `2^coarseness` bins of fio, 0 to 6.
+    pub coarseness: u8,
 }

@@ -75,6 +75,24 @@ pub enum Rate {
     Bytes(Bytes),
 }
 
+/// Share of the operations of all workers with the same flow in phases that start together. A
+/// worker starts an operation only while its part of them is at most its weight, divided by the
+/// weights of all workers that have not ended (fio `flow`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Number of the flow, below [`Flow::COUNT`].
+    pub number: u32,
+    /// Weight of each worker, at least 1.
+    pub weight: u32,
+    /// Time between two checks while a worker waits; 0: as short as possible.
+    pub sleep: Nanos,
+}
+
+impl Flow {
+    /// Number of flows of phases that start together.
+    pub const COUNT: u32 = 64;
+}
+
 /// Minimum rates of a worker after its first two seconds (fio `rate_min`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MinimumRate {

@@ -7,10 +7,11 @@ use super::{
     interface::IoEngineKind,
     limit::WorkLimit,
     operation_log::OperationLog,
-    pace::{MinimumRate, Pace},
+    pace::{Flow, MinimumRate, Pace},
     sharing::FileSharing,
     steady::SteadyState,
     sync::{EndSync, SyncEvery, SyncInterval},
+    verify::VerifyBacklog,
     workers::Workers,
 };
 use crate::units::{Bytes, Nanos};
@@ -31,6 +32,10 @@ pub struct Stream {
     /// smallest size of their direction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_sizes: Vec<Length>,
+    /// Weighted sizes of the operations of [`AccessPattern::Runs`] that jump, if they differ from
+    /// those of the others, which are `block_sizes`; otherwise empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jump_sizes: Vec<Length>,
     /// Direction of the operations.
     pub direction: Direction,
     /// Order of offsets.
@@ -63,12 +68,22 @@ pub struct Stream {
     /// Checks the header of every block read. A difference fails the phase. The check is part of
     /// the loop time.
     pub verify: bool,
+    /// Reads of written blocks in the loop, which check them; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_backlog: Option<VerifyBacklog>,
+    /// Only the operations of the last pass that reads of written blocks in another stream
+    /// ([`Self::verify_backlog`]) have left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_of: Option<VerifyBacklog>,
     /// Sync calls in the loop.
     pub sync_every: Option<SyncEvery>,
     /// Sync after the loop, before close.
     pub end_sync: EndSync,
     /// Pacing of operations.
     pub pace: Pace,
+    /// Share of the operations of a flow; `None`: independent of other phases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Flow>,
     /// Minimum rates of each worker; a slower one fails the phase. `None`: any rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_rate: Option<MinimumRate>,
@@ -96,6 +111,7 @@ impl Stream {
             block_size,
             block_sizes: Vec::new(),
             write_sizes: Vec::new(),
+            jump_sizes: Vec::new(),
             direction: Direction::Read,
             access_pattern: AccessPattern::Sequential,
             zones: Vec::new(),
@@ -108,9 +124,12 @@ impl Stream {
             seed: 0,
             header_seed: None,
             verify: false,
+            verify_backlog: None,
+            rest_of: None,
             sync_every: None,
             end_sync: EndSync::None,
             pace: Pace::Free,
+            flow: None,
             minimum_rate: None,
             bound: Bound::Once,
             steady_state: None,
@@ -176,10 +195,10 @@ impl Stream {
         self.file_handling.and_then(|handling| handling.region)
     }
 
-    /// Largest operation: the maximum of [`Self::block_sizes`] and [`Self::write_sizes`], or one
-    /// block.
+    /// Largest operation: the maximum of [`Self::block_sizes`], [`Self::write_sizes`], and
+    /// [`Self::jump_sizes`], or one block.
     pub fn longest_operation(&self) -> Bytes {
-        let sizes = self.block_sizes.iter().chain(&self.write_sizes);
+        let sizes = self.block_sizes.iter().chain(&self.write_sizes).chain(&self.jump_sizes);
         let blocks = sizes.map(|length| length.blocks).max().unwrap_or(1);
         Bytes(self.block_size.0 * u64::from(blocks))
     }

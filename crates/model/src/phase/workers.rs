@@ -115,9 +115,11 @@ pub enum Pin {
         /// Place in the list of the CPU of worker 0.
         first: u32,
     },
+    /// The CPUs of these NUMA nodes for all workers.
+    Nodes(CpuList),
 }
 
-/// List of CPUs, numbered as in the kernel, from 0 to 1023.
+/// List of CPUs, or of NUMA nodes, numbered as in the kernel, from 0 to 1023.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<u32>", from = "Vec<u32>")]
 pub struct CpuList([u64; 16]);

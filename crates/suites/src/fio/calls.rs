@@ -11,15 +11,23 @@ impl Section {
             "filecreate" => IoEngineKind::Name(NameCall::Create),
             "filestat" => IoEngineKind::Name(NameCall::Stat),
             "filedelete" => IoEngineKind::Name(NameCall::Unlink),
+            "dircreate" => IoEngineKind::Name(NameCall::CreateDirectory),
+            "dirstat" => IoEngineKind::Name(NameCall::Stat),
+            "dirdelete" => IoEngineKind::Name(NameCall::RemoveDirectory),
             "falloc" => IoEngineKind::Space(SpaceCall::Allocate),
             "ftruncate" => IoEngineKind::Space(SpaceCall::Truncate),
             _ => return None,
         })
     }
 
-    /// True if the section creates its files in its operations.
+    /// True if the section creates its files or directories in its operations.
     pub(super) fn creates(&self) -> bool {
-        self.text("ioengine") == "filecreate"
+        matches!(self.text("ioengine"), "filecreate" | "dircreate")
+    }
+
+    /// True if the section needs directories instead of files.
+    pub(super) fn uses_directories(&self) -> bool {
+        matches!(self.text("ioengine"), "dirstat" | "dirdelete")
     }
 
     /// True if the section changes files, their size, or their names.
@@ -30,7 +38,7 @@ impl Section {
 
     /// Contradictions of calls on metadata: option and message.
     pub(super) fn check_calls(&self) -> Option<(&'static str, &'static str)> {
-        if self.flag("create_on_open") && !self.creates() {
+        if self.flag("create_on_open") && self.text("ioengine") != "filecreate" {
             let message = "files are created before the section, except with ioengine=filecreate; \
                            remove it";
             return Some(("create_on_open", message));
@@ -53,18 +61,18 @@ impl Section {
         }
         let IoEngineKind::Name(call) = call else { return None };
         if self.writes() {
-            let message = "filecreate, filestat, and filedelete count each call as a read; use \
-                           rw=read or rw=randread";
+            let message = "calls by name count as reads; use rw=read or rw=randread";
             return Some(("rw", message));
         }
         let (block, sizes) = self.block_sizes();
         if !sizes.is_empty() || self.region_size() != block || self.file_size() != block {
-            let message = "filecreate, filestat, and filedelete make one call per file; set \
-                           filesize to the value of bs";
+            let message =
+                "this I/O engine makes one call per file; set filesize to the value of bs";
             return Some(("filesize", message));
         }
         if call == NameCall::Stat {
-            return None;
+            let directories = self.flag("unlink") && self.uses_directories();
+            return directories.then_some(("unlink", "unlink removes no directories; remove it"));
         }
         let again = self.flag("time_based") || self.number("loops") > 1;
         if again || self.number("io_size") > self.all_regions() {
@@ -76,8 +84,11 @@ impl Section {
         if self.workers() > 1 && !self.sharing().are_separate() {
             return Some(("filename", "each file is created or deleted once; remove filename"));
         }
-        if call == NameCall::Unlink && self.flag("unlink") {
-            return Some(("unlink", "the files are deleted by the section; remove unlink"));
+        if self.flag("unlink") && call != NameCall::Create {
+            return Some((
+                "unlink",
+                "it removes files that the section has not deleted; remove it",
+            ));
         }
         None
     }

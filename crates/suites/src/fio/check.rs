@@ -2,7 +2,7 @@
 
 use model::phase::{AccessPattern, RangeSync};
 
-use super::{job::Section, parse::Mistake};
+use super::{job::Section, mistakes::Mistake};
 
 impl Section {
     /// Contradictions between options.
@@ -11,6 +11,7 @@ impl Section {
         found.extend(self.check_directions().map(|(name, message)| self.mistake(name, message)));
         found.extend(self.check_times());
         found.extend(self.check_files());
+        found.extend(self.check_passes());
         found.extend(self.check_pace().map(|(name, message)| self.mistake(name, message)));
         found.extend(self.check_content().map(|(name, message)| self.mistake(name, message)));
         found.extend(self.check_verify().map(|(name, message)| self.mistake(name, message)));
@@ -130,6 +131,42 @@ impl Section {
         let syncs = ["fsync", "fdatasync", "sync_file_range"];
         if syncs.iter().filter(|name| !matches!(self.text(name), "0" | "")).count() > 1 {
             problem("fdatasync", "only one of fsync, fdatasync, and sync_file_range is supported");
+        }
+        found
+    }
+
+    /// Contradictions of the creation and removal of files, and of CPUs.
+    fn check_passes(&self) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        let mut problem = |name: &str, message: &str| found.push(self.mistake(name, message));
+        if self.flag("unlink_each_loop") && self.reopens() {
+            if self.reads() {
+                problem(
+                    "unlink_each_loop",
+                    "the second pass would read files that the first one has removed; remove it",
+                );
+            }
+            if self.open_files() < self.file_count() {
+                problem("unlink_each_loop", "all files have to be open; remove openfiles");
+            }
+        }
+        if self.flag("create_only") {
+            let message = "only a section that reads, or has overwrite=1, creates its files by \
+                           writing them, which is then measured; remove the section, or use \
+                           number_ios=1";
+            if self.creates()
+                || self.call().is_some()
+                || !self.touches()
+                || self.only_verifies()
+                || (!self.reads() && !self.flag("overwrite"))
+            {
+                problem("create_only", message);
+            }
+        }
+        let pinned =
+            ["cpus_allowed", "cpumask"].iter().any(|name| !matches!(self.text(name), "" | "0"));
+        if pinned && !self.text("numa_cpu_nodes").is_empty() {
+            problem("numa_cpu_nodes", "the CPUs are given twice; remove cpus_allowed and cpumask");
         }
         found
     }

@@ -4,18 +4,20 @@ use std::collections::{HashMap, HashSet};
 
 use model::{
     Bytes, Nanos,
-    phase::{FileOrder, FileSharing, OperationLog, SeveralFiles},
+    phase::{FileOrder, FileSharing, HistogramLog, OperationLog, SeveralFiles},
 };
 
 use super::{
     job::{Job, Section},
+    mistakes::Mistake,
     names::{is_device, mapped, split_names},
     options::find,
-    parse::{Changes, Mistake},
+    parse::Changes,
 };
 
-/// Options with the name of a log: rates, operations, latencies.
-pub(super) const LOGS: [&str; 3] = ["write_bw_log", "write_iops_log", "write_lat_log"];
+/// Options with the name of a log: rates, operations, latencies, histograms.
+pub(super) const LOGS: [&str; 4] =
+    ["write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log"];
 
 /// Names of the files of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,9 +147,39 @@ impl Section {
             self.set(option, all.join(":"), at);
         }
         self.place_files(changes)?;
+        self.append(changes)?;
         self.find_size(changes);
         self.resolve_percentage("size")?;
         self.resolve_percentage("io_size")
+    }
+
+    /// Moves the section to the end of existing files, for `file_append`.
+    fn append(&mut self, changes: &Changes) -> Result<(), Mistake> {
+        if !self.flag("file_append") {
+            return Ok(());
+        }
+        let setting = self.settings.remove("file_append").expect("the flag is set");
+        let Some(size_of) = changes.size_of else { return Ok(()) };
+        let sharing = self.sharing();
+        let names = (0..self.workers()).flat_map(|worker| sharing.names(worker));
+        let mut sizes = names.map(|name| size_of(&name).unwrap_or(0));
+        let size = sizes.next().unwrap_or(0);
+        if sizes.any(|other| other != size) {
+            let message = "file_append requires files of equal sizes; remove them, or use a section \
+                           per file";
+            return Err(setting.mistake(message));
+        }
+        if size == 0 {
+            return Ok(());
+        }
+        let placed = ["offset", "offset_increment", "filesize"];
+        if placed.into_iter().any(|name| !matches!(self.text(name), "0" | "")) || !self.writes() {
+            let message = "file_append requires a section that writes, without offset, \
+                           offset_increment, and filesize; remove it or them";
+            return Err(setting.mistake(message));
+        }
+        self.set(find("offset").expect("an option of the table"), size.to_string(), setting.at);
+        Ok(())
     }
 
     /// Sets the size of the files to that of the existing ones if the size of the section is a
@@ -254,15 +286,21 @@ impl Section {
     /// Logs of the section, whose workers have numbers from `first`.
     pub(super) fn logs(&self, first: u32) -> Option<OperationLog> {
         let path = |name| Some(self.text(name).to_owned()).filter(|path| !path.is_empty());
-        let [bandwidth, operations, latency] = LOGS.map(path);
-        if bandwidth.is_none() && operations.is_none() && latency.is_none() {
+        let [bandwidth, operations, latency, histograms] = LOGS.map(path);
+        if [&bandwidth, &operations, &latency, &histograms].iter().all(|own| own.is_none()) {
             return None;
         }
+        let milliseconds = |name| Nanos(self.number(name).saturating_mul(1_000_000));
         Some(OperationLog {
             bandwidth,
             operations,
             latency,
-            interval: Nanos(self.number("log_avg_msec").saturating_mul(1_000_000)),
+            histograms: histograms.map(|path| HistogramLog {
+                path,
+                interval: milliseconds("log_hist_msec"),
+                coarseness: u8::try_from(self.number("log_hist_coarseness")).unwrap_or(0),
+            }),
+            interval: milliseconds("log_avg_msec"),
             maximum: self.flag("log_max_value"),
             offsets: self.flag("log_offset"),
             first,

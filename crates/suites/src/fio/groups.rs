@@ -1,12 +1,12 @@
 //! Sections that run at the same time, and the effect of the end of one on the others.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
-use model::phase::GroupEnd;
+use model::phase::{Flow, GroupEnd};
 
 use super::{
     job::{Job, Section},
-    parse::Mistake,
+    mistakes::Mistake,
     values::{Base, word},
 };
 
@@ -46,6 +46,34 @@ impl Job {
         let group = group.unwrap_or(at..at + 1);
         let parts = self.split(group, |at| self.sections[at].flag("new_group"));
         parts.into_iter().find(|part| part.contains(&at)).unwrap_or(at..at + 1)
+    }
+
+    /// Flow of the workers of a section.
+    pub(super) fn flow(&self, at: usize) -> Option<Flow> {
+        let section = &self.sections[at];
+        let number = self.flow_ids().iter().position(|id| *id == section.number("flow_id"))?;
+        let weight = u32::try_from(section.number("flow")).unwrap_or(0);
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        (weight > 0).then_some(Flow { number, weight, sleep: section.time("flow_sleep") })
+    }
+
+    /// Numbers of the flows.
+    fn flow_ids(&self) -> BTreeSet<u64> {
+        let sections = self.sections.iter().filter(|own| own.number("flow") > 0);
+        sections.map(|own| own.number("flow_id")).collect()
+    }
+
+    /// Contradictions of flows.
+    pub(super) fn check_flows(&self) -> Option<Mistake> {
+        let mut flowing = self.sections.iter().filter(|own| own.number("flow") > 0);
+        if self.flow_ids().len() > Flow::COUNT as usize {
+            let message = "a job has at most 64 flows; use fewer values";
+            return flowing.next().map(|own| own.mistake("flow_id", message));
+        }
+        let waiting = flowing.find(|own| !own.text("wait_for").is_empty())?;
+        let message = "the sections of a flow start together: the others would wait for this one; \
+                       remove flow or wait_for";
+        Some(waiting.mistake("flow", message))
     }
 
     /// Effect of the end of a section on those that run at the same time.

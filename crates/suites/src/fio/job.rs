@@ -6,8 +6,9 @@ use model::phase::{AccessPattern, CpuList, Pin};
 
 use super::{
     lists,
+    mistakes::Mistake,
     options::{FioOption, Handling, find},
-    parse::{Changes, Line, Mistake},
+    parse::{Changes, Line},
     values::microseconds_of,
 };
 
@@ -144,7 +145,20 @@ impl Section {
     /// Alignment of random offsets in bytes; `None`: they are multiples of the block size.
     pub(super) fn alignment(&self) -> Option<u64> {
         let bytes: u64 = self.by_direction("ba")?.parse().ok()?;
-        (bytes > 0 && self.is_random()).then_some(bytes)
+        match bytes {
+            _ if !self.is_random() => None,
+            0 => self.alignment_of_sizes(),
+            bytes => Some(bytes),
+        }
+    }
+
+    /// Alignment with `bs_is_seq_rand`, if it is not the size of the operations: the smallest size
+    /// of the direction (fio 3.33, traced).
+    fn alignment_of_sizes(&self) -> Option<u64> {
+        let (own, _) = self.sizes_at(usize::from(!self.reads()));
+        let (random, _) = self.sizes_at(1);
+        let differs = self.jump().is_some() || own != random;
+        (self.flag("bs_is_seq_rand") && differs).then_some(own)
     }
 
     /// Weighted sizes of operations, and the unit of offsets and sizes.
@@ -165,6 +179,11 @@ impl Section {
             let unit = reads.iter().fold(0, |unit, (size, _)| gcd(*size, unit));
             return (unit, reads);
         }
+        if let Some(jumps) = self.jump_sizes() {
+            let (_, sizes) = self.sizes_at(0);
+            let all = jumps.iter().chain(&sizes);
+            return (all.fold(0, |unit, (size, _)| gcd(*size, unit)), sizes);
+        }
         match self.sizes_in(usize::from(!self.reads())) {
             (size, sizes) if sizes.len() == 1 => (size, Vec::new()),
             own => own,
@@ -177,8 +196,29 @@ impl Section {
         (self.reads() && self.writes() && reads != writes).then_some([reads, writes])
     }
 
+    /// Weighted sizes of the operations that jump, with `bs_is_seq_rand`.
+    pub(super) fn jump_sizes(&self) -> Option<Vec<(u64, u32)>> {
+        let differs = self.flag("bs_is_seq_rand") && self.jump().is_some();
+        differs.then(|| self.sizes_at(1).1)
+    }
+
+    /// Largest size of an operation.
+    pub(super) fn largest_size(&self) -> u64 {
+        let (unit, sizes) = self.block_sizes();
+        let jumps = self.jump_sizes().unwrap_or_default();
+        sizes.iter().chain(&jumps).map(|(size, _)| *size).max().unwrap_or(unit)
+    }
+
     /// Weighted sizes of reads (0) or writes (1), and the smallest one.
     fn sizes_in(&self, direction: usize) -> (u64, Vec<(u64, u32)>) {
+        match self.flag("bs_is_seq_rand") {
+            true => self.sizes_at(usize::from(self.is_random())),
+            false => self.sizes_at(direction),
+        }
+    }
+
+    /// Weighted sizes in the first (0) or second (1) part of the options, and the smallest one.
+    fn sizes_at(&self, direction: usize) -> (u64, Vec<(u64, u32)>) {
         let part = |name: &str| {
             let text = self.text(name);
             text.split(',').nth(direction).unwrap_or(text).to_owned()
@@ -279,12 +319,21 @@ impl Section {
         }
     }
 
+    /// NUMA nodes whose CPUs the workers use; `None`: any.
+    fn nodes(&self) -> Option<CpuList> {
+        let nodes = self.text("numa_cpu_nodes");
+        lists::numbers(nodes).ok().map(CpuList::from)
+    }
+
     /// CPUs of the workers, the first of which has this number in the job.
     pub(super) fn pin(&self, first: u32) -> Pin {
+        if let Some(nodes) = self.nodes() {
+            return Pin::Nodes(nodes);
+        }
         let mask = self.number("cpumask");
         let cpus = match self.text("cpus_allowed") {
             "" => (0..64).filter(|cpu| mask >> cpu & 1 == 1).collect(),
-            list => lists::cpus(list).unwrap_or_default(),
+            list => lists::numbers(list).unwrap_or_default(),
         };
         let list = CpuList::from(cpus.clone());
         match (cpus.is_empty(), self.text("cpus_allowed_policy")) {
@@ -350,6 +399,7 @@ impl Job {
             mistakes.extend(job.apply_exits().err());
             mistakes.extend(job.check_alone());
             mistakes.extend(job.check_headers());
+            mistakes.extend(job.check_flows());
         }
         job
     }

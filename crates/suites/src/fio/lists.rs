@@ -27,9 +27,9 @@ pub(super) fn read_service(text: &str, _: Base) -> Result<String, String> {
     Ok(if turn == "1" || name == "sequential" { name } else { format!("{name}:{turn}") })
 }
 
-/// CPUs such as `0-3,8`.
-pub(super) fn cpus(text: &str) -> Result<Vec<u32>, String> {
-    let bad = |part: &str| format!("`{part}` is not a CPU from 0 to {}", CpuList::LARGEST);
+/// CPUs or NUMA nodes such as `0-3,8`.
+pub(super) fn numbers(text: &str) -> Result<Vec<u32>, String> {
+    let bad = |part: &str| format!("`{part}` is not a number from 0 to {}", CpuList::LARGEST);
     let cpu = |part: &str| match part.trim().parse::<u32>() {
         Ok(cpu) if cpu <= CpuList::LARGEST => Ok(cpu),
         _ => Err(bad(part)),
@@ -43,12 +43,22 @@ pub(super) fn cpus(text: &str) -> Result<Vec<u32>, String> {
     }
     all.sort_unstable();
     all.dedup();
-    if all.is_empty() { Err(format!("`{text}` has no CPU")) } else { Ok(all) }
+    if all.is_empty() { Err(format!("`{text}` has no number")) } else { Ok(all) }
 }
 
 pub(super) fn read_cpus(text: &str, _: Base) -> Result<String, String> {
-    let all: Vec<String> = cpus(text)?.iter().map(u32::to_string).collect();
+    let all: Vec<String> = numbers(text)?.iter().map(u32::to_string).collect();
     Ok(all.join(","))
+}
+
+/// NUMA nodes; `all` is any CPU.
+pub(super) fn read_nodes(text: &str, base: Base) -> Result<String, String> {
+    if text.trim() == "all" { Ok(String::new()) } else { read_cpus(text, base) }
+}
+
+/// Exponent of the number of joined bins.
+pub(super) fn read_coarseness(text: &str, _: Base) -> Result<String, String> {
+    number(text, 0, 6)
 }
 
 pub(super) fn read_mask(text: &str, _: Base) -> Result<String, String> {

@@ -12,6 +12,7 @@ mod files;
 mod groups;
 mod job;
 mod lists;
+mod mistakes;
 mod names;
 mod options;
 mod order;
@@ -34,10 +35,9 @@ use model::{
 
 pub use files::JobFile;
 pub use job::{Job, Section};
+pub use mistakes::{Mistake, Mistakes};
 pub use options::{FioOption, Handling, OPTIONS};
-pub use parse::{
-    Changes, Included, Line, MOST_BYTES, Mistake, Mistakes, expand, of_arguments, parse,
-};
+pub use parse::{Changes, Included, KEYWORDS, Line, MOST_BYTES, expand, of_arguments, parse};
 pub use reference::reference;
 #[doc(hidden)]
 pub use values::{Base, Read};
@@ -182,7 +182,7 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
 }
 
 /// Options that depend on the directory of the trial, or on the order of sections.
-const REPLACED: [&str; 9] = [
+const REPLACED: [&str; 10] = [
     "directory",
     "filename",
     "filename_format",
@@ -192,6 +192,7 @@ const REPLACED: [&str; 9] = [
     "write_bw_log",
     "write_iops_log",
     "write_lat_log",
+    "write_hist_log",
 ];
 
 /// fio with the options of a section, as the work of a phase.

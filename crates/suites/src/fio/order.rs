@@ -234,6 +234,41 @@ impl Section {
         }
     }
 
+    /// Problems of offsets with an alignment, by `ba` or `bs_is_seq_rand`: option and message.
+    fn check_alignment(&self) -> Option<(&'static str, &'static str)> {
+        let by_sizes = self.flag("bs_is_seq_rand");
+        if by_sizes && self.is_random() {
+            let message = match () {
+                () if self.is_mixed() => "random mixed sections have one kind of sizes; remove it",
+                () if self.text("ba") != "0" => "it determines the alignment; remove ba",
+                () if self.alignment().is_some() && !self.flag("norandommap") => {
+                    "with different sizes, fio ends a pass before each block was accessed; add \
+                     norandommap=1"
+                }
+                () => "",
+            };
+            if !message.is_empty() {
+                return Some(("bs_is_seq_rand", message));
+            }
+        }
+        let alignment = self.alignment()?;
+        let name = if by_sizes { "bs_is_seq_rand" } else { "ba" };
+        let message = match () {
+            () if self.region_size() < alignment => {
+                "the accessed part of the file is smaller; use a larger size"
+            }
+            () if self.jump().is_some() && !by_sizes => {
+                "runs and percentage_random are not aligned here; remove ba"
+            }
+            () if self.file_count() > 1 => {
+                "an alignment requires one file per worker; remove nrfiles"
+            }
+            () if self.verifies() => "overlapping blocks cannot be verified; remove this or verify",
+            () => return None,
+        };
+        Some((name, message))
+    }
+
     /// Problems of the order: option and message.
     pub(super) fn check_order(&self) -> Option<(&'static str, &'static str)> {
         let (block, _) = self.block_sizes();
@@ -248,19 +283,8 @@ impl Section {
                            two sections";
             return Some(("ba", message));
         }
-        if let Some(alignment) = self.alignment() {
-            if self.region_size() < alignment {
-                return Some(("ba", "the accessed part of the file is smaller; use a larger size"));
-            }
-            if self.jump().is_some() {
-                return Some(("ba", "runs and percentage_random are not aligned here; remove ba"));
-            }
-            if self.file_count() > 1 {
-                return Some(("ba", "an alignment requires one file per worker; remove nrfiles"));
-            }
-            if self.verifies() {
-                return Some(("ba", "overlapping blocks cannot be verified; remove ba or verify"));
-            }
+        if let Some(problem) = self.check_alignment() {
+            return Some(problem);
         }
         if self.by_direction("percentage_random").is_none() {
             let message = "reads and writes of a mixed section have the same percentage here; use \

@@ -1,13 +1,11 @@
 //! Parser of job files and command lines of fio. All mistakes are collected, each with its line.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use super::{
     files::LOGS,
     job::{Job, Section},
+    mistakes::{Mistake, Mistakes},
     names::check_name,
     options::{FioOption, Handling, OPTIONS, near},
     values::Base,
@@ -25,6 +23,10 @@ const MOST_SECTIONS: usize = 1000;
 /// Maximum depth of included files.
 const DEPTH: usize = 16;
 
+/// Keywords in values of job files: bytes of a page, MiB of memory, and number of CPUs. Their
+/// values are variables with these names.
+pub const KEYWORDS: [&str; 3] = ["$pagesize", "$mb_memory", "$ncpus"];
+
 /// Maximum number of mistakes that are reported.
 const MOST_MISTAKES: usize = 100;
 
@@ -39,59 +41,10 @@ pub struct Line {
     pub text: String,
 }
 
-/// Mistake in a job.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mistake {
-    /// File, or description of the argument.
-    pub file: String,
-    /// Number of the line; 0 if the origin has no lines.
-    pub line: u32,
-    /// Problem and hint.
-    pub message: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}: {}", self.file, self.message),
-            line => write!(f, "{}:{line}: {}", self.file, self.message),
-        }
-    }
-}
-
-/// All mistakes in a job, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistakes {
-    /// Mistakes, at least one.
-    pub all: Vec<Mistake>,
-    /// Number of lines with an option or a section.
-    pub lines: usize,
-}
-
-impl fmt::Display for Mistakes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for mistake in &self.all {
-            writeln!(f, "{mistake}")?;
-        }
-        let bad = self.all.len();
-        write!(f, "{bad} of {} lines cannot be done; nothing was started", self.lines.max(bad))
-    }
-}
-
-impl std::error::Error for Mistakes {}
-
-impl Mistakes {
-    /// One mistake.
-    pub fn one(file: &str, line: u32, message: impl Into<String>) -> Self {
-        let mistake = Mistake { file: file.to_owned(), line, message: message.into() };
-        Self { all: vec![mistake], lines: 1 }
-    }
-}
-
 /// Changes to a job, and values from outside of it.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Values of `${NAME}`.
+    /// Values of `${NAME}`, and of [`KEYWORDS`].
     pub variables: BTreeMap<String, String>,
     /// Options that replace those of all sections, such as `bs=8k`.
     pub set: Vec<String>,
@@ -323,7 +276,8 @@ impl<'a> Parser<'a> {
             Some((name, value)) => (name.trim(), value.trim()),
             None => (content, ""),
         };
-        let value = value.to_owned();
+        // As in fio, command lines have no keywords.
+        let value = if line.number == 0 { value.to_owned() } else { self.with_keywords(value)? };
         let found = self.index.get(name).copied();
         let dropped = |own: &String| {
             let own = own.trim();
@@ -340,6 +294,20 @@ impl<'a> Parser<'a> {
             Some(Current::Section(open)) => open.options.push(raw),
         }
         Ok(())
+    }
+
+    /// Replaces keywords of the machine.
+    fn with_keywords(&self, value: &str) -> Result<String, String> {
+        let mut value = value.to_owned();
+        for keyword in KEYWORDS {
+            if value.contains(keyword) {
+                let own = self.changes.variables.get(keyword).ok_or_else(|| {
+                    format!("{keyword} depends on the machine; use a number, or a job file")
+                })?;
+                value = value.replace(keyword, own);
+            }
+        }
+        Ok(value)
     }
 
     /// Replaces variables.

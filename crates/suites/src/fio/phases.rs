@@ -7,8 +7,8 @@ use model::{
     phase::{
         AccessPattern, Advice, Aio, Allocation, Bound, Cache, CallFlags, Completions, Direction,
         EndSync, FileAdvice, FileCreation, FileHandling, FileOrder, FileSharing, IoEngineKind,
-        IoPriority, Length, Open, Part, PassStart, Region, Ring, Role, SeveralFiles, Stonewall,
-        Stream, TimeLimit, Timed, Together, Work, WorkLimit, WorkerKind, Workers,
+        IoPriority, Length, NameCall, Open, Part, PassStart, Region, Ring, Role, SeveralFiles,
+        Stonewall, Stream, TimeLimit, Timed, Together, Work, WorkLimit, WorkerKind, Workers,
     },
     sample::lifecycle,
 };
@@ -23,7 +23,9 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
     let names = phase_names(job);
     let mut phases = Vec::new();
     for (section, name) in job.sections.iter().zip(&names).filter(|(own, _)| own.touches()) {
-        phases.extend(layout(section, name, seed));
+        if !section.flag("create_only") {
+            phases.extend(layout(section, name, seed));
+        }
         if section.flag("pre_read") {
             phases.push(pre_read(section, name, seed));
         }
@@ -54,7 +56,7 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
                 ..phase(
                     &names[at],
                     Role::Measure,
-                    Work::Stream(measured(section, seed, first_worker[at])),
+                    Work::Stream(measured(job, at, seed, first_worker[at])),
                 )
             });
         }
@@ -77,9 +79,17 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
     phases
 }
 
-/// Work of a section, whose workers have numbers from `first` among those of the job.
-fn measured(section: &Section, seed: u64, first: u32) -> Stream {
+/// Work of the section at this place, whose workers have numbers from `first` among those of the
+/// job.
+fn measured(job: &Job, at: usize, seed: u64, first: u32) -> Stream {
+    let section = &job.sections[at];
+    if section.flag("create_only")
+        && let Some(Phase { work: Work::Stream(stream), .. }) = layout(section, "", seed)
+    {
+        return stream;
+    }
     let mut stream = stream(section, seed);
+    stream.flow = job.flow(at);
     if section.only_verifies() {
         stream = section.as_reads(&stream);
     }
@@ -92,6 +102,7 @@ fn measured(section: &Section, seed: u64, first: u32) -> Stream {
 fn phase(name: &str, role: Role, work: Work) -> Phase {
     let group = match (&work, role) {
         (_, Role::Prepare) => "preparing",
+        (Work::Stream(stream), Role::Measure) if stream.verify_backlog.is_some() => "mixed",
         (Work::Stream(stream), Role::Measure) => match stream.direction {
             Direction::Read => "reading",
             Direction::Write => "writing",
@@ -165,10 +176,15 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
     {
         return None;
     }
-    let (block, sizes) = section.block_sizes();
-    let largest = sizes.iter().map(|(size, _)| *size).max().unwrap_or(block);
+    let largest = section.largest_size();
     let size = section.file_size();
     let (files, workers) = once(section);
+    if section.uses_directories() {
+        let own = stream(section, seed);
+        let io_engine = IoEngineKind::Name(NameCall::CreateDirectory);
+        let stream = Stream { io_engine, bound: Bound::Once, ..own };
+        return Some(phase(&format!("{name}.layout"), Role::Prepare, Work::Stream(stream)));
+    }
     let stream = Stream {
         direction: Direction::Write,
         open: Open { creation: FileCreation::Complete, ..Open::default() },
@@ -227,8 +243,8 @@ fn allocation(section: &Section) -> Allocation {
     }
 }
 
-/// Work of a section.
-pub(super) fn stream(section: &Section, seed: u64) -> Stream {
+/// Stream with the files of a section and the sizes of its operations.
+fn sized(section: &Section) -> Stream {
     let (block, sizes) = section.block_sizes();
     let lengths = |sizes: &[(u64, u32)]| -> Vec<Length> {
         let blocks = |size: u64| u32::try_from(size / block).unwrap_or(u32::MAX);
@@ -236,7 +252,6 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
             |(size, weight): &(u64, u32)| Length { blocks: blocks(*size), weight: *weight };
         sizes.iter().map(length).collect()
     };
-    let writes = section.writes() && section.touches();
     let mut stream = Stream::new(section.sharing(), Bytes(section.file_size()), Bytes(block));
     match section.sizes_by_direction() {
         Some([reads, writes]) => {
@@ -244,9 +259,19 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
         }
         None => stream.block_sizes = lengths(&sizes),
     }
+    if let Some(jumps) = section.jump_sizes() {
+        stream.jump_sizes = lengths(&jumps);
+    }
     if let Some(alignment) = section.alignment() {
         stream.offset_alignment = u32::try_from(alignment / block).unwrap_or(u32::MAX);
     }
+    stream
+}
+
+/// Work of a section.
+pub(super) fn stream(section: &Section, seed: u64) -> Stream {
+    let writes = section.writes() && section.touches();
+    let mut stream = sized(section);
     stream.direction = match section.kind() {
         "read" | "randread" => Direction::Read,
         "write" | "randwrite" => Direction::Write,
@@ -279,6 +304,7 @@ pub(super) fn stream(section: &Section, seed: u64) -> Stream {
     stream.seed = seed_of(section, seed);
     stream.header_seed = section.header_seed();
     stream.verify = section.verifies() && stream.direction == Direction::Read;
+    stream.verify_backlog = section.verify_backlog();
     stream.sync_every = section.sync_every().filter(|_| writes);
     stream.end_sync = match section.flag("end_fsync") || section.flag("fsync_on_close") {
         true if writes => EndSync::Fsync,
@@ -318,6 +344,7 @@ fn handling(section: &Section) -> FileHandling {
             _ => Some(FileAdvice::Sequential),
         },
         pass_start: match section.reopens() {
+            true if section.flag("unlink_each_loop") => PassStart::Recreate,
             true => PassStart::Reopen,
             false if section.flag("time_based") && section.has_passes() => PassStart::Invalidate,
             false => PassStart::Continue,

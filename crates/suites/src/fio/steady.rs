@@ -7,7 +7,7 @@ use model::{
 
 use super::{
     job::{Job, Section},
-    parse::Mistake,
+    mistakes::Mistake,
     values::{Base, size},
 };
 

@@ -13,6 +13,7 @@ use crate::described;
 
 mod calls;
 mod ends;
+mod flows;
 mod orders;
 
 fn parsed(text: &str, changes: &Changes) -> Result<Job, Mistakes> {
@@ -462,9 +463,12 @@ fn cpus_are_a_list_or_a_mask_that_workers_share_or_split() {
                 cpus_allowed_policy=split\n[c]\ncpus_allowed_policy=split\n";
     assert_eq!(pins(text), [Pin::Shared(list), Pin::Split { cpus: list, first: 3 }, Pin::Free]);
     assert!(canonical(text).contains("cpus_allowed=0,2,3\n"));
+    let nodes = "[global]\nsize=4k\n[a]\nnuma_cpu_nodes=1,0\n[b]\nnuma_cpu_nodes=all\n";
+    assert_eq!(pins(nodes), [Pin::Nodes(CpuList::from(vec![0, 1])), Pin::Free]);
     for (option, reason) in [
-        ("cpus_allowed=1-x", "`x` is not a CPU from 0 to 1023"),
-        ("cpus_allowed=4096", "not a CPU"),
+        ("cpus_allowed=1-x", "`x` is not a number from 0 to 1023"),
+        ("cpus_allowed=4096", "not a number"),
+        ("numa_cpu_nodes=0\ncpus_allowed=1", "CPUs are given twice"),
         ("cpumask=0", "not a number from 1"),
         ("cpus_allowed=1\ncpumask=1", "exclude each other"),
     ] {
@@ -488,7 +492,7 @@ fn a_section_waits_for_another_one_of_its_group() {
 #[test]
 fn logs_are_in_the_directory_of_the_user() {
     let text = "[a]\nsize=4k\nnumjobs=2\n[b c]\nsize=4k\nwrite_bw_log\nwrite_lat_log=/srv/x\n\
-                log_avg_msec=500\nlog_offset=1\n";
+                log_avg_msec=500\nlog_offset=1\nwrite_hist_log\nlog_hist_msec=100\n";
     let changes = Changes { directory: "/data".into(), ..Changes::default() };
     let job = parsed(text, &changes).unwrap();
     let again = parsed(&job.text(), &changes).unwrap();
@@ -505,6 +509,9 @@ fn logs_are_in_the_directory_of_the_user() {
     assert_eq!(log.latency.as_deref(), Some("/srv/x"));
     assert_eq!((log.operations.as_ref(), log.first, log.per_worker), (None, 3, true));
     assert_eq!((log.interval, log.offsets), (Nanos(500_000_000), true));
+    let histograms = log.histograms.as_ref().unwrap();
+    assert_eq!(histograms.path, "/data/b c");
+    assert_eq!((histograms.interval, histograms.coarseness), (Nanos(100_000_000), 0));
     let plan = parsed(text, &Changes::default()).unwrap();
     let reason = "only `fslab fio` writes logs";
     assert!(plan.unused.contains(&("write_bw_log".to_owned(), reason.to_owned())));

@@ -1,6 +1,8 @@
 //! Values of options: sizes, times, lists, and words. Each reader returns the canonical text, which
 //! it also accepts.
 
+use model::phase::VerifyBacklog;
+
 /// Unit base of sizes in a section (option `kb_base`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
@@ -304,6 +306,16 @@ pub(super) fn read_count(text: &str, _: Base) -> Result<String, String> {
     number(text, 0, MOST)
 }
 
+/// Number of blocks of a backlog.
+pub(super) fn read_backlog(text: &str, _: Base) -> Result<String, String> {
+    number(text, 0, u64::from(VerifyBacklog::LARGEST))
+}
+
+/// Weight in a flow.
+pub(super) fn read_weight(text: &str, _: Base) -> Result<String, String> {
+    number(text, 0, 1000)
+}
+
 pub(super) fn read_level(text: &str, _: Base) -> Result<String, String> {
     number(text, 0, 7)
 }
@@ -330,7 +342,7 @@ pub(super) fn word(text: &str, known: &[(&str, &str)]) -> Result<String, String>
 }
 
 /// I/O engines: name in fio, canonical name, and system calls.
-pub(super) const ENGINES: [(&str, &str, &str); 15] = [
+pub(super) const ENGINES: [(&str, &str, &str); 18] = [
     ("sync", "sync", "read, write, lseek"),
     ("psync", "psync", "pread, pwrite"),
     ("pvsync", "pvsync", "preadv2, pwritev2 without flags"),
@@ -343,6 +355,9 @@ pub(super) const ENGINES: [(&str, &str, &str); 15] = [
     ("filecreate", "filecreate", "open of each file with O_CREAT"),
     ("filestat", "filestat", "stat of each file"),
     ("filedelete", "filedelete", "unlink of each file"),
+    ("dircreate", "dircreate", "mkdir of each name"),
+    ("dirstat", "dirstat", "stat of each directory"),
+    ("dirdelete", "dirdelete", "rmdir of each directory"),
     ("falloc", "falloc", "fallocate; for reads with FALLOC_FL_KEEP_SIZE"),
     ("ftruncate", "ftruncate", "ftruncate to the offset"),
     ("null", "null", "none"),
@@ -385,7 +400,7 @@ const OTHER_ENGINES: [(&[&str], &str); 8] = [
         ],
         "it needs special hardware",
     ),
-    (&["dircreate", "dirstat", "dirdelete", "e4defrag"], "use suite `metadata`"),
+    (&["e4defrag"], "it moves blocks of ext4 files"),
     (&["cpuio", "exec"], "it does no I/O; use suite `command` for programs"),
     (&["external"], "it loads foreign code"),
 ];

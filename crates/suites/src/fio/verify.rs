@@ -2,12 +2,12 @@
 
 use model::phase::{
     AccessPattern, Bound, Direction, EndSync, FileCreation, FileHandling, Open, Pace, PassStart,
-    Stream, WorkLimit,
+    Stream, VerifyBacklog, WorkLimit,
 };
 
 use super::{
     job::{Job, Section},
-    parse::Mistake,
+    mistakes::Mistake,
     phases::stream,
     values::{Base, word},
 };
@@ -87,6 +87,17 @@ impl Section {
         let (block, sizes) = self.block_sizes();
         let pass = self.pass() / block;
         let mut reads = self.as_reads(&written);
+        let overwrite = self.flag("overwrite") && self.is_timed();
+        if let (Some(backlog), false) = (written.verify_backlog, overwrite) {
+            let handling = written.file_handling.unwrap_or_default();
+            let pass_start = handling.pass_start;
+            reads.rest_of = Some(backlog);
+            reads.file_handling = reads.file_handling.map(|own| FileHandling { pass_start, ..own });
+            if let Bound::Amount(limit) = written.bound {
+                reads.bound = Bound::Amount(WorkLimit { time: None, ..limit });
+            }
+            return Some(reads);
+        }
         reads.bound = match written.bound {
             // The file was written completely before the section.
             _ if self.flag("overwrite") => {
@@ -111,6 +122,8 @@ impl Section {
         Stream {
             direction: Direction::Read,
             verify: true,
+            verify_backlog: None,
+            flow: None,
             sync_every: None,
             end_sync: EndSync::None,
             pace: Pace::Free,
@@ -131,6 +144,39 @@ impl Section {
             }),
             ..written.clone()
         }
+    }
+
+    /// True if a time or a rate can end the section.
+    fn is_timed(&self) -> bool {
+        self.flag("time_based") || self.text("runtime") != "0" || self.steady_state().is_some()
+    }
+
+    /// Reads of written blocks between the writes.
+    pub(super) fn verify_backlog(&self) -> Option<VerifyBacklog> {
+        let number = |name| u32::try_from(self.number(name)).unwrap_or(u32::MAX);
+        let writes = number("verify_backlog");
+        let verifies = self.verifies() && self.flag("do_verify");
+        let wanted = writes > 0 && verifies && self.writes() && self.touches();
+        let reads = match number("verify_backlog_batch") {
+            0 => writes,
+            reads => reads,
+        };
+        wanted.then_some(VerifyBacklog { writes, reads })
+    }
+
+    /// Contradictions of reads between the writes: option and message.
+    fn check_backlog(&self) -> Option<(&'static str, &'static str)> {
+        self.verify_backlog()?;
+        let message = match () {
+            () if self.has_queue() && self.number("iodepth") > 1 => {
+                "verify_backlog requires one operation in flight; use iodepth=1"
+            }
+            () if self.open_files() < self.file_count() => {
+                "verify_backlog requires that all files are open; remove openfiles"
+            }
+            () => return None,
+        };
+        Some(("verify_backlog", message))
     }
 
     /// Contradictions of options of verification: option and message.
@@ -158,9 +204,10 @@ impl Section {
                            with several block sizes";
             return Some(("verify", message));
         }
-        let timed =
-            self.flag("time_based") || self.text("runtime") != "0" || self.steady_state().is_some();
-        if self.writes() && self.flag("do_verify") && timed && !self.flag("overwrite") {
+        if let Some(problem) = self.check_backlog() {
+            return Some(problem);
+        }
+        if self.writes() && self.flag("do_verify") && self.is_timed() && !self.flag("overwrite") {
             let message = "the blocks that are written until runtime or steadystate ends the section \
                            are not known; add overwrite=1, or remove these options";
             return Some(("verify", message));

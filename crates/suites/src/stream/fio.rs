@@ -252,6 +252,8 @@ fn engine(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream)
         IoEngineKind::Name(NameCall::Create) => job.set("ioengine", "filecreate"),
         IoEngineKind::Name(NameCall::Stat) => job.set("ioengine", "filestat"),
         IoEngineKind::Name(NameCall::Unlink) => job.set("ioengine", "filedelete"),
+        IoEngineKind::Name(NameCall::CreateDirectory) => job.set("ioengine", "dircreate"),
+        IoEngineKind::Name(NameCall::RemoveDirectory) => job.set("ioengine", "dirdelete"),
         IoEngineKind::Bytewise | IoEngineKind::Stdio | IoEngineKind::Copy(_) => {
             impossible.push("io_engine: fio has no such engine");
         }
@@ -418,6 +420,7 @@ fn workers(job: &mut FioJob, impossible: &mut Vec<&'static str>, stream: &Stream
     match workers.pin {
         Pin::Free => {}
         Pin::Each => impossible.push("pin: the CPUs of the process are not known"),
+        Pin::Nodes(nodes) => job.set("numa_cpu_nodes", list(nodes)),
         Pin::Shared(cpus) => job.set("cpus_allowed", list(cpus)),
         Pin::Split { cpus, .. } => {
             job.set("cpus_allowed", list(cpus));

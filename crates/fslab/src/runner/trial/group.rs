@@ -6,9 +6,10 @@
 //! phases end, and so does the trial.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::{
-        Condvar, Mutex, PoisonError,
+        Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc::{self, RecvTimeoutError},
     },
@@ -16,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use engine::{Context, Progress, Start, StartGate};
+use engine::{Context, Flows, Progress, Start, StartGate};
 use model::{
     Nanos, Phase, PhaseResult, SystemActivity, Warning,
     phase::{Cache, GROUP, GroupEnd, Part, Together, UNLIMITED, Work, later_group},
@@ -95,6 +96,8 @@ struct Shared<'a> {
     external: Option<&'a Path>,
     /// Start of the first measured phase of the trial.
     first: Nanos,
+    /// Counts of the flows, if a phase has one.
+    flows: Option<&'a Arc<Flows>>,
 }
 
 impl Workload<'_> {
@@ -134,8 +137,9 @@ impl Workload<'_> {
             let (directory, stops) = (directory.clone(), stops(phase, group));
             members.push(Member { phase, together, directory, session, stops });
         }
+        let flows = flows(group).map_err(|error| Stop::failed("creating the flows", &error))?;
         let monitor = mounted.monitor();
-        let outcomes = self.run_members(members, (&gate, &stop), first_start);
+        let outcomes = self.run_members(members, (&gate, &stop), flows.as_ref(), first_start);
         let mut activity = monitor.end();
         verdict::check_log(&activity.log)
             .map_err(|why| Stop::Failed(format!("{}: {why}", names.join(" + "))))?;
@@ -150,6 +154,7 @@ impl Workload<'_> {
         &'a self,
         members: Vec<Member<'a>>,
         (gate, stop): (&'a StartGate, &'a AtomicBool),
+        flows: Option<&'a Arc<Flows>>,
         first: Nanos,
     ) -> Vec<Outcome<'a>> {
         let shared = Shared {
@@ -160,6 +165,7 @@ impl Workload<'_> {
             worker_command: self.worker_command,
             external: self.external_directory,
             first,
+            flows,
         };
         // The progress of the run is that of the first measured phase.
         let shown = members.iter().position(|member| member.together.part == Part::Measured);
@@ -282,6 +288,13 @@ impl Workload<'_> {
     }
 }
 
+/// Counts of the flows of a group; `None` if it has none.
+fn flows(group: &[Phase]) -> io::Result<Option<Arc<Flows>>> {
+    let has_flow =
+        |phase: &Phase| matches!(&phase.work, Work::Stream(stream) if stream.flow.is_some());
+    group.iter().any(has_flow).then(|| Flows::new().map(Arc::new)).transpose()
+}
+
 /// Reports whether a phase is stopped at the end of its group.
 fn stops(phase: &Phase, group: &[Phase]) -> bool {
     let background = phase.together.is_some_and(|it| it.part == Part::Background);
@@ -307,7 +320,8 @@ fn run_member<'a>(member: Member<'a>, shared: Shared<'_>, is_shown: bool) -> Out
         true => (Nanos(0), shared.first + together.start_delay),
         false => (together.start_delay, Nanos(0)),
     };
-    let start = Start { delay, earliest, background: stops, ..Start::at(gate) };
+    let flows = shared.flows;
+    let start = Start { delay, earliest, background: stops, flows, ..Start::at(gate) };
     let result = match &mut session {
         Some(session) if start.wait(stop) => session.measure(),
         Some(_) => Err(Stop::Interrupted),

@@ -228,7 +228,6 @@ fn contradictions_of_verification_are_rejected() {
         ("rw=write\nbs=32\nverify=crc32c", "at least 64 bytes"),
         ("rw=write\nverify=pattern", "patterns are not verified"),
         ("rw=write\nverify=crc33", "did you mean"),
-        ("rw=write\nverify=crc32c\nverify_backlog=8", "after the section"),
         ("rw=write\nverify_only", "requires verify"),
         ("rw=write\nfilename=f\n[b]\nfilename=f\nsize=64k\nverify=md5", "`a` accesses the same"),
         (
