@@ -168,6 +168,17 @@ impl Section {
         }
     }
 
+    /// True for holes in a part that reaches the end of the file, of which one pass at most is
+    /// accessed. In fio, the end of the file ends a pass, and not that of the part (traced).
+    fn has_holes_to_the_end(&self) -> bool {
+        let (block, _) = self.block_sizes();
+        let Ok(hole) = u64::try_from(self.hole()) else { return false };
+        let operations = (self.region_size() / block).saturating_sub(1) / (1 + hole / block) + 1;
+        let amount = self.number("io_size").saturating_mul(self.number("loops"));
+        let fits = amount > 0 && amount.div_ceil(block) <= operations;
+        fits && !self.flag("time_based") && self.reaches_the_end()
+    }
+
     /// Order of offsets.
     pub(super) fn pattern(&self) -> AccessPattern {
         let (block, _) = self.block_sizes();
@@ -313,9 +324,10 @@ impl Section {
         let whole = self.offset() == 0
             && self.number("offset_increment") == 0
             && self.region_size() == self.file_size();
-        if hole != 0 && !whole {
-            let message = "holes require that the section accesses the whole file; remove offset, \
-                           offset_increment, or filesize";
+        if hole != 0 && !whole && !self.has_holes_to_the_end() {
+            let message = "holes require that the section accesses the whole file, or once a part \
+                           that reaches its end; set io_size, or remove offset, offset_increment, \
+                           or filesize";
             return Some(("rw", message));
         }
         if jump.is_some() && self.text("random_distribution") != "random" {
