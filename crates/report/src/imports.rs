@@ -40,6 +40,7 @@ use model::{
 
 use crate::units::distinct;
 
+pub(crate) use assemble::UNNAMED;
 pub use assemble::{Importing, assemble};
 pub use error::ImportError;
 pub use fio::{FioTotals, fio_totals};

@@ -37,7 +37,7 @@ pub fn iolog(recording: &Recording) -> Iolog {
             continue;
         }
         if let (true, Some(held)) = (op.opened != NONE, simulation.open.get(&op.opened)) {
-            names.add(held.inode, &simulation.compiler.path(op.path));
+            names.add(held.inode, recording.path(op.path));
         }
         let action = match op.call {
             FileCall::Read | FileCall::Pread => "read",
@@ -71,6 +71,8 @@ pub fn iolog(recording: &Recording) -> Iolog {
 struct Names {
     all: HashMap<u32, String>,
     used: BTreeSet<String>,
+    /// Last number of each name.
+    numbers: HashMap<String, u32>,
     /// Files with an operation.
     begun: BTreeMap<u32, String>,
 }
@@ -87,11 +89,10 @@ impl Names {
             .take(200)
             .collect();
         let base = if base.is_empty() { "file".to_owned() } else { base };
+        let number = self.numbers.entry(base.clone()).or_insert(1);
         let mut name = base.clone();
-        for number in 2.. {
-            if self.used.insert(name.clone()) {
-                break;
-            }
+        while !self.used.insert(name.clone()) {
+            *number += 1;
             name = format!("{base}-{number}");
         }
         self.all.insert(inode, name);

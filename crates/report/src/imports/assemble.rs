@@ -12,7 +12,7 @@ use super::Measurement;
 use crate::units::distinct;
 
 /// Name of a configuration that has none.
-const UNNAMED: &str = "unknown";
+pub(crate) const UNNAMED: &str = "unknown";
 
 /// Information that only the caller has.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct Importing<'a> {
 pub fn assemble(measurements: Vec<Measurement>, importing: Importing<'_>) -> RunRecord {
     let program = programs(&measurements);
     let mut cells: Vec<CellRecord> = Vec::new();
-    let mut ranks: Vec<BTreeMap<usize, PhaseInfo>> = Vec::new();
+    let mut ranks: Vec<BTreeMap<String, (usize, PhaseInfo)>> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut counts: Vec<u32> = Vec::new();
     let mut trials: Vec<TrialRecord> = Vec::new();
@@ -47,12 +47,17 @@ pub fn assemble(measurements: Vec<Measurement>, importing: Importing<'_>) -> Run
             ranks.push(BTreeMap::new());
             counts.push(0);
         }
-        ranks[index].extend(measurement.phases.iter().cloned());
+        for (rank, phase) in &measurement.phases {
+            let own = || (*rank, phase.clone());
+            ranks[index].entry(phase.name.clone()).or_insert_with(own);
+        }
         trials.push(trial(measurement, index, counts[index], importing.now));
         counts[index] += 1;
     }
     for (cell, phases) in cells.iter_mut().zip(ranks) {
-        cell.phases = phases.into_values().collect();
+        let mut phases: Vec<(usize, PhaseInfo)> = phases.into_values().collect();
+        phases.sort_by_key(|(rank, _)| *rank);
+        cell.phases = phases.into_iter().map(|(_, phase)| phase).collect();
     }
     distinguish(&mut cells);
     let mut environment = Environment::default();

@@ -24,8 +24,9 @@ pub(super) const TEXT: Importer = Importer {
               breakdown, with `latency_max`",
     omitted: "minimum latency, number of reads and writes, CPU per operation",
     suite: SUITE,
-    method: "Rates and latencies are those of filebench: of all operations of the workload, which \
-             include opening, closing, and waiting, over the measured time.",
+    method: "Rates and latencies are those of filebench: of all operations of the breakdown, which \
+             include opening and closing, over the measured time. Some versions print latencies in \
+             steps of 0.1 ms.",
     longest: 16 << 20,
     is_one_configuration: true,
     recognize: |text| {
@@ -106,6 +107,8 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
             let program = format!("filebench {version}");
             let mut measurement = Measurement::new(SUITE, program, label, parameters);
             add(&mut measurement, 0, "operations", "all operations", own);
+            let mut names = std::collections::HashSet::from(["operations".to_owned()]);
+            operations.retain(|(name, _)| names.insert(name.clone()));
             for (number, (name, own)) in (1..).zip(operations.drain(..)) {
                 add(&mut measurement, number, &name, "operations by name", own);
             }

@@ -9,7 +9,7 @@ use model::{Bytes, Metric, Value};
 
 use super::{
     ImportError, Importer, Measurement, label, phase,
-    text::{MICROSECOND, count, known, line, number, slug},
+    text::{MICROSECOND, count, known, line, number, short, slug},
 };
 
 /// Suite of the cells.
@@ -25,8 +25,9 @@ pub(super) const TEXT: Importer = Importer {
     metrics: "`ops_rate` (Files/sec); with `-v`, `latency_mean` and `latency_max` per call",
     omitted: "used space, overhead of the program, minima, averages of several loops",
     suite: SUITE,
-    method: "The rate is that of fs_mark: the sum over its processes of files per second of the loop \
-             that creates, writes, syncs, and closes files. Removal is not part of it.",
+    method: "The rate is that of fs_mark: the sum over its processes of files per second of the \
+             loop that creates, writes, syncs, and closes files. Removal is not part of it. With \
+             `-S` 2 to 6, the latency of fsync includes opening and closing.",
     longest: 16 << 20,
     is_one_configuration: true,
     recognize: |text| text.lines().any(is_head),
@@ -58,7 +59,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
         } else if let Some(rest) = comment.strip_prefix("Sync method:") {
             method = rest.trim().split(':').next().map(|own| Value::Word(slug(own)));
         } else if let Some(rest) = comment.strip_prefix("Directories:") {
-            directories = Some(Value::Text(rest.trim().to_owned()));
+            directories = Some(Value::Text(short(rest.trim())));
         } else if is_head(content) {
             calls = Some(columns(comment));
         } else if let Some(calls) = &calls {
@@ -90,7 +91,8 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
 /// Calls in the head of `-v`, such as `CREAT (Min/Avg/Max)`.
 fn columns(head: &str) -> Vec<Call> {
     let names = head.split("(Min/Avg/Max)").filter_map(|part| part.split_whitespace().next_back());
-    let names: Vec<&str> = names.collect();
+    // fs_mark has twelve calls.
+    let names: Vec<&str> = names.take(32).collect();
     let has_calls = head.contains("(Min/Avg/Max)");
     let call = |(at, name): (usize, &&str)| Call { name: slug(name), first: 5 + 3 * at };
     if has_calls { names.iter().enumerate().map(call).collect() } else { Vec::new() }

@@ -6,7 +6,7 @@ use model::{Metric, Warning};
 
 use super::{
     ImportError, Importer, Measurement, phase,
-    text::{GIB, line, nanos, number},
+    text::{GIB, line, nanos, number, slug},
 };
 
 /// Suite of the cells.
@@ -20,11 +20,12 @@ pub(super) const TEXT: Importer = Importer {
     recognized_by: "line that begins with `[RESULT]`, or a section `[ior-easy-write]`",
     cell: "all results of a file are one cell",
     metrics: "`throughput` (GiB/s) of phases of IOR, `ops_rate` (kIOPS × 1000) of phases of mdtest \
-              and find; score as `reported_count`",
+              and find; total score as `reported_count`",
     omitted: "phases without a part in the score; options of the run, which a summary lacks",
     suite: SUITE,
-    method: "Values are those of IO500: of each phase up to its stonewall and the wear-out after it. \
-             A phase that IO500 marked `[INVALID]` has a warning.",
+    method: "Values are those of IO500. Phases that write and create include the wear-out after the \
+             stonewall; the others process the files of these phases. A phase that IO500 marked \
+             `[INVALID]` has a warning.",
     longest: 16 << 20,
     is_one_configuration: true,
     recognize: |text| text.lines().any(|line| row(line).is_some() || line.trim() == SECTION),
@@ -62,10 +63,7 @@ fn total(line: &str) -> Option<(&str, bool)> {
 
 fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
     let text = String::from_utf8_lossy(bytes);
-    let mut output = Output {
-        measurement: Measurement::new(SUITE, "IO500".into(), String::new(), Default::default()),
-        seconds: 0.0,
-    };
+    let mut output = Output { done: Vec::new(), measurement: empty(), seconds: 0.0 };
     let mut section = "";
     for (place, content) in (1..).zip(text.lines()) {
         let content = content.trim();
@@ -97,29 +95,54 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
             }
         }
     }
-    let Output { mut measurement, seconds } = output;
-    measurement.elapsed = nanos(seconds);
-    match measurement.phases.is_empty() {
+    output.finish();
+    match output.done.is_empty() {
         true => Err(ImportError::Nothing {
             place: "the file".into(),
             what: "it has no result of a phase; the output may be truncated",
         }),
-        false => Ok(vec![measurement]),
+        false => Ok(output.done),
     }
 }
 
+fn empty() -> Measurement {
+    Measurement::new(SUITE, "IO500".into(), String::new(), Default::default())
+}
+
 struct Output {
+    /// Results of earlier runs in the same file.
+    done: Vec<Measurement>,
     measurement: Measurement,
     seconds: f64,
 }
 
 impl Output {
+    /// Ends the results of a run, if it has any.
+    fn finish(&mut self) {
+        let mut own = std::mem::replace(&mut self.measurement, empty());
+        own.elapsed = nanos(std::mem::take(&mut self.seconds));
+        if !own.phases.is_empty() {
+            self.done.push(own);
+        }
+    }
+
+    /// Adds a phase. A second result of the same phase is that of another run.
+    fn phase(&mut self, name: &str, group: &str, metric: Metric) -> &mut Measurement {
+        if self.measurement.phases.iter().any(|(_, own)| own.name == name) {
+            self.finish();
+        }
+        let own = &mut self.measurement;
+        own.phases.push((own.phases.len(), phase(name, group, metric)));
+        own
+    }
+
     fn add(&mut self, name: &str, value: f64, is_bytes: bool, is_valid: bool) {
         let (metric, unit) =
             if is_bytes { (Metric::Throughput, GIB) } else { (Metric::OpsRate, 1000.0) };
+        let name = slug(name);
+        let name = name.as_str();
         let group = name.split('-').next().unwrap_or_default();
-        let own = &mut self.measurement;
-        own.phases.push((own.phases.len(), phase(name, group, metric)));
+        let own = self.phase(name, group, metric);
         own.sample(name, metric, value * unit);
         if !is_valid {
             let what = format!("a valid result of {name}");
@@ -129,8 +152,7 @@ impl Output {
     }
 
     fn score(&mut self, value: f64, is_valid: bool) {
-        let own = &mut self.measurement;
-        own.phases.push((own.phases.len(), phase("score", "score", Metric::ReportedCount)));
+        let own = self.phase("score", "score", Metric::ReportedCount);
         own.sample("score", Metric::ReportedCount, value);
         if !is_valid {
             own.not_available(Some("score"), "a valid score", "IO500 marked it [INVALID]");

@@ -10,23 +10,24 @@ use serde_json::Value as Json;
 
 use super::{
     ImportError, Importer, Measurement, label, phase,
-    text::{MIB, SECOND, arguments, count, known, line, nanos, number, size},
+    text::{MIB, SECOND, arguments, count, known, line, nanos, number, short, size},
 };
 
 /// Suite of the cells.
 const SUITE: &str = "ior";
 
-const METHOD: &str = "Rates are those of IOR: bytes and operations of all tasks over the time from the \
-                      first open to the last close of an iteration. The latency is the mean of the \
-                      operations.";
+const METHOD: &str = "Throughput is that of IOR: bytes of all tasks over the time from the first \
+                      open to the last close of an iteration. Operations per second are over the \
+                      time of the transfers alone.";
 
-const CELL: &str = "interface, sharing of files, order, tasks, nodes, sizes, and the other options, \
-                    without paths";
+const CELL: &str = "interface, sharing of files, order, tasks, nodes, sizes, and the other \
+                    options, without paths";
 
-const METRICS: &str = "`throughput` (MiB/s), `ops_rate` (IOPS), `latency_mean`, and `elapsed` (total \
-                       time) of each iteration";
+const METRICS: &str = "`throughput` (MiB/s), `ops_rate` (IOPS), and `elapsed` (total time) of each \
+                       iteration";
 
-const OMITTED: &str = "summary of all tests, times of open, transfers, and close, removal of files";
+const OMITTED: &str = "latency, which is that of the fastest task; summary of all tests; times of \
+                       open, transfers, and close; removal of files";
 
 /// Importer of text.
 pub(super) const TEXT: Importer = Importer {
@@ -64,7 +65,6 @@ pub(super) const JSON: Importer = Importer {
 struct Access {
     bytes: Option<f64>,
     operations: Option<f64>,
-    latency: Option<f64>,
     elapsed: Option<f64>,
 }
 
@@ -73,6 +73,8 @@ struct Access {
 struct Test {
     parameters: BTreeMap<String, Value>,
     iterations: BTreeMap<u64, [Option<Access>; 2]>,
+    /// Number of results of write and read.
+    counts: [u64; 2],
 }
 
 impl Test {
@@ -83,8 +85,8 @@ impl Test {
             "read" => 1,
             _ => return,
         };
-        let done = || self.iterations.values().filter(|all| all[place].is_some()).count() as u64;
-        let iteration = iteration.unwrap_or_else(done);
+        let iteration = iteration.unwrap_or(self.counts[place]);
+        self.counts[place] += 1;
         self.iterations.entry(iteration).or_default()[place] = Some(own);
     }
 
@@ -101,7 +103,6 @@ impl Test {
                 let samples = [
                     (Metric::Throughput, access.bytes),
                     (Metric::OpsRate, access.operations),
-                    (Metric::LatencyMean, access.latency.filter(|own| *own > 0.0)),
                     (Metric::Elapsed, access.elapsed),
                 ];
                 own.samples(name, samples);
@@ -129,6 +130,9 @@ fn read_text(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
         let content = content.trim();
         let words: Vec<&str> = content.split_whitespace().collect();
         if let Some(rest) = content.strip_prefix("IOR-") {
+            all.extend(std::mem::take(&mut test).measurements(&version));
+            columns.clear();
+            options.clear();
             rest.split(':').next().unwrap_or_default().clone_into(&mut version);
         } else if content == "Options:" {
             all.extend(std::mem::take(&mut test).measurements(&version));
@@ -158,7 +162,6 @@ fn read_text(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
             let own = Access {
                 bytes: value("bw(")?.map(|own| own * MIB),
                 operations: value("IOPS")?,
-                latency: value("Latency(")?.map(|own| own * SECOND),
                 elapsed: value("total(")?.map(|own| own * SECOND),
             };
             test.add(words[0], iteration.and_then(|at| words[at].parse().ok()), own);
@@ -216,7 +219,6 @@ fn read_json(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
             let own = Access {
                 bytes: value("bwMiB")?.map(|own| own * MIB),
                 operations: value("iops")?,
-                latency: value("latency")?.map(|own| own * SECOND),
                 elapsed: value("totalTime")?.map(|own| own * SECOND),
             };
             let iteration = result.get("iter").and_then(Json::as_u64);
@@ -278,7 +280,7 @@ fn parameters(test: &Json, options: &Json) -> BTreeMap<String, Value> {
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     if !others.is_empty() {
-        parameters.insert("options".into(), Value::Text(others.join(" ")));
+        parameters.insert("options".into(), Value::Text(short(&others.join(" "))));
     }
     parameters
 }

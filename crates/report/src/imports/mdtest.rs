@@ -26,11 +26,10 @@ pub(super) const TEXT: Importer = Importer {
     recognized_by: "line that begins with `SUMMARY rate`, or `SUMMARY:`",
     cell: "tasks, nodes, and options, without paths",
     metrics: "`ops_rate` by phase: the mean over the iterations of the file",
-    omitted: "maximum, minimum, and deviation; tables of times, whose title does not fit their \
-              numbers; results of single iterations",
+    omitted: "maximum, minimum, and deviation; tables of times; results of single iterations",
     suite: SUITE,
-    method: "Rates are those of mdtest: operations of all tasks over the time from the first start to \
-             the last end.",
+    method: "Rates are those of mdtest: the mean over the iterations of a file, each of the \
+             operations of all tasks over the time of a phase.",
     longest: 16 << 20,
     is_one_configuration: true,
     recognize: |text| text.lines().any(|line| iterations(line).is_some()),
@@ -91,7 +90,8 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
             let phase_name = known.map_or_else(|| slug(name), |(own, _)| (*own).to_owned());
             let rate = number(line(place), mean)?;
             // Phases that did not run have zeros.
-            if rate > 0.0 {
+            let is_new = table.phases.iter().all(|(_, own)| own.name != phase_name);
+            if rate > 0.0 && is_new {
                 let group = phase_name.split('-').next().unwrap_or_default().to_owned();
                 let at = table.phases.len();
                 table.phases.push((at, phase(&phase_name, &group, Metric::OpsRate)));

@@ -20,8 +20,9 @@ const SUITE: &str = "pgbench";
 /// Phase of all transactions.
 const TRANSACTIONS: &str = "transactions";
 
-const METHOD: &str = "Rates are transactions per second without the time of the first connections. The \
-                      latency of a transaction includes the time that it was late with --rate.";
+const METHOD: &str = "Rates are transactions per second without the time of the first connections; \
+                      with -C, they include the later ones. With --rate, the latency includes the \
+                      delay of the start.";
 
 /// Importer of text.
 pub(super) const TEXT: Importer = Importer {
@@ -30,7 +31,8 @@ pub(super) const TEXT: Importer = Importer {
     title: "text of pgbench 9.6 to 17",
     recognized_by: "line with `number of transactions actually processed`",
     cell: "transaction type, scaling factor, query mode, clients, threads, duration",
-    metrics: "`ops_rate` (tps without connections), `latency_mean`",
+    metrics: "`ops_rate` (tps without connections), `latency_mean`, which pgbench computes from the \
+              run time if it measured no single transactions",
     omitted: "standard deviation, tps with connections, progress, statements of scripts",
     suite: SUITE,
     method: METHOD,
@@ -86,6 +88,7 @@ fn read_text(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
             }
         };
         if let Some(rest) = content.strip_prefix("pgbench (") {
+            finish(&version, &mut parameters, &mut latency, &mut rate);
             rest.split([' ', ')']).next().unwrap_or_default().clone_into(&mut version);
         } else if let Some((name, value)) = content.split_once(": ") {
             match name {
@@ -107,7 +110,8 @@ fn read_text(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
                 _ => {}
             }
         } else if let Some(rest) = content.strip_prefix("latency average = ") {
-            latency = Some(number(line(place), rest.trim_end_matches(" ms"))? * MILLISECOND);
+            let mean = rest.split(' ').next().unwrap_or_default();
+            latency = Some(number(line(place), mean)? * MILLISECOND);
         } else if let Some(rest) = content.strip_prefix("tps = ") {
             let (value, note) = rest.split_once(' ').unwrap_or((rest, ""));
             // The rate with connections comes first before 14.
@@ -130,15 +134,16 @@ fn read_text(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
 struct Transaction {
     client: u64,
     script: u64,
-    /// Latency in microseconds.
-    time: u64,
+    /// Latency in microseconds; `None` if the transaction was skipped or failed.
+    time: Option<u64>,
     /// End in microseconds since 1970.
     ended: u64,
 }
 
 /// Transaction in a line: client, number, time, script, seconds, microseconds, and with --rate the
-/// lag, with --max-tries the number of tries. Skipped and failed transactions have no time.
-fn transaction(line: &str) -> Option<Option<Transaction>> {
+/// lag, with --max-tries the number of tries. The time of a transaction that was skipped or failed
+/// is a word, with --failures-detailed the kind of the failure.
+fn transaction(line: &str) -> Option<Transaction> {
     let words: Vec<&str> = line.split(' ').collect();
     if !(6..=8).contains(&words.len()) {
         return None;
@@ -151,13 +156,11 @@ fn transaction(line: &str) -> Option<Option<Transaction>> {
     }
     let (client, script) = (number(0)?, number(3)?);
     number(1)?;
-    match number(2) {
-        Some(time) => {
-            let ended = seconds * 1_000_000 + micros;
-            Some(Some(Transaction { client, script, time, ended }))
-        }
-        None => matches!(words[2], "skipped" | "failed").then_some(None),
-    }
+    let time = match words[2] {
+        "skipped" | "failed" | "serialization" | "deadlock" => None,
+        _ => Some(number(2)?),
+    };
+    Some(Transaction { client, script, time, ended: seconds * 1_000_000 + micros })
 }
 
 /// Transactions of a script.
@@ -173,7 +176,6 @@ fn read_log(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
     let text = String::from_utf8_lossy(bytes);
     let mut clients = std::collections::BTreeSet::new();
     let mut scripts: BTreeMap<u64, Script> = BTreeMap::new();
-    let mut failed = 0_u64;
     for (place, content) in (1_usize..).zip(text.lines()) {
         let Some(own) = transaction(content.trim_end()) else {
             return Err(ImportError::Field {
@@ -182,27 +184,25 @@ fn read_log(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
                 found: content.chars().take(40).flat_map(char::escape_debug).collect(),
             });
         };
-        let Some(own) = own else {
-            failed += 1;
-            continue;
-        };
         clients.insert(own.client);
         let script = scripts.entry(own.script).or_default();
-        let begun = own.ended.saturating_sub(own.time);
-        script.first = Some(script.first.map_or(begun, |first| first.min(begun)));
-        script.last = script.last.max(own.ended);
-        script.histogram.record(own.time.saturating_mul(1000));
+        match own.time {
+            None => script.failed += 1,
+            Some(time) => {
+                let begun = own.ended.saturating_sub(time);
+                script.first = Some(script.first.map_or(begun, |first| first.min(begun)));
+                script.last = script.last.max(own.ended);
+                script.histogram.record(time.saturating_mul(1000));
+            }
+        }
         if clients.len() > 1 << 16 || scripts.len() > 1 << 10 {
             let what = "it has more than 65536 clients or 1024 scripts";
             return Err(ImportError::Nothing { place: format!("line {place}"), what });
         }
     }
-    if let Some(script) = scripts.values_mut().next() {
-        script.failed = failed;
-    }
-    let all = scripts
-        .into_iter()
-        .map(|(number, script)| log_measurement(clients.len() as u64, number, script));
+    let measured = scripts.into_iter().filter(|(_, own)| own.first.is_some());
+    let all =
+        measured.map(|(number, script)| log_measurement(clients.len() as u64, number, script));
     let all: Vec<Measurement> = all.collect();
     match all.is_empty() {
         true => Err(ImportError::Nothing {

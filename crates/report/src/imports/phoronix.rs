@@ -8,7 +8,7 @@ use roxmltree::{Document, Node};
 
 use super::{
     ImportError, Importer, Measurement, phase,
-    text::{GIB, KIB, MIB, MILLISECOND, SECOND, known, number},
+    text::{GIB, KIB, MIB, MILLISECOND, SECOND, known, number, short},
 };
 
 /// Suite of the cells.
@@ -26,11 +26,12 @@ pub(super) const XML: Importer = Importer {
     cell: "test with its version, arguments, description, and unit; name of the system",
     metrics: "`reported_throughput`, `reported_rate`, or `reported_time` by the unit of the result; \
               `reported_count` for other units; each run is a repetition",
-    omitted: "hardware, software, and logs; results without numbers, such as images",
+    omitted: "hardware, software, and logs; results without numbers, such as images; line graphs, \
+              such as those of monitors",
     suite: SUITE,
     method: "Values are those that the test printed, whose definitions differ by test. MB/s of the \
              tests of fio and IOzone are units of 2^20 bytes, and those of other tests of 10^6.",
-    longest: 64 << 20,
+    longest: 16 << 20,
     is_one_configuration: false,
     recognize: |text| text.contains("<PhoronixTestSuite"),
     read,
@@ -38,6 +39,12 @@ pub(super) const XML: Importer = Importer {
 
 fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
     let text = String::from_utf8_lossy(bytes);
+    // The parser compares each attribute of an element with its others. Results have none.
+    let attributes = |part: &str| part.bytes().filter(|byte| *byte == b'=').count();
+    if text.split('<').any(|part| attributes(part) > 1000) {
+        let what = "an element has more than 1000 attributes".into();
+        return Err(ImportError::Contradiction { place: "the file".into(), what });
+    }
     let document = Document::parse(text.trim_start_matches('\u{feff}')).map_err(|error| {
         let at = error.pos();
         let text = error.to_string();
@@ -48,7 +55,10 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
     let program = format!("Phoronix Test Suite {}", version(root));
     let mut all = Vec::new();
     for result in root.children().filter(|node| node.has_tag_name("Result")) {
-        let of = |name: &str| child(result, name).unwrap_or_default().to_owned();
+        let of = |name: &str| short(child(result, name).unwrap_or_default());
+        if of("DisplayFormat").contains("LINE") {
+            continue;
+        }
         let (identifier, unit) = (of("Identifier"), of("Scale"));
         let test = identifier.rsplit('/').next().unwrap_or_default().to_owned();
         let (metric, factor) = metric(&test, &unit, of("Proportion") == "LIB");
@@ -60,17 +70,16 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
             ("description", text(of("Description"))),
             ("unit", text(unit)),
         ]);
-        let short = format!("{test} {}", of("Description")).trim_end().to_owned();
+        let label = format!("{test} {}", of("Description")).trim_end().to_owned();
         for entry in entries(result) {
-            let place = || format!("result `{test}`");
-            let values = values(entry);
-            let name = child(entry, "Identifier").unwrap_or_default().trim().to_owned();
-            for value in &values {
+            let name = short(child(entry, "Identifier").unwrap_or_default().trim());
+            let Some(values) = values(entry) else { continue };
+            for value in values {
                 let parameters = parameters.clone();
-                let mut own = Measurement::new(SUITE, program.clone(), short.clone(), parameters);
+                let mut own = Measurement::new(SUITE, program.clone(), label.clone(), parameters);
                 own.name = (!name.is_empty()).then(|| name.clone());
                 own.phases.push((0, phase(RESULT, "result", metric)));
-                own.sample(RESULT, metric, number(place, value)? * factor);
+                own.sample(RESULT, metric, value * factor);
                 all.push(own);
             }
         }
@@ -101,16 +110,16 @@ fn entries<'a, 'i>(result: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
     data.flat_map(|data| data.children()).filter(|node| node.has_tag_name("Entry"))
 }
 
-/// Values of the runs: `RawString`, separated by `:` or commas, or the only value.
-fn values<'a>(entry: Node<'a, '_>) -> Vec<&'a str> {
+/// Values of the runs: `RawString`, separated by `:` or commas, or the only value. `None` if they
+/// are not numbers, such as `PASS` or an image.
+fn values(entry: Node<'_, '_>) -> Option<Vec<f64>> {
     let raw = child(entry, "RawString").unwrap_or_default();
-    let runs: Vec<&str> =
+    let mut runs: Vec<&str> =
         raw.split([':', ',']).map(str::trim).filter(|own| !own.is_empty()).collect();
-    if !runs.is_empty() {
-        return runs;
+    if runs.is_empty() {
+        runs.push(child(entry, "Value").unwrap_or_default());
     }
-    let value = child(entry, "Value").unwrap_or_default().trim();
-    Some(value).filter(|own| !own.is_empty()).into_iter().collect()
+    runs.into_iter().map(|own| number(String::new, own).ok()).collect()
 }
 
 /// Metric of a unit, and the factor to its base unit.

@@ -8,7 +8,7 @@ use model::{Metric, Value};
 
 use super::{
     ImportError, Importer, Measurement, label, phase,
-    text::{MIB, MILLISECOND, count, line, nanos, number, size},
+    text::{MIB, MILLISECOND, count, line, nanos, number, short, size},
 };
 
 /// Suite of the cells.
@@ -20,15 +20,16 @@ pub(super) const TEXT: Importer = Importer {
     program: "sysbench",
     title: "text of sysbench fileio 0.4, 1.0, and 1.1",
     recognized_by: "line that begins with `sysbench` and a version",
-    cell: "test mode, threads, number and total size of files, block size",
+    cell: "test mode, threads, number and total size of files, block size, mode of I/O, flags of \
+           open, ratio of reads and writes, syncs",
     metrics: "`throughput` (MiB/s; `Mb/sec` of 0.4) and `ops_rate` of reads and of writes; \
-              `ops_rate` of syncs; of all events, syncs included: `latency_mean`, `latency_max`, \
-              and `latency_p99` if it was requested",
+              `ops_rate` of syncs; of all events: `latency_mean`, `latency_max`, and with \
+              `--percentile=99` `latency_p99`",
     omitted: "other percentiles, fairness of threads, intermediate reports, tests other than fileio",
     suite: SUITE,
     method: "Rates are those of sysbench: operations and bytes over the total time, which includes a \
-             final fsync if it was requested. Latencies are of all events together: reads, writes, \
-             and syncs.",
+             final fsync of each file if it was requested. Latencies are of reads, writes, and \
+             periodic syncs together; the final syncs are in the rate of syncs only.",
     longest: 16 << 20,
     is_one_configuration: true,
     recognize: |text| text.lines().any(is_start),
@@ -114,10 +115,23 @@ impl Output {
         } else if content.starts_with("Using ") || content.starts_with("Calling fsync") {
             let name = if content.starts_with('U') { "io_mode" } else { "fsync" };
             self.set(name, Some(Value::Text(content.trim_end_matches('.').to_owned())));
+        } else if let Some(rest) =
+            content.strip_prefix("Periodic FSYNC enabled, calling fsync() each ")
+        {
+            self.set(
+                "fsync_every",
+                count(rest.trim_end_matches('.').trim_end_matches(" requests")),
+            );
         } else if let Some((name, rest)) = content.split_once(':') {
             let rest = rest.trim();
             let first = rest.split([' ', 's']).next().unwrap_or_default();
             match name.trim() {
+                "Extra file open flags" if !matches!(rest, "(none)" | "0") => {
+                    self.set("open_flags", Some(Value::Text(short(rest))));
+                }
+                "Read/Write ratio for combined random IO test" => {
+                    self.set("read_write_ratio", Some(Value::Number(value(rest)?)));
+                }
                 "reads/s" => self.operations[0] = value(rest)?,
                 "writes/s" => self.operations[1] = value(rest)?,
                 "fsyncs/s" => self.syncs = value(rest)?,

@@ -86,6 +86,11 @@ pub(super) fn known<const N: usize>(all: [(&str, Option<Value>); N]) -> BTreeMap
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
+/// The first 1000 characters of a text, which each measurement of a file has.
+pub(super) fn short(text: &str) -> String {
+    text.chars().take(1000).collect()
+}
+
 /// Words of a command line that are not the program, and not paths of files under test.
 pub(super) fn arguments(line: &str, of_paths: &[&str]) -> String {
     let mut all = Vec::new();
@@ -103,7 +108,7 @@ pub(super) fn arguments(line: &str, of_paths: &[&str]) -> String {
             all.push(word);
         }
     }
-    all.join(" ")
+    short(&all.join(" "))
 }
 
 #[cfg(test)]

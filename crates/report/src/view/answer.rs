@@ -19,6 +19,7 @@ use analysis::summary::{LEVEL, needed};
 use model::metric::Better;
 
 use super::{View, findings::list, points::Test};
+use crate::imports::UNNAMED;
 use crate::units::{capital, count, one_line};
 use standings::{Standing, comparative, findings, standings, superlative_of_several, superlatives};
 
@@ -294,6 +295,9 @@ fn wins_less_losses(test: &Test, filesystem: usize) -> i64 {
 fn nothing_compared(view: &View, tests: &[Named<'_>]) -> String {
     let mut measured = columns(view, tests).into_iter().map(|column| &view.filesystems[column]);
     match measured.find(|own| !own.is_raw) {
+        Some(only) if view.facts.imported.is_some() && only.name == UNNAMED => {
+            "the imported results have no name of a filesystem, so nothing is compared".into()
+        }
         Some(only) => format!("only {} was measured, so nothing is compared", only.name),
         None => "no filesystem was measured".into(),
     }

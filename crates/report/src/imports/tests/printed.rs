@@ -56,6 +56,7 @@ fn printed_results_are_recognized_and_shown() {
         let mut run = run(&[text]);
         assert!(run.trials.iter().all(|trial| !trial.samples.is_empty()), "{format}");
         let page = crate::html(&crate::View::new(&run), &[]);
+        assert!(!page.contains("unknown was measured"), "{format}");
         assert!(page.contains("not measured by fslab"), "{format}");
         crate::plain(&mut run);
     }
@@ -113,7 +114,6 @@ fn ior_iterations_are_repetitions() {
         &[
             ("write", Metric::Throughput, 512.0 * MIB),
             ("write", Metric::OpsRate, 513.25),
-            ("write", Metric::LatencyMean, 12.5 * MS),
             ("write", Metric::Elapsed, 1000.0 * MS),
             ("read", Metric::Throughput, 2048.0 * MIB),
         ],
@@ -134,7 +134,7 @@ fn ior_iterations_are_repetitions() {
             ("write", Metric::Throughput, 256.0 * MIB),
             ("write", Metric::OpsRate, 257.5),
             ("write", Metric::Elapsed, 1000.0 * MS),
-            ("read", Metric::LatencyMean, 4.0 * MS),
+            ("read", Metric::OpsRate, 1030.0),
         ],
     );
     let parameters = &json.cells[0].cell.workload.parameters;
@@ -361,4 +361,70 @@ fn phoronix_runs_are_repetitions_with_names() {
     let lower = PHORONIX.replace("HIB", "LIB");
     let metric = run(&[&lower]).cells[0].phases[0].primary;
     assert_eq!(metric, Metric::ReportedCount, "a throughput of which less is better");
+}
+
+#[test]
+fn outputs_that_follow_each_other_are_repetitions() {
+    let all =
+        [IO500_RESULT, IO500_SUMMARY, IOR_3, IOR_4, MDTEST_1, MDTEST_4, PGBENCH_15, SYSBENCH_1];
+    for text in all {
+        let (one, two) = (run(&[text]), run(&[&format!("{text}\n{text}")]));
+        assert_eq!(two.cells.len(), one.cells.len());
+        assert_eq!(two.trials.len(), 2 * one.trials.len(), "{text}");
+        let first = &one.trials[0].samples;
+        assert!(two.trials.iter().any(|own| own.repetition > 0 && own.samples == *first));
+    }
+    let both = run(&[&format!("{IOR_4}\n{}", IOR_4.replace(" -e ", " "))]);
+    assert_eq!((both.cells.len(), both.trials.len()), (2, 4), "other options");
+}
+
+#[test]
+fn options_that_change_the_work_are_parts_of_the_cell() {
+    for (one, other) in
+        [("flags: (none)", "flags: directio"), ("each 100", "each 10"), ("1.50", "2")]
+    {
+        let both = run(&[SYSBENCH_1, &SYSBENCH_1.replace(one, other)]);
+        assert_eq!(both.cells.len(), 2, "{other}");
+    }
+}
+
+#[test]
+fn a_missing_phase_moves_no_other() {
+    let lines: Vec<&str> = IO500_SUMMARY.lines().collect();
+    let at = lines.iter().position(|line| line.starts_with("[RESULT]")).unwrap();
+    let fewer = [&lines[..at], &lines[at + 1..]].concat().join("\n");
+    let names = |record: &model::RunRecord| -> Vec<String> {
+        record.cells[0].phases.iter().map(|own| own.name.clone()).collect()
+    };
+    let whole = names(&run(&[IO500_SUMMARY]));
+    assert_eq!(names(&run(&[IO500_SUMMARY, &fewer])), whole);
+    assert_eq!(names(&run(&[&fewer])), whole[1..]);
+}
+
+#[test]
+fn failed_transactions_are_counted_by_script() {
+    let text = PGBENCH_15.replace("1.306 ms", "1.306 ms (including failures)");
+    check(&run(&[&text]).trials[0], &[("transactions", Metric::LatencyMean, 1.306 * MS)]);
+    let last = PGBENCH_LOG.lines().last().unwrap();
+    let mut words: Vec<&str> = last.split(' ').collect();
+    (words[2], words[3]) = ("serialization", "7");
+    let other = words.join(" ");
+    words[3] = "8";
+    words[2] = "20";
+    let found = run(&[&format!("{PGBENCH_LOG}{other}\n{}\n", words.join(" "))]);
+    let whole = run(&[PGBENCH_LOG]);
+    assert_eq!(found.trials.len(), whole.trials.len() + 1, "no transaction of script 7 succeeded");
+    assert_eq!(found.trials[0].warnings, whole.trials[0].warnings);
+}
+
+#[test]
+fn phoronix_results_without_numbers_are_left_out() {
+    let whole = run(&[PHORONIX]).trials.len();
+    let graph = PHORONIX.replacen("<Scale>", "<DisplayFormat>LINE_GRAPH</DisplayFormat><Scale>", 1);
+    assert_eq!(run(&[&graph]).trials.len(), whole - 4);
+    let pass = PHORONIX.replacen("<Value>120</Value>", "<Value>PASS</Value>", 1);
+    assert_eq!(run(&[&pass]).trials.len(), whole - 1);
+    let attributes = " a=\"\"".repeat(2000);
+    let hostile = PHORONIX.replacen("<System>", &format!("<System{attributes}>"), 1);
+    assert_eq!(message(&hostile), "the file: an element has more than 1000 attributes");
 }
