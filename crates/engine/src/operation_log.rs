@@ -115,6 +115,9 @@ impl OperationLog {
             Bound::Amount(amount) => amount.ops.min(amount.bytes.0 / stream.block_size.0.max(1)),
             Bound::Together(_) | Bound::Time { .. } => room,
         };
+        // Each written block is read once.
+        let reads = if stream.verify_backlog.is_some() { expected } else { 0 };
+        let expected = expected.saturating_add(reads);
         let room = if single { room.min(expected.saturating_add(2)) } else { 0 };
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let mut entries = Vec::new();

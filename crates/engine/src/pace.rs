@@ -75,6 +75,8 @@ pub(crate) struct Schedule {
     per_byte: bool,
     // True if operations are scheduled independently of earlier ones.
     open: bool,
+    // True if reads start immediately: those of a backlog, as in fio 3.33 (traced).
+    writes_only: bool,
     poisson: Option<Poisson>,
 }
 
@@ -114,6 +116,7 @@ impl Pacer {
             gap,
             per_byte: true,
             open: false,
+            writes_only: false,
             poisson: None,
         }))
     }
@@ -187,6 +190,7 @@ impl Pacer {
         match self {
             Self::Free => now,
             Self::Think(think) => think.due(now, done),
+            Self::Schedule(schedule) if schedule.writes_only && kind == Kind::Read => now,
             Self::Schedule(schedule) => schedule.due(now, len),
             Self::ByDirection(schedules) => schedules.of(kind).due(now, len),
             Self::Timestamps { .. } => now,
@@ -262,7 +266,8 @@ impl Schedule {
             random: fastrand::Rng::with_seed(stream.seed ^ (u64::from(worker) << 32) ^ 0x9015_5011),
             table: exponential(),
         });
-        Self { due: 0, gap, per_byte, open, poisson }
+        let writes_only = stream.verify_backlog.is_some();
+        Self { due: 0, gap, per_byte, open, writes_only, poisson }
     }
 
     fn start(&mut self, now: Nanos, worker: u32, workers: u32) {
@@ -411,6 +416,18 @@ mod tests {
         assert_eq!([Kind::Read, Kind::Read].map(|kind| at(&mut own, kind)), [1000, 3000]);
         assert_eq!([Kind::Write, Kind::Write].map(|kind| at(&mut own, kind)), [0, 2000]);
         assert!(own.open());
+    }
+
+    #[test]
+    fn reads_of_a_backlog_start_immediately() {
+        let mut plan = stream(IoEngineKind::Null, Direction::Write, 1);
+        plan.pace = open(Rate::Ops(1000), Arrivals::Constant);
+        plan.verify_backlog = Some(model::phase::VerifyBacklog { writes: 1, reads: 1 });
+        let mut own = Pacer::new(&plan, 0);
+        own.start(Nanos(0), 0, 1);
+        let kinds = [Kind::Write, Kind::Read, Kind::Write, Kind::Read];
+        let due = kinds.map(|kind| own.due(Nanos(7), 4096, kind, 0).0);
+        assert_eq!(due, [0, 7, 1_000_000, 7]);
     }
 
     #[test]

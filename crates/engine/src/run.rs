@@ -142,10 +142,8 @@ pub fn remove(
 fn paths(files: &FileSharing, workers: u32, directory: &Path) -> Vec<PathBuf> {
     let all = (0..workers).flat_map(|worker| files.names(worker));
     let mut paths: Vec<PathBuf> = all.map(|name| directory.join(name)).collect();
-    if files.several().is_some() {
-        let mut known = std::collections::HashSet::new();
-        paths.retain(|path| known.insert(path.clone()));
-    }
+    let mut known = std::collections::HashSet::new();
+    paths.retain(|path| known.insert(path.clone()));
     paths
 }
 

@@ -76,6 +76,11 @@ fn a_section_appends_to_existing_files() {
 }
 
 #[test]
+fn parts_of_files_are_verified_and_shared_files_removed() {
+    existing::partial();
+}
+
+#[test]
 fn create_only_creates_the_files() {
     existing::create_only();
 }
@@ -94,7 +99,7 @@ fn every_option_of_an_installed_fio_is_in_the_table() {
     };
     let mut all = names("--cmdhelp=all");
     assert!(all.len() > 200, "{}", all.len());
-    for engine in ["libaio", "io_uring", "pvsync2", "mmap"] {
+    for engine in ["libaio", "io_uring", "pvsync2", "mmap", "filestat"] {
         all.extend(names(&format!("--enghelp={engine}")));
     }
     let known = |name: &String| {

@@ -2,7 +2,7 @@
 
 use std::{os::fd::AsFd, os::fd::OwnedFd, path::Path};
 
-use model::phase::{AccessPattern, Direction, FileCreation, Open, Stream};
+use model::phase::{AccessPattern, Bound, Direction, FileCreation, Open, Stream};
 use rustix::{
     fs::{FileType, Mode, OFlags, fstat, unlink},
     io::Errno,
@@ -107,8 +107,9 @@ pub(super) fn check_length(
     mode: AccessMode,
     file: impl AsFd,
 ) -> Result<(), Fault> {
-    // A backlog has only blocks that were written.
-    if !mode.reads() || stream.verify_backlog.is_some() {
+    // A backlog, and the verification of a number of writes, have only blocks that were written.
+    let of_written = stream.verify && matches!(stream.bound, Bound::Amount(_));
+    if !mode.reads() || stream.verify_backlog.is_some() || of_written {
         return Ok(());
     }
     let status = fstat(file).map_err(|errno| Fault::whole(Operation::Examine, errno))?;

@@ -31,11 +31,14 @@ pub(super) fn append() {
         lengths.push(content.len());
     }
     assert!(lengths.iter().all(|length| *length == 8192 + 16384), "{lengths:?}");
-    let all = ["--fslab-reuse", "--offset=4k"];
-    let all: Vec<&str> = all.iter().chain(&options).copied().collect();
-    let refused = fslab_fio(&ours, &all);
-    assert_eq!(refused.status, Some(1));
-    assert!(refused.stderr.contains("file_append requires"), "{}", refused.stderr);
+    for (option, reason) in
+        [("--offset=4k", "file_append requires"), ("--overwrite=1", "would replace")]
+    {
+        let all: Vec<&str> = ["--fslab-reuse", option].iter().chain(&options).copied().collect();
+        let refused = fslab_fio(&ours, &all);
+        assert_eq!(refused.status, Some(1));
+        assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+    }
 }
 
 pub(super) fn create_only() {
@@ -51,4 +54,20 @@ pub(super) fn create_only() {
     let read = json(&fslab_fio(&bench, &options));
     assert_eq!(read["jobs"][0]["read"]["io_bytes"], 32 << 10);
     assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), before.modified().unwrap());
+}
+
+pub(super) fn partial() {
+    let bench = Bench::new();
+    for options in [
+        ["--number_ios=4", "--fallocate=none", "--verify=crc32c"],
+        ["--io_size=16k", "--fallocate=keep", "--verify=crc32c"],
+        ["--filename=shared", "--numjobs=2", "--unlink=1"],
+    ] {
+        let start = ["--name=own", "--rw=write", "--size=1m", "--bs=4k"];
+        let all: Vec<&str> = start.iter().chain(&options).copied().collect();
+        let ran = fslab_fio(&bench, &all);
+        assert_eq!(ran.status, Some(0), "{options:?} {ran:?}");
+        let _ = fs::remove_file(bench.path("data").join("own.0.0"));
+    }
+    assert!(!bench.path("data").join("shared").exists());
 }

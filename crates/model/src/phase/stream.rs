@@ -151,6 +151,7 @@ impl Stream {
             .is_some_and(|every| every.after == SyncInterval::Ops(1) && every.call.is_durable());
         let durable = self.io_engine.properties().durable_writes;
         self.direction == Direction::Write
+            && self.verify_backlog.is_none()
             && self.moves()
             && self.access_pattern != AccessPattern::Tickets
             && (synced || durable || self.open.sync || self.open.dsync)

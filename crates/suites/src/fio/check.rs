@@ -149,6 +149,11 @@ impl Section {
             if self.open_files() < self.file_count() {
                 problem("unlink_each_loop", "all files have to be open; remove openfiles");
             }
+            if self.verifies() {
+                let message = "blocks of a pass are verified after the next one has removed the \
+                               files; remove it or verify";
+                problem("unlink_each_loop", message);
+            }
         }
         if self.flag("create_only") {
             let message = "only a section that reads, or has overwrite=1, creates its files by \
@@ -162,11 +167,23 @@ impl Section {
             {
                 problem("create_only", message);
             }
+            if self.flag("pre_read") {
+                problem("create_only", "there is nothing to read before; remove pre_read");
+            }
+            if !self.flag("allow_file_create") {
+                problem("create_only", "no file would be created; remove allow_file_create");
+            }
         }
         let pinned =
             ["cpus_allowed", "cpumask"].iter().any(|name| !matches!(self.text(name), "" | "0"));
         if pinned && !self.text("numa_cpu_nodes").is_empty() {
             problem("numa_cpu_nodes", "the CPUs are given twice; remove cpus_allowed and cpumask");
+        }
+        if self.text("cpus_allowed_policy") == "split" && !self.text("numa_cpu_nodes").is_empty() {
+            problem(
+                "cpus_allowed_policy",
+                "the CPUs of a node are shared by all workers; remove it",
+            );
         }
         found
     }

@@ -178,6 +178,10 @@ impl Section {
                            offset_increment, and filesize; remove it or them";
             return Err(setting.mistake(message));
         }
+        if self.flag("overwrite") {
+            let message = "overwrite=1 would replace the files to append to; remove it";
+            return Err(setting.mistake(message));
+        }
         self.set(find("offset").expect("an option of the table"), size.to_string(), setting.at);
         Ok(())
     }

@@ -76,6 +76,19 @@ impl Job {
         Some(waiting.mistake("flow", message))
     }
 
+    /// Section with `create_only` whose files another section creates before.
+    pub(super) fn check_creation(&self) -> Option<Mistake> {
+        let (creating, others): (Vec<_>, Vec<_>) =
+            self.sections.iter().partition(|own| own.flag("create_only"));
+        let shares = |own: &&Section| {
+            others.iter().any(|other| other.touches() && other.sharing() == own.sharing())
+        };
+        let section = creating.into_iter().find(shares)?;
+        let message = "the files are also those of another section, which creates them before; set \
+                       create_only in all sections";
+        Some(section.mistake("create_only", message))
+    }
+
     /// Effect of the end of a section on those that run at the same time.
     pub(super) fn end(&self, at: usize) -> GroupEnd {
         let section = &self.sections[at];

@@ -287,6 +287,11 @@ impl Section {
         }
     }
 
+    /// True if the part of the last worker reaches the end of the file.
+    pub(super) fn reaches_the_end(&self) -> bool {
+        self.last_offset().saturating_add(self.region_size()) == self.file_size()
+    }
+
     /// Bytes of one pass over all files, in whole blocks.
     pub(super) fn pass(&self) -> u64 {
         let (block, _) = self.block_sizes();
@@ -400,6 +405,7 @@ impl Job {
             mistakes.extend(job.check_alone());
             mistakes.extend(job.check_headers());
             mistakes.extend(job.check_flows());
+            mistakes.extend(job.check_creation());
         }
         job
     }

@@ -3,7 +3,7 @@
 
 use model::phase::CpuList;
 
-use super::values::{Base, MOST, number, word};
+use super::values::{self, Base, MOST, number, word};
 
 pub(super) fn read_files(text: &str, _: Base) -> Result<String, String> {
     number(text, 1, 100_000)
@@ -54,6 +54,16 @@ pub(super) fn read_cpus(text: &str, _: Base) -> Result<String, String> {
 /// NUMA nodes; `all` is any CPU.
 pub(super) fn read_nodes(text: &str, base: Base) -> Result<String, String> {
     if text.trim() == "all" { Ok(String::new()) } else { read_cpus(text, base) }
+}
+
+/// Value of an interval: mean (0) or maximum (1).
+pub(super) fn read_window(text: &str, base: Base) -> Result<String, String> {
+    match text.trim() {
+        "avg" => Ok("0".into()),
+        "max" => Ok("1".into()),
+        "both" => Err("both values of an interval are not supported; use avg or max".into()),
+        text => values::read_flag(text, base),
+    }
 }
 
 /// Exponent of the number of joined bins.

@@ -110,7 +110,6 @@ const REPLAY_HINT: &str =
 const PLAN: &str = "use the axis `scheduler` of a plan";
 const CGROUP: &str = "the workload stays in its cgroup";
 const MEMORY: &str = "set `storage.memory_limit` in a plan";
-const FLOW: &str = "sections do not wait for each other";
 const LATENCY: &str = "the depth of the queue is constant";
 const LATENCY_HINT: &str = "use `set` with several values of iodepth";
 const NUMA: &str = "memory is not bound to nodes";
@@ -127,11 +126,11 @@ pub const OPTIONS: &[FioOption] = &[
     title("group_reporting"),
     // Kind of I/O.
     done("rw", &["readwrite"], order::read_direction, "read", "Direction and order: read, write, randread, randwrite, rw, randrw. Sequential mixes have a position for reads and another for writes. `read:8k` skips 8 KiB after each operation, `read:-8k` goes back. `randread:8` makes every eighth operation at a random place, and the others after the previous one."),
-    done("ioengine", &[], values::read_engine, "psync", "I/O engine, by its own system calls: sync, psync, pvsync, pvsync2, libaio, io_uring, mmap, null. filecreate, filestat, and filedelete make one call per file, which counts as a read of bs bytes; dircreate, dirstat, and dirdelete make one per directory, which must not exist before the job; falloc and ftruncate make one call per block."),
+    done("ioengine", &[], values::read_engine, "psync", "I/O engine, by its own system calls: sync, psync, pvsync, pvsync2, libaio, io_uring, mmap, null. filecreate, filestat, and filedelete make one call per file, which counts as a read of bs bytes; dircreate, dirstat, and dirdelete make one per directory. No directory with these names may exist before the job, which creates those of dirstat and dirdelete; falloc and ftruncate make one call per block."),
     done("bs", &["blocksize"], values::read_block_sizes, "4096", "Bytes per operation: one size, or one for reads and one for writes (`4k,64k`)."),
     done("bsrange", &["blocksize_range"], values::read_block_range, "", "Uniformly distributed multiples of the smallest size, or one range for reads and one for writes."),
     done("bssplit", &[], values::read_split, "", "Weighted block sizes, multiples of the smallest one, or one list for reads and one for writes. A random operation ends before a block that the pass has accessed, unless norandommap is set."),
-    done("bs_is_seq_rand", &[], values::read_flag, "0", "The two sizes of bs, bsrange, and bssplit are those of sequential and of random operations, instead of reads and writes. Random operations that exceed the end of the file are moved back, or shortened in runs; fio ends the section there."),
+    done("bs_is_seq_rand", &[], values::read_flag, "0", "The two sizes of bs, bsrange, and bssplit are those of sequential and of random operations, instead of reads and writes. A random operation that exceeds the end of the file starts earlier, or is shortened if others follow it (randread:8, percentage_random); fio ends the section there."),
     done("ba", &["blockalign"], values::read_alignment, "0", "Random operations start at multiples of this size, which may repeat. Sequential sections ignore it."),
     done("direct", &[], values::read_switch, "0", "O_DIRECT. Files are created without it."),
     done("buffered", &[], values::read_switch, "1", "Opposite of direct."),
@@ -170,14 +169,14 @@ pub const OPTIONS: &[FioOption] = &[
     done("fallocate", &[], values::read_fallocate, "native", "Allocation of new files: native, none, posix, keep, truncate."),
     done("create_fsync", &[], values::read_flag, "1", "fsync of a new file after it was written before the section."),
     done("allow_file_create", &[], values::read_flag, "1", "0: the files must exist."),
-    done("create_only", &[], values::read_flag, "0", "Creates the files of a section that reads. The section measures the writes that create them, with the sync after them."),
+    done("create_only", &[], values::read_flag, "0", "Only creates the files of a section that reads, or has overwrite. Unlike in fio, the writes that create them, and the sync of create_fsync, are the result of the section."),
     done("overwrite", &[], values::read_flag, "0", "Writes a new file completely before the section."),
     done("invalidate", &[], values::read_flag, "1", "Drops the cached pages of the region after open and at the start of each pass (POSIX_FADV_DONTNEED)."),
     done("fadvise_hint", &[], values::read_hint, "1", "POSIX_FADV_SEQUENTIAL or POSIX_FADV_RANDOM after open."),
     done("pre_read", &[], values::read_flag, "0", "Reads the file before the section; invalidate is then 0."),
     done("unlink", &[], values::read_flag, "0", "Removes the files after the job. Plans remove them in any case."),
     done("unlink_each_loop", &[], values::read_flag, "0", "Removes the files before they are opened again for another pass, and creates them again."),
-    done("file_append", &[], values::read_flag, "0", "Starts at the end of files that exist before the job. The files of plans do not exist."),
+    done("file_append", &[], values::read_flag, "0", "Starts at the end of files that exist before the job. In a plan, no file exists before the job."),
     // Order.
     done("norandommap", &[], values::read_flag, "0", "Random blocks may repeat. Otherwise each pass has every block once."),
     done("random_distribution", &[], order::read_distribution, "random", "random; zipf:THETA, pareto:H, normal:PERCENT; zoned:ACCESSES/SPACE:… in percent of the accesses and of the file; zoned_abs with sizes instead. All but random imply norandommap."),
@@ -192,11 +191,11 @@ pub const OPTIONS: &[FioOption] = &[
     done("dedupe_percentage", &[], values::read_percent, "0", "Percentage of identical blocks."),
     done("buffer_pattern", &[], content::read_pattern, "", "Bytes that are repeated in each block, except for the header of each 4 KiB: numbers such as 0xdeadface, and text in quotes."),
     done("verify_pattern", &[], content::read_pattern, "", "As buffer_pattern; verify checks the blocks by their headers."),
-    done("verify", &[], verify::read_verify, "none", "Checks blocks by the header of fslab, regardless of the checksum: a section that writes is followed by phase NAME-verify, which reads its blocks in the order of the writes, and a section that reads checks each block. A difference ends the job."),
+    done("verify", &[], verify::read_verify, "none", "Checks blocks by the header of fslab, regardless of the checksum: a section that writes is followed by phase NAME-verify, which reads its blocks in the order of the writes, and a section that reads checks each block. With loops, the phase follows the last one, where fio verifies after each. A difference ends the job."),
     done("do_verify", &[], values::read_flag, "1", "0: a section that writes is not followed by phase NAME-verify."),
     done("verify_only", &[], values::read_flag, "0", "The section only reads and checks the blocks that an earlier job wrote with verify."),
     done("verify_backlog", &[], values::read_backlog, "0", "With verify and do_verify: number of written blocks after which they are read and checked, before the next write. Phase NAME-verify reads the blocks that remain. A pass before the last one reads its blocks before the next pass."),
-    done("verify_backlog_batch", &[], values::read_backlog, "0", "Number of blocks that are read together, in the order of the writes; 0: verify_backlog."),
+    done("verify_backlog_batch", &[], values::read_backlog, "0", "Number of blocks that are read together, in the order of the writes; 0: verify_backlog. Each block is read once, also if the numbers differ (fio 3.33, traced)."),
     // Durability.
     done("fsync", &[], values::read_count, "0", "fsync before the next operation after this many writes, so not after the last one."),
     done("fdatasync", &[], values::read_count, "0", "As fsync, with fdatasync."),
@@ -217,9 +216,9 @@ pub const OPTIONS: &[FioOption] = &[
     done("thinktime_blocks_type", &[], pace::read_counted, "complete", "Operations between pauses are counted when they complete, or when they are issued."),
     done("thinktime_spin", &[], values::read_microseconds, "0", "Part of a pause during which the worker uses the CPU."),
     done("thinktime_iotime", &[], values::read_seconds, "0", "Time of I/O between pauses, instead of thinktime_blocks or in addition to it."),
-    done("flow", &[], values::read_weight, "0", "Weight of each worker: of the operations of all workers with the same flow_id in sections that start together, a worker has its weight divided by all weights. It waits while it has more. A worker that has ended is left out. 0: no flow."),
+    done("flow", &[], values::read_weight, "0", "Weight of each worker. Its share of the operations of all workers with the same flow_id, in sections that start together, is its weight divided by the sum of their weights. A worker that has more waits. One that has ended is left out. 0: no flow."),
     done("flow_id", &[], values::read_count, "0", "Number of the flow."),
-    done("flow_sleep", &[], values::read_microseconds, "0", "Time between two checks of a worker that waits for its flow; 0: it yields its CPU."),
+    done("flow_sleep", &[], values::read_microseconds, "0", "Time in microseconds between two checks of a worker that waits for its flow; 0: it yields its CPU."),
     done("io_submit_mode", &[], pace::read_submission, "inline", "offload: with rate or rate_iops, for one operation in flight or an engine with a queue. Latencies are always measured from the scheduled start, also with inline."),
     done("nice", &[], values::read_nice, "0", "Change of the nice value of the workers (nice(2))."),
     done("prio", &[], values::read_level, "", "I/O priority 0 to 7 (ioprio_set)."),
@@ -236,7 +235,7 @@ pub const OPTIONS: &[FioOption] = &[
     done("log_hist_msec", &[], lists::read_milliseconds, "0", "Interval of the histograms in milliseconds; 0: the log is empty."),
     done("log_hist_coarseness", &[], lists::read_coarseness, "0", "Joins 2^N bins of the histograms, 0 to 6."),
     done("log_avg_msec", &[], lists::read_milliseconds, "0", "Interval in milliseconds of which log entries are means; 0: one entry per operation."),
-    done("log_max_value", &[], values::read_flag, "0", "Latencies of an interval are maxima."),
+    done("log_max_value", &["log_window_value"], lists::read_window, "0", "Latencies of an interval are maxima."),
     done("log_offset", &[], values::read_flag, "0", "Log entries contain the offset."),
     done("per_job_logs", &[], values::read_flag, "1", "One log per worker. 0: all workers append to one log, NAME_bw.log."),
     // Sections.
@@ -310,11 +309,13 @@ pub const OPTIONS: &[FioOption] = &[
     none("threads", &[], "it is an option of profiles"),
 
     // Refused.
+    no("log_issue_time", &[], "entries have the time of their end", REMOVE, &["0"]),
     no("log_prio", &[], "all operations of a worker have one priority", REMOVE, &["0"]),
     no("log_store_compressed", &[], "logs are text", REMOVE, &["0"]),
     no("log_unix_epoch", &[], "times in logs start with the section", REMOVE, &["0"]),
     no("log_alternate_epoch", &[], "times in logs start with the section", REMOVE, &["0"]),
     no("log_alternate_epoch_clock_id", &[], "times in logs start with the section", REMOVE, &[]),
+    no("stat_type", &[], "filestat and dirstat call stat(2)", REMOVE, &["stat"]),
     no("lockfile", &[], "workers do not lock their files", REMOVE, &["none"]),
     no("opendir", &[], "files are created, not searched", "use filename", &[]),
     no("bs_unaligned", &["blocksize_unaligned"], "block sizes are multiples of the smallest one", "use bssplit", &["0"]),
@@ -390,5 +391,5 @@ pub const OPTIONS: &[FioOption] = &[
     no("cgroup_nodelete", &[], CGROUP, MEMORY, &["0"]),
     no("uid", &[], "a job does not change the user", "start fslab as that user", &[]),
     no("gid", &[], "a job does not change the group", "start fslab with that group", &[]),
-    no("flow_watermark", &[], FLOW, REMOVE, &[]),
+    no("flow_watermark", &[], "fio 3.33 does not have it either, and a flow needs none", REMOVE, &[]),
 ];

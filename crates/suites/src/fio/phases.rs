@@ -69,9 +69,15 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
             phases.push(phase(&name, Role::Measure, Work::Stream(reads)));
         }
     }
+    let mut removed = HashSet::new();
     for (section, name) in job.sections.iter().zip(&names) {
-        if section.flag("unlink") && section.touches() {
-            let (files, workers) = (section.sharing(), section.workers());
+        let (files, workers) = (section.sharing(), section.workers());
+        if !section.flag("unlink") || !section.touches() {
+            continue;
+        }
+        let known = removed.len();
+        removed.extend((0..workers).flat_map(|worker| files.names(worker)));
+        if removed.len() > known {
             let work = Work::Remove { files, workers };
             phases.push(phase(&format!("{name}.unlink"), Role::Prepare, work));
         }
@@ -83,16 +89,16 @@ pub(super) fn phases(job: &Job, seed: u64) -> Vec<Phase> {
 /// job.
 fn measured(job: &Job, at: usize, seed: u64, first: u32) -> Stream {
     let section = &job.sections[at];
-    if section.flag("create_only")
-        && let Some(Phase { work: Work::Stream(stream), .. }) = layout(section, "", seed)
-    {
-        return stream;
-    }
-    let mut stream = stream(section, seed);
-    stream.flow = job.flow(at);
-    if section.only_verifies() {
-        stream = section.as_reads(&stream);
-    }
+    let own = stream(section, seed);
+    let mut stream = match creation(section, seed).filter(|_| section.flag("create_only")) {
+        Some(mut creation) => {
+            creation.workers.io_priority = own.workers.io_priority;
+            creation.workers.nice = own.workers.nice;
+            creation
+        }
+        None if section.only_verifies() => section.as_reads(&own),
+        None => Stream { flow: job.flow(at), ..own },
+    };
     let logs = section.logs(first.saturating_add(1)).filter(|_| section.touches());
     stream.operation_log = logs.map(Box::new);
     stream.workers.pin = section.pin(first);
@@ -167,8 +173,14 @@ fn seed_of(section: &Section, seed: u64) -> u64 {
     seed ^ section.number("randseed").wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Phase that creates the files of a section that reads, or overwrites, unless they are complete.
+/// Phase that creates the files of a section.
 fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
+    let stream = creation(section, seed)?;
+    Some(phase(&format!("{name}.layout"), Role::Prepare, Work::Stream(stream)))
+}
+
+/// Writes that create the files of a section that reads, or overwrites, unless they are complete.
+fn creation(section: &Section, seed: u64) -> Option<Stream> {
     if section.only_verifies()
         || section.creates()
         || !section.flag("allow_file_create")
@@ -180,12 +192,12 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
     let size = section.file_size();
     let (files, workers) = once(section);
     if section.uses_directories() {
-        let own = stream(section, seed);
         let io_engine = IoEngineKind::Name(NameCall::CreateDirectory);
-        let stream = Stream { io_engine, bound: Bound::Once, ..own };
-        return Some(phase(&format!("{name}.layout"), Role::Prepare, Work::Stream(stream)));
+        let workers = Workers::threads(workers);
+        let own = Stream::new(files, Bytes(size), Bytes(largest.min(size)));
+        return Some(Stream { io_engine, workers, ..own });
     }
-    let stream = Stream {
+    Some(Stream {
         direction: Direction::Write,
         open: Open { creation: FileCreation::Complete, ..Open::default() },
         data: section.data(),
@@ -200,8 +212,7 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
             ..FileHandling::default()
         }),
         ..Stream::new(files, Bytes(size), Bytes(largest.min(size)))
-    };
-    Some(phase(&format!("{name}.layout"), Role::Prepare, Work::Stream(stream)))
+    })
 }
 
 /// Files of a section for a phase that accesses each of them once, and its workers.

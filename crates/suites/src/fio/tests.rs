@@ -41,6 +41,13 @@ fn stream(text: &str) -> Stream {
 }
 
 #[test]
+fn files_of_several_sections_are_removed_once() {
+    let phases = work("[global]\nfilename=f\nrw=write\nsize=8k\nunlink=1\n[a]\n[b]\nstonewall\n");
+    let removals = phases.iter().filter(|own| matches!(own.work, Work::Remove { .. }));
+    assert_eq!(removals.count(), 1);
+}
+
+#[test]
 fn names_of_options_are_unique() {
     let mut names: Vec<&str> =
         OPTIONS.iter().flat_map(|own| own.aliases.iter().copied().chain([own.name])).collect();

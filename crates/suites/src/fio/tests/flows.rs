@@ -65,6 +65,12 @@ fn files_are_removed_before_another_pass() {
     assert_eq!(start("time_based\nruntime=1"), PassStart::Invalidate, "as fio 3.33");
     let found = mistakes("[a]\nrw=read\nsize=8k\nloops=2\nunlink_each_loop=1\n");
     assert!(found.contains("the first one has removed"), "{found}");
+    for options in ["loops=2\nverify_backlog=3", "io_size=12k"] {
+        let text =
+            format!("[a]\nrw=write\nsize=8k\nunlink_each_loop=1\nverify=crc32c\n{options}\n");
+        let found = mistakes(&text);
+        assert!(found.contains("remove it or verify"), "{options}: {found}");
+    }
 }
 
 #[test]
@@ -117,4 +123,26 @@ fn create_only_measures_the_writes_that_create_files() {
     let found = mistakes("[a]\nrw=write\nsize=32k\ncreate_only=1\n");
     assert!(found.contains("creates its files by writing"), "{found}");
     assert_eq!(streams("[a]\nrw=write\nsize=32k\noverwrite=1\ncreate_only=1\n").len(), 1);
+    let own = super::stream("[a]\nsize=32k\ncreate_only=1\nnice=5\ncpus_allowed=0\n");
+    assert_ne!(own.workers.pin, model::phase::Pin::Free);
+    assert_eq!(own.workers.nice, 5);
+    for (text, reason) in [
+        ("create_only=1\npre_read=1", "remove pre_read"),
+        ("create_only=1\nallow_file_create=0", "remove allow_file_create"),
+        ("create_only=1\n[b]\nfilename=a.0.0\nsize=32k\nstonewall", "in all sections"),
+    ] {
+        let found = mistakes(&format!("[a]\nfilename=a.0.0\nsize=32k\n{text}\n"));
+        assert!(found.contains(reason), "{text}: {found}");
+    }
+}
+
+#[test]
+fn directories_are_created_as_fast_as_possible() {
+    let text = "[a]\nioengine=dirstat\nnrfiles=8\nfilesize=4k\nthinktime=1s\n\
+                file_service_type=random\nnorandommap\nrw=randread\n";
+    let phases = work(text);
+    let layout = phases.iter().find(|own| own.name == "a.layout").unwrap();
+    let Work::Stream(own) = &layout.work else { panic!("{layout:?}") };
+    assert_eq!(own.pace, model::phase::Pace::Free);
+    assert_eq!(own.files.several().unwrap().order, model::phase::FileOrder::Sequential);
 }
