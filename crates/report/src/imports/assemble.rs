@@ -49,7 +49,9 @@ pub fn assemble(measurements: Vec<Measurement>, importing: Importing<'_>) -> Run
         }
         for (rank, phase) in &measurement.phases {
             let own = || (*rank, phase.clone());
-            ranks[index].entry(phase.name.clone()).or_insert_with(own);
+            let known = ranks[index].entry(phase.name.clone()).or_insert_with(own);
+            // A file without an earlier phase has a lower rank.
+            known.0 = known.0.max(*rank);
         }
         trials.push(trial(measurement, index, counts[index], importing.now));
         counts[index] += 1;

@@ -68,11 +68,13 @@ fn read(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
     for (place, content) in (1..).zip(text.lines()) {
         let content = content.trim();
         if let Some(version) = content.strip_prefix("IO500 version ") {
+            output.finish();
             output.measurement.fact("io500.version", version);
         } else if let Some(row) = row(content) {
             let value = number(line(place), row.value)?;
-            output.seconds += number(line(place), row.seconds)?;
+            let seconds = number(line(place), row.seconds)?;
             output.add(row.name, value, row.unit == "GiB/s", row.is_valid);
+            output.seconds += seconds;
         } else if let Some((value, is_valid)) = total(content) {
             output.score(number(line(place), value)?, is_valid);
         } else if content.starts_with('[') && content.ends_with(']') {
@@ -157,5 +159,6 @@ impl Output {
         if !is_valid {
             own.not_available(Some("score"), "a valid score", "IO500 marked it [INVALID]");
         }
+        self.finish();
     }
 }

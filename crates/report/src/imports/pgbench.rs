@@ -70,12 +70,12 @@ fn read_text(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
                       parameters: &mut BTreeMap<String, Value>,
                       latency: &mut Option<f64>,
                       rate: &mut Option<f64>| {
+        let (own, latency) = (std::mem::take(parameters), latency.take());
         if let Some(rate) = rate.take() {
-            let own = std::mem::take(parameters);
             let label = label(&own, &["transactions", "clients", "scale"]);
             let mut own = Measurement::new(SUITE, format!("pgbench {version}"), label, own);
             own.phases.push((0, phase(TRANSACTIONS, "all clients", Metric::OpsRate)));
-            let samples = [(Metric::OpsRate, Some(rate)), (Metric::LatencyMean, latency.take())];
+            let samples = [(Metric::OpsRate, Some(rate)), (Metric::LatencyMean, latency)];
             own.samples(TRANSACTIONS, samples);
             all.push(own);
         }
@@ -115,7 +115,7 @@ fn read_text(bytes: &[u8]) -> Result<Vec<Measurement>, ImportError> {
         } else if let Some(rest) = content.strip_prefix("tps = ") {
             let (value, note) = rest.split_once(' ').unwrap_or((rest, ""));
             // The rate with connections comes first before 14.
-            if !note.contains("including") {
+            if !note.contains("including connections") {
                 rate = Some(number(line(place), value)?);
             }
         }

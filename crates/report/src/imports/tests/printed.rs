@@ -371,8 +371,13 @@ fn outputs_that_follow_each_other_are_repetitions() {
         let (one, two) = (run(&[text]), run(&[&format!("{text}\n{text}")]));
         assert_eq!(two.cells.len(), one.cells.len());
         assert_eq!(two.trials.len(), 2 * one.trials.len(), "{text}");
-        let first = &one.trials[0].samples;
-        assert!(two.trials.iter().any(|own| own.repetition > 0 && own.samples == *first));
+        let first = &one.trials[0];
+        let same = two.trials.iter().filter(|own| {
+            own.samples == first.samples
+                && own.elapsed == first.elapsed
+                && own.environment == first.environment
+        });
+        assert_eq!(same.count(), 2, "{text}");
     }
     let both = run(&[&format!("{IOR_4}\n{}", IOR_4.replace(" -e ", " "))]);
     assert_eq!((both.cells.len(), both.trials.len()), (2, 4), "other options");
@@ -398,6 +403,10 @@ fn a_missing_phase_moves_no_other() {
     };
     let whole = names(&run(&[IO500_SUMMARY]));
     assert_eq!(names(&run(&[IO500_SUMMARY, &fewer])), whole);
+    assert_eq!(names(&run(&[&fewer, IO500_SUMMARY])), whole);
+    let joined = run(&[&format!("{fewer}\n{IO500_SUMMARY}")]);
+    let counts: Vec<usize> = joined.trials.iter().map(|own| own.samples.len()).collect();
+    assert_eq!(counts, [whole.len() - 1, whole.len()]);
     assert_eq!(names(&run(&[&fewer])), whole[1..]);
 }
 
@@ -405,6 +414,9 @@ fn a_missing_phase_moves_no_other() {
 fn failed_transactions_are_counted_by_script() {
     let text = PGBENCH_15.replace("1.306 ms", "1.306 ms (including failures)");
     check(&run(&[&text]).trials[0], &[("transactions", Metric::LatencyMean, 1.306 * MS)]);
+    let text =
+        PGBENCH_15.replace("without initial connection time", "including reconnection times");
+    check(&run(&[&text]).trials[0], &[("transactions", Metric::OpsRate, 1530.975588)]);
     let last = PGBENCH_LOG.lines().last().unwrap();
     let mut words: Vec<&str> = last.split(' ').collect();
     (words[2], words[3]) = ("serialization", "7");
