@@ -107,8 +107,11 @@ pub(super) fn check_length(
     mode: AccessMode,
     file: impl AsFd,
 ) -> Result<(), Fault> {
-    // A backlog, and the verification of a number of writes, have only blocks that were written.
-    let of_written = stream.verify && matches!(stream.bound, Bound::Amount(_));
+    // A backlog has only blocks that were written. So have the reads that verify a number of writes,
+    // or writes that leave out blocks.
+    let all =
+        matches!(stream.access_pattern, AccessPattern::Sequential | AccessPattern::Permutation);
+    let of_written = stream.verify && (!all || matches!(stream.bound, Bound::Amount(_)));
     if !mode.reads() || stream.verify_backlog.is_some() || of_written {
         return Ok(());
     }

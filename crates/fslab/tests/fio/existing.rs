@@ -61,6 +61,7 @@ pub(super) fn partial() {
     for options in [
         ["--number_ios=4", "--fallocate=none", "--verify=crc32c"],
         ["--io_size=16k", "--fallocate=keep", "--verify=crc32c"],
+        ["--rw=write:4k", "--fallocate=none", "--verify=crc32c"],
         ["--filename=shared", "--numjobs=2", "--unlink=1"],
     ] {
         let start = ["--name=own", "--rw=write", "--size=1m", "--bs=4k"];

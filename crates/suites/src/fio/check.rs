@@ -149,7 +149,7 @@ impl Section {
             if self.open_files() < self.file_count() {
                 problem("unlink_each_loop", "all files have to be open; remove openfiles");
             }
-            if self.verifies() {
+            if self.verifies() && self.flag("do_verify") {
                 let message = "blocks of a pass are verified after the next one has removed the \
                                files; remove it or verify";
                 problem("unlink_each_loop", message);

@@ -7,6 +7,7 @@ use model::phase::{Flow, GroupEnd};
 use super::{
     job::{Job, Section},
     mistakes::Mistake,
+    phases,
     values::{Base, word},
 };
 
@@ -76,17 +77,22 @@ impl Job {
         Some(waiting.mistake("flow", message))
     }
 
-    /// Section with `create_only` whose files another section creates before.
+    /// Section with `create_only` whose files another section creates, or an earlier one writes.
     pub(super) fn check_creation(&self) -> Option<Mistake> {
-        let (creating, others): (Vec<_>, Vec<_>) =
-            self.sections.iter().partition(|own| own.flag("create_only"));
-        let shares = |own: &&Section| {
-            others.iter().any(|other| other.touches() && other.sharing() == own.sharing())
-        };
-        let section = creating.into_iter().find(shares)?;
-        let message = "the files are also those of another section, which creates them before; set \
-                       create_only in all sections";
-        Some(section.mistake("create_only", message))
+        let all = || self.sections.iter().enumerate();
+        for (at, section) in all().filter(|(_, own)| own.flag("create_only")) {
+            let own = section.names();
+            let creates = |(place, other): &(usize, &Section)| {
+                let creates = *place < at || phases::creation(other, 0).is_some();
+                *place != at && creates && other.touches() && other.names().share(&own)
+            };
+            if let Some((_, other)) = all().find(creates) {
+                let message =
+                    format!("section `{}` creates the same files; remove one of both", other.name);
+                return Some(section.mistake("create_only", message));
+            }
+        }
+        None
     }
 
     /// Effect of the end of a section on those that run at the same time.

@@ -180,7 +180,7 @@ fn layout(section: &Section, name: &str, seed: u64) -> Option<Phase> {
 }
 
 /// Writes that create the files of a section that reads, or overwrites, unless they are complete.
-fn creation(section: &Section, seed: u64) -> Option<Stream> {
+pub(super) fn creation(section: &Section, seed: u64) -> Option<Stream> {
     if section.only_verifies()
         || section.creates()
         || !section.flag("allow_file_create")

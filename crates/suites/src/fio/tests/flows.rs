@@ -129,11 +129,21 @@ fn create_only_measures_the_writes_that_create_files() {
     for (text, reason) in [
         ("create_only=1\npre_read=1", "remove pre_read"),
         ("create_only=1\nallow_file_create=0", "remove allow_file_create"),
-        ("create_only=1\n[b]\nfilename=a.0.0\nsize=32k\nstonewall", "in all sections"),
+        ("create_only=1\n[b]\nfilename=a.0.0\nsize=32k\nstonewall", "section `b` creates"),
+        ("create_only=1\n[b]\nfilename=c:a.0.0\nsize=32k\nnumjobs=2", "section `b` creates"),
+        ("create_only=1\n[b]\nfilename=a.0.0\nsize=32k\ncreate_only=1", "the same files"),
     ] {
         let found = mistakes(&format!("[a]\nfilename=a.0.0\nsize=32k\n{text}\n"));
         assert!(found.contains(reason), "{text}: {found}");
     }
+}
+
+#[test]
+fn a_later_section_writes_files_that_are_only_created() {
+    let text = "[a]\nfilename=f\nsize=32k\ncreate_only=1\n\
+                [b]\nfilename=f\nrw=write\nsize=32k\nstonewall\n";
+    let names: Vec<String> = streams(text).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["a", "b"]);
 }
 
 #[test]
