@@ -107,8 +107,8 @@ pub(super) fn check_length(
     mode: AccessMode,
     file: impl AsFd,
 ) -> Result<(), Fault> {
-    // A backlog has only blocks that were written. So have the reads that verify a number of writes,
-    // or writes that leave out blocks.
+    // A backlog has only blocks that were written. So have the reads that verify a number of
+    // writes, or writes that leave out blocks.
     let all =
         matches!(stream.access_pattern, AccessPattern::Sequential | AccessPattern::Permutation);
     let of_written = stream.verify && (!all || matches!(stream.bound, Bound::Amount(_)));
