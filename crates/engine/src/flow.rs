@@ -207,8 +207,12 @@ mod tests {
     fn counts_are_common_to_all_mappings() {
         let flows = Flows::new().unwrap();
         let other = Flows::attach(flows.file.try_clone().unwrap()).unwrap();
-        share(&Arc::new(flows), 2, 5).take();
-        assert_eq!(other.line(2).operations.load(Relaxed), 0, "subtracted at the end");
-        other.line(2).weights.store(7, Relaxed);
+        let counts =
+            || (other.line(2).operations.load(Relaxed), other.line(2).weights.load(Relaxed));
+        let mut own = share(&Arc::new(flows), 2, 5);
+        own.take();
+        assert_eq!(counts(), (1, 5));
+        drop(own);
+        assert_eq!(counts(), (0, 0), "subtracted at the end");
     }
 }
