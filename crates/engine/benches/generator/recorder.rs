@@ -1,7 +1,8 @@
 //! Time that recording adds to a system call of a program.
 //!
-//! The program is this benchmark: started with `calls`, a number, and a directory, it makes eight
-//! calls per round on a file. It is measured alone, recorded by fslab, and traced by strace.
+//! The program is this benchmark: started with `calls`, a number, a directory, and a file, it makes
+//! eight calls per round in the directory, and writes their time to the file. It is measured alone,
+//! recorded by fslab, and traced by strace.
 
 use std::{
     ffi::OsString,
@@ -38,13 +39,17 @@ pub(crate) const SMOKE: Extent = Extent { rounds: 1, files: 10 };
 /// Calls per file.
 const CALLS: u64 = 8;
 
+/// Calls that strace(1) traces: those on files.
+const FILTER: &str = "%file,%desc";
+
 /// The measured program.
 pub(crate) fn make_calls(arguments: &[String]) {
-    let [files, directory] = arguments else { panic!("two arguments") };
+    let [files, directory, time] = arguments else { panic!("three arguments") };
     let files: u64 = files.parse().expect("a number");
     let path = |name: &str| Path::new(directory).join(name);
     let (first, second) = (path("first"), path("second"));
     let mut data = [7; 100];
+    let started = Instant::now();
     for _ in 0..files {
         let mut options = OpenOptions::new();
         let file: File = options.read(true).write(true).create(true).open(&first).expect("a file");
@@ -56,30 +61,54 @@ pub(crate) fn make_calls(arguments: &[String]) {
         fs::rename(&first, &second).expect("a rename");
         fs::remove_file(&second).expect("its removal");
     }
+    let elapsed = started.elapsed().as_nanos().to_string();
+    fs::write(time, elapsed).expect("a file outside of the directory");
 }
 
 /// Section of the page. strace is included if it is installed and `peers`.
 pub(crate) fn measure(extent: &Extent, peers: bool) -> Section {
     let directory = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
     let directory = directory.expect("a directory for a file");
-    let root = directory.path();
+    let root = directory.path().join("root");
+    fs::create_dir(&root).expect("a directory for a file");
+    let time = directory.path().join("time");
     let program = std::env::current_exe().expect("this program");
     let words: Vec<OsString> = vec![
         program.into_os_string(),
         "calls".into(),
         extent.files.to_string().into(),
-        root.as_os_str().to_owned(),
+        root.clone().into_os_string(),
+        time.clone().into_os_string(),
     ];
     let calls = extent.files * CALLS;
     let version = Command::new("strace").arg("-V").output();
     let strace = peers && version.is_ok_and(|output| output.status.success());
-    let alone = single(|| timed(calls, &words, None));
-    let traced = single(|| timed(calls, &words, Some(&root.join("strace.log"))));
+    let rate = || {
+        let text = fs::read_to_string(&time).expect("the program wrote it");
+        Rate::new(calls, Nanos(text.parse().expect("a number of nanoseconds")))
+    };
+    let log = directory.path().join("strace.log");
+    let alone = single(|| {
+        run(&words);
+        rate()
+    });
+    let traced = single(|| {
+        let strace = ["strace", "-f", "-ttt", "-T", "-y", "--seccomp-bpf", "-e", FILTER, "-o"];
+        let strace = strace.map(OsString::from).into_iter().chain([log.clone().into()]);
+        run(&strace.chain(words.clone()).collect::<Vec<_>>());
+        rate()
+    });
     let mut others = vec![("the program alone", None, alone)];
     if strace {
         others.push(("strace", Some(1.0), traced));
     }
-    let ours = single(|| recorded(calls, root, &words));
+    let ours = single(|| {
+        let (root, command) = (root.clone(), words.clone());
+        let settings = Settings { root, command, baseline: 0, waiting: None };
+        let done = record(&settings).expect("the program is recorded");
+        assert_eq!((done.status, done.recording.operations() as u64), (0, calls));
+        rate()
+    });
     let contest =
         Contest { items: vec!["recorded call on a small file, tmpfs".into()], ours, others };
     let (_, rows) = rounds(&contest, extent.rounds);
@@ -93,9 +122,9 @@ pub(crate) fn measure(extent: &Extent, peers: bool) -> Section {
     let paragraphs = vec![
         format!(
             "A program makes {calls} calls on a file: open, write, read, fstat, close, stat, \
-             rename, and unlink. It is measured alone, while `fslab record` records it, and with \
-             `strace -f -ttt -T -y --seccomp-bpf`, which writes to a file on the same tmpfs. The \
-             recorder and a program with one thread share a CPU."
+             rename, and unlink. It measures their time alone, while `fslab record` records it, \
+             and with `strace -f -ttt -T -y --seccomp-bpf -e {FILTER}`, which writes to a file on \
+             the same tmpfs. The recorder and a program with one thread share a CPU."
         ),
         format!(
             "Recording adds {:.2}{interval} µs to a call (required: at most 10 µs).",
@@ -105,25 +134,9 @@ pub(crate) fn measure(extent: &Extent, peers: bool) -> Section {
     Section { rows, paragraphs }
 }
 
-fn recorded(calls: u64, root: &Path, words: &[OsString]) -> Rate {
-    let settings =
-        Settings { root: root.to_owned(), command: words.to_vec(), baseline: 0, waiting: None };
-    let started = Instant::now();
-    let done = record(&settings).expect("the program is recorded");
-    let elapsed = Nanos::from(started.elapsed());
-    assert_eq!((done.status, done.recording.operations() as u64), (0, calls));
-    Rate::new(calls, elapsed)
-}
-
-fn timed(calls: u64, words: &[OsString], log: Option<&Path>) -> Rate {
-    let mut command = Command::new(log.map_or(words[0].as_os_str(), |_| "strace".as_ref()));
-    if let Some(log) = log {
-        command.args(["-f", "-ttt", "-T", "-y", "--seccomp-bpf", "-o"]).arg(log).arg(&words[0]);
-    }
-    command.args(&words[1..]).stdin(Stdio::null());
-    let started = Instant::now();
-    let status = command.status().expect("the program starts");
-    let elapsed = Nanos::from(started.elapsed());
+fn run(command: &[OsString]) {
+    let mut program = Command::new(&command[0]);
+    let status = program.args(&command[1..]).stdin(Stdio::null()).status();
+    let status = status.expect("the program starts");
     assert!(status.success(), "{status}");
-    Rate::new(calls, elapsed)
 }

@@ -20,6 +20,8 @@ pub(super) struct Session {
     pub(super) tasks: Tasks,
     /// New threads that stopped before their creation was reported.
     early: Vec<i32>,
+    /// Number of calls that were stopped.
+    calls: u64,
     pin: Pin,
     waiting: Option<fn(usize)>,
 }
@@ -36,6 +38,7 @@ impl Session {
         Self {
             tasks: Tasks { recorder, tracees: HashMap::new(), ended: HashMap::new() },
             early,
+            calls: 0,
             pin,
             waiting,
         }
@@ -66,6 +69,7 @@ impl Session {
                 }
             }
         }
+        self.tasks.recorder.add_fact("calls_stopped", self.calls);
         Ok(status.unwrap_or(0))
     }
 
@@ -133,7 +137,7 @@ impl Session {
         };
         self.pin.called(tid);
         let begin = self.tasks.recorder.now();
-        self.tasks.recorder.add_fact("calls_stopped", 1);
+        self.calls += 1;
         self.watch(tid, &syscall);
         let memory = Stopped { tid, process: tracee.process };
         let mut pending = self.tasks.entry(&mut tracee, &memory, &syscall);

@@ -45,12 +45,11 @@ impl Memory for Stopped {
     fn string(&self, address: u64) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         let mut at = address;
-        // Most names are short: one read of a part of the page.
-        let mut step = 128;
         while text.len() < LONGEST {
-            let mut part = [0; LONGEST];
+            // Most names are shorter.
+            let mut part = [0; 256];
             let border = PAGE - at % PAGE;
-            let length = usize::try_from(border).unwrap_or(LONGEST).min(step);
+            let length = usize::try_from(border).map_or(part.len(), |it| it.min(part.len()));
             let read = self.read(at, &mut part[..length]);
             let part = &part[..read];
             if let Some(end) = part.iter().position(|byte| *byte == 0) {
@@ -62,7 +61,6 @@ impl Memory for Stopped {
             }
             text.extend(part);
             at = at.wrapping_add(read as u64);
-            step = LONGEST;
         }
         None
     }

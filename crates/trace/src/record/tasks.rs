@@ -26,7 +26,7 @@ const CLONE_THREAD: u64 = 0x1_0000;
 pub(crate) struct Tasks {
     pub(crate) recorder: Recorder,
     /// Threads by their IDs.
-    pub(crate) tracees: HashMap<i32, Tracee>,
+    pub(crate) tracees: HashMap<i32, Box<Tracee>>,
     /// Tasks of processes that ended, by their IDs, until their parents have waited for them.
     pub(crate) ended: HashMap<i32, usize>,
 }
@@ -49,7 +49,8 @@ impl Tasks {
             self.recorder.push(task, Op { path, opened: slot, ..Op::new(FileCall::Chdir) });
         }
         let place = Rc::new(RefCell::new(Place { path: directory, slot, umask }));
-        self.tracees.insert(tid, Tracee::new(task, tid, Rc::default(), place, clock));
+        let tracee = Tracee::new(task, tid, Rc::default(), place, clock);
+        self.tracees.insert(tid, Box::new(tracee));
     }
 
     /// Begins a call. Returns `None` if its end does not matter.
@@ -298,7 +299,8 @@ impl Tasks {
         let leader = if thread { leader.or(Some(from_task)) } else { None };
         let task = self.recorder.add_task(Some(from_task), leader, name(process));
         let clock = clock(process, child);
-        self.tracees.insert(child, Tracee::new(task, process, table, place, clock));
+        let tracee = Tracee::new(task, process, table, place, clock);
+        self.tracees.insert(child, Box::new(tracee));
     }
 
     /// A process executed a program: descriptors are closed, and other threads have ended.
@@ -306,7 +308,7 @@ impl Tasks {
         if former != tid && former != 0 {
             self.ended(tid);
             if let Some(tracee) = self.tracees.remove(&former) {
-                self.tracees.insert(tid, tracee.renumbered(tid));
+                self.tracees.insert(tid, Box::new(tracee.renumbered(tid)));
             }
         }
         let Some(mut tracee) = self.tracees.remove(&tid) else { return };
