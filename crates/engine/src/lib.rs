@@ -43,6 +43,7 @@ mod generator_limit;
 mod io;
 mod io_loop;
 mod layout;
+mod mail;
 mod maintenance;
 mod mapping;
 mod mix;
@@ -77,6 +78,7 @@ pub use generator_limit::{
     GeneratorLimit, generator_limit, memory_copy_rate, write_generator_limit,
 };
 pub use layout::run_layout;
+pub use mail::run_mail;
 pub use maintenance::run_maintenance;
 pub use mix::run_mix;
 pub use payload::is_written_by_fslab;

@@ -1,6 +1,6 @@
 //! System calls of the phases that reproduce bonnie++, dbench, and smallfile, compared with
 //! fixtures derived from these programs: names, sizes, order, and origins of offsets. The calls of
-//! SQLite transactions are counted.
+//! SQLite transactions and of deliveries of mail are counted.
 //!
 //! This binary starts itself under strace(1) for each phase ([`strace`]). Without arguments it runs
 //! the tests below in sequence; a failing one panics.
@@ -18,6 +18,8 @@ use model::{
 };
 use tempfile::TempDir;
 
+#[path = "traces/mail.rs"]
+mod mail;
 #[path = "traces/replay.rs"]
 mod replay;
 #[path = "traces/sqlite.rs"]
@@ -42,6 +44,7 @@ fn main() {
         seekers_make_the_calls_of_bonnie();
         tree::tests();
         replay::tests();
+        mail::deliveries_make_the_calls_of_the_reference_page();
         sqlite::transactions_make_the_calls_of_the_reference_page();
     }
 }

@@ -17,6 +17,7 @@ pub mod fio;
 pub mod fuzz;
 mod iozone;
 mod load_generator;
+mod mail;
 mod maintenance;
 mod mdtest;
 mod metadata;
@@ -53,6 +54,7 @@ pub const ALL: &[Suite] = &[
     files::SUITE,
     fio::SUITE,
     iozone::SUITE,
+    mail::SUITE,
     maintenance::SUITE,
     mdtest::SUITE,
     metadata::SUITE,
@@ -143,6 +145,7 @@ fn described(phase: &Phase) -> String {
             line += &format!(" {}", programs.join("; "));
         }
         Work::Sqlite(sqlite) => line += &format!(" {sqlite:?}"),
+        Work::Mail(mail) => line += &format!(" {mail:?}"),
         Work::Trace(replay) => line += &format!(" {replay:?}"),
         Work::Coherence(coherence) => line += &format!(" {coherence:?}"),
         Work::Maintenance(maintenance) => line += &format!(" {maintenance:?}"),

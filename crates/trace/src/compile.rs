@@ -100,11 +100,14 @@ pub fn compile(recording: &Recording, order: TraceOrder) -> Result<Program, Trac
             .then(|| order::before_creation(recording, task))
             .flatten()
             .and_then(|(parent, count)| Some((of_task[parent], *numbers[parent].get(count - 1)?)));
-        // Operations of a child that are later were not waited for.
         let awaited = (own.call == FileCall::Wait && order != TraceOrder::Tasks)
-            .then(|| usize::try_from(own.size).ok()?.checked_sub(1))
+            .then(|| order::awaited(recording, own))
             .flatten()
-            .and_then(|child| Some((*of_task.get(child)?, *numbers.get(child)?.last()?)));
+            .and_then(|(other, count)| {
+                // Later operations were not waited for.
+                let own = &numbers[other];
+                Some((of_task[other], *own.get(count.min(own.len()).checked_sub(1)?)?))
+            });
         let uses = compiler.uses_of(effect);
         let others = [created_by, awaited];
         let found = waits.add(worker, number, (own.begin, own.end()), uses, others);

@@ -158,9 +158,10 @@ pub struct Op {
     pub path: u32,
     /// Second path, relative to [`Self::fd2`], or text.
     pub path2: u32,
-    /// Offset, mode, or seconds.
+    /// Offset, mode, or seconds. Of a wait, the time until which the operations of the task are
+    /// waited for; 0 until the wait.
     pub offset: u64,
-    /// Length, nanoseconds, or the number of the task of a child process.
+    /// Length, nanoseconds, or the number of the task that a wait is for.
     pub size: u64,
     /// Flags.
     pub flags: u64,

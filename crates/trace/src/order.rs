@@ -9,7 +9,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use crate::{NONE, Recording};
+use crate::{NONE, Op, Recording};
 
 /// Condition for the start of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Waits {
 
     /// Waits of an operation, the `number`th of its worker, from 1, and its uses of resources.
     /// `tasks` are operations of other tasks that it follows: of the creator of its task, and of a
-    /// child whose end it waited for.
+    /// task that it waited for.
     pub(crate) fn add(
         &mut self,
         worker: u32,
@@ -159,6 +159,17 @@ pub(crate) fn before_creation(recording: &Recording, task: usize) -> Option<(usi
     let begin = recording.tasks[task].begin;
     let count = recording.tasks[parent].ops.partition_point(|op| op.end() <= begin);
     (count > 0).then_some((parent, count))
+}
+
+/// Task that a wait is for, and the number of its operations. The number may be too large.
+pub(crate) fn awaited(recording: &Recording, wait: &Op) -> Option<(usize, usize)> {
+    let task = usize::try_from(wait.size).ok()?.checked_sub(1)?;
+    let ops = &recording.tasks.get(task)?.ops;
+    let count = match wait.offset {
+        0 => ops.len(),
+        until => ops.partition_point(|op| op.end() <= until),
+    };
+    Some((task, count))
 }
 
 #[cfg(test)]

@@ -225,7 +225,12 @@ impl Part<'_> {
         let (path, path2) = (path(op.path), path(op.path2));
         let begin = moved(op.begin, from, shift);
         let think = op.think.min(op.begin - from);
-        Some(Op { fd, fd2, opened, path, path2, begin, think, ..*op })
+        let mut offset = op.offset;
+        if op.call == FileCall::Wait && offset != 0 {
+            // 0 would be a wait for all operations.
+            offset = moved(offset, from, shift).max(1);
+        }
+        Some(Op { fd, fd2, opened, path, path2, begin, think, offset, ..*op })
     }
 }
 

@@ -77,6 +77,15 @@ fn a_wait_for_a_child_is_a_wait_for_its_last_operation() {
     // Later operations of the child were not waited for.
     recording.tasks[1].ops[1].begin = 41;
     assert_eq!(waits(&recording), [Wait { worker: 1, done: 1 }]);
+    // Data that a task sent is waited for until it was sent.
+    recording.tasks[1].ops[1].begin = 30;
+    recording.tasks[0].ops.last_mut().unwrap().offset = 20;
+    assert_eq!(waits(&recording), [Wait { worker: 1, done: 1 }]);
+    let of_slice = |from| *slice(&recording, from, 100).tasks[0].ops.last().unwrap();
+    assert_eq!(of_slice(13).begin - of_slice(13).offset, 20);
+    assert_eq!(of_slice(25).offset, 1);
+    recording.tasks[0].ops.last_mut().unwrap().offset = 1;
+    assert_eq!(waits(&recording), []);
     for unknown in [0, 1, 3, u64::MAX] {
         recording.tasks[0].ops.last_mut().unwrap().size = unknown;
         assert_eq!(waits(&recording), []);

@@ -205,8 +205,11 @@ impl Run<'_> {
             }
             hint::spin_loop();
         }
-        let mut since = now();
-        let mut last = done.count.load(Acquire);
+        // Of all workers, because the awaited one may itself wait for another.
+        let progress = || -> u64 {
+            self.phase.done.iter().map(|done| u64::from(done.count.load(Acquire))).sum()
+        };
+        let (mut since, mut last) = (now(), progress());
         let timeout = futex::Timespec { tv_sec: 0, tv_nsec: NAP.subsec_nanos().into() };
         done.sleepers.fetch_add(1, SeqCst);
         let result = loop {
@@ -217,9 +220,9 @@ impl Run<'_> {
             if let Err(fault) = counter.check() {
                 break Err(self.seat.failure(fault));
             }
-            let clock = now();
-            if count != last {
-                (last, since) = (count, clock);
+            let (clock, all) = (now(), progress());
+            if all != last {
+                (last, since) = (all, clock);
             } else if clock - since > STUCK && self.is_stuck() {
                 let (operation, errno) = (Operation::Wait, libc::ETIMEDOUT);
                 break Err(self.seat.failure(Fault::Os { operation, offset: None, errno }));

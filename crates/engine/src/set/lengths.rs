@@ -34,14 +34,18 @@ enum Kind {
 impl Lengths {
     /// Sizes of the files of one owner.
     pub(crate) fn new(set: &Set, owner: u32) -> Self {
-        let kind = match set.sizes {
+        Self::of_sizes(set.sizes, set.seed, owner)
+    }
+
+    pub(crate) fn of_sizes(sizes: Sizes, seed: u64, owner: u32) -> Self {
+        let kind = match sizes {
             Sizes::Fixed(size) => Kind::Fixed(size.0),
             Sizes::Uniform { min, max } => {
                 Kind::Uniform(min.0, (max.0.saturating_sub(min.0)).saturating_add(1))
             }
             Sizes::LogNormal { mean, sigma } => Kind::Table(log_normal(mean, sigma)),
         };
-        Self { kind, seed: set.seed, owner }
+        Self { kind, seed, owner }
     }
 
     /// Selects another owner.

@@ -1,6 +1,6 @@
 //! Programs are recorded and replayed: operations, results, and the final tree are equal.
 //!
-//! Some programs are functions of this file. A test runs them as `recordings --exact NAME` with the
+//! Some programs are tests themselves. A test runs them as `recordings --exact NAME` with the
 //! variable [`PROGRAM`], so that the recorded process is this test binary.
 #![cfg(target_arch = "x86_64")]
 #![allow(
@@ -10,6 +10,9 @@
     clippy::wildcard_enum_match_arm,
     reason = "a test fails by a panic, and reports that it is skipped on stderr"
 )]
+
+mod hostile;
+mod order;
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +29,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::Command,
-    sync::{atomic::AtomicBool, mpsc},
+    sync::atomic::AtomicBool,
     thread,
 };
 
@@ -39,7 +42,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, open, openat, rena
 use tempfile::TempDir;
 use trace::{Recording, Settings, record, summary};
 
-/// Variable that makes a test of this file a recorded program.
+/// Variable that makes a test a recorded program.
 const PROGRAM: &str = "FSLAB_TEST_PROGRAM";
 
 /// Directory of the recorded program.
@@ -82,7 +85,7 @@ impl Bench {
         read
     }
 
-    /// Records a function of this file.
+    /// Records a test.
     fn record_test(&self, name: &str) -> Recording {
         let program = std::env::current_exe().unwrap();
         let variable = format!("{PROGRAM}={}", self.root.display());
@@ -298,7 +301,7 @@ fn shell_pipelines_are_replayed_exactly() {
     bench.exact(&recording);
 }
 
-/// Records a test of this file and replays it.
+/// Records a test and replays it.
 fn check(name: &str) {
     let bench = Bench::new();
     let recording = bench.record_test(name);
@@ -487,69 +490,7 @@ fn options_of_all() -> OpenOptions {
     options
 }
 
-const FILES: usize = 1500;
-
-#[test]
-fn a_pipeline_of_threads_has_the_same_results_in_each_replay() {
-    let name = "a_pipeline_of_threads_has_the_same_results_in_each_replay";
-    let Some(root) = as_program() else {
-        let bench = Bench::new();
-        let recording = bench.record_test(name);
-        bench.exact(&recording);
-        let mut unexpected = 0;
-        for timing in [TraceTiming::Asap, TraceTiming::Think, TraceTiming::Asap] {
-            let (result, _place) = bench.replay(TraceOrder::Resources, timing);
-            unexpected += result.workers.iter().map(|worker| worker.unexpected.0).sum::<u64>();
-            let (result, _place) = bench.replay(TraceOrder::Recorded, timing);
-            compare(&recording, &result);
-        }
-        // Operations that overlapped may overlap otherwise.
-        assert!(unexpected <= 8, "{unexpected} unexpected results");
-        let (result, _place) = bench.replay(TraceOrder::Tasks, TraceTiming::Asap);
-        let without: u64 = result.workers.iter().map(|worker| worker.unexpected.0).sum();
-        assert!(without >= 1000, "{without} unexpected results without an order");
-        return;
-    };
-    // Each stage passes the names of its files on.
-    let (send, mut receive) = mpsc::channel::<usize>();
-    let mut threads = Vec::new();
-    let first = root.clone();
-    threads.push(thread::spawn(move || {
-        for index in 0..FILES {
-            fs::write(first.join(format!("new-{index}")), vec![1; 100 + index]).unwrap();
-            send.send(index).unwrap();
-        }
-    }));
-    for stage in 0..3 {
-        let (send, next) = mpsc::channel();
-        let (from, root) = (receive, root.clone());
-        receive = next;
-        threads.push(thread::spawn(move || {
-            for index in from {
-                let path = |name: &str| root.join(format!("{name}-{index}"));
-                match stage {
-                    0 => {
-                        let file = OpenOptions::new().append(true).open(path("new"));
-                        file.unwrap().write_all(&[2; 50]).unwrap();
-                    }
-                    1 => fs::rename(path("new"), path("moved")).unwrap(),
-                    _ => {
-                        let data = fs::read(path("moved")).unwrap();
-                        assert_eq!(data.len(), 150 + index);
-                        if index % 2 == 0 {
-                            fs::remove_file(path("moved")).unwrap();
-                        }
-                    }
-                }
-                let _ = send.send(index);
-            }
-        }));
-    }
-    drop(receive);
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
-}
-
-/// Runs a test of this file as an unprivileged user, if this process is root. Such a replay is
+/// Runs a test as an unprivileged user, if this process is root. Such a replay is
 /// confined by openat2(2) instead of chroot(2).
 fn as_other_user(name: &str) {
     if !rustix::process::geteuid().is_root() || std::env::var_os("FSLAB_TEST_OTHER_USER").is_some()
@@ -575,164 +516,4 @@ fn replays_of_other_users_are_exact() {
     as_other_user("sqlite_is_replayed_exactly");
     as_other_user("shell_pipelines_are_replayed_exactly");
     as_other_user("files_without_names_and_descriptors_in_proc");
-}
-
-/// Recording with false results: a link that leads outside is created, although its recorded result
-/// is an error, and all calls use it.
-fn hostile(target: &str, as_node: bool) -> Recording {
-    use trace::{Node, NodeKind, Op, Task};
-    let paths: Vec<Vec<u8>> = [
-        "l",
-        target,
-        "l/file",
-        "d",
-        "x",
-        "user.x",
-        "..",
-        "d/../l/file",
-        "l/new",
-        "../outside/file",
-    ]
-    .iter()
-    .map(|path| path.as_bytes().to_vec())
-    .collect();
-    let root = Node { kind: NodeKind::Directory, mode: 0o755, ..Node::default() };
-    let mut nodes = vec![root, Node { name: 4, ..root }];
-    let link = Node { kind: NodeKind::Symlink, name: 1, target: 2, ..Node::default() };
-    nodes.extend(as_node.then_some(link));
-    let mut ops = vec![
-        Op { path: 1, path2: 2, result: -17, ..Op::new(FileCall::Symlink) },
-        Op { path: 4, opened: 1, flags: 0o200_000, ..Op::new(FileCall::Open) },
-        Op { path: 7, opened: 2, fd: 1, flags: 0o200_000, ..Op::new(FileCall::Open) },
-        Op { path: 1, opened: 3, ..Op::new(FileCall::Chdir) },
-    ];
-    let mut opened = 3;
-    for path in [3, 8, 9, 10, 1] {
-        for fd in [0, 1, 2, 3] {
-            for call in FileCall::ALL {
-                let path2 = match call {
-                    FileCall::Rename | FileCall::Link => 5,
-                    FileCall::Symlink => 2,
-                    FileCall::Setxattr | FileCall::Removexattr | FileCall::Getxattr => 6,
-                    _ => 0,
-                };
-                let open = *call == FileCall::Open;
-                opened += u32::from(open);
-                ops.push(Op {
-                    path,
-                    path2,
-                    fd,
-                    opened: if open { opened } else { 0 },
-                    // O_RDWR, O_CREAT, and O_TRUNC; a mode with the bit that sets the user.
-                    flags: if open { 0o1102 } else { 0 },
-                    offset: 0o4777,
-                    size: 7,
-                    ..Op::new(*call)
-                });
-                // Into the other directory.
-                if matches!(call, FileCall::Rename | FileCall::Link) {
-                    ops.push(Op { path: 4, path2: path, fd2: fd, ..Op::new(*call) });
-                }
-            }
-            ops.push(Op { fd: opened, size: 9, result: 9, ..Op::new(FileCall::Write) });
-        }
-    }
-    for (begin, op) in (0u64..).zip(&mut ops) {
-        op.begin = begin;
-    }
-    Recording { paths, nodes, tasks: vec![Task { ops, ..Task::default() }], ..Recording::default() }
-}
-
-#[test]
-fn hostile_recordings_change_nothing_outside() {
-    let bench = Bench::new();
-    let outside = bench.directory.path().join("outside");
-    let targets = [outside.to_str().unwrap().to_owned()];
-    let relative = ["..", "../..", "../../outside", "../outside", "/", "/proc/self/cwd/../.."];
-    for target in targets.iter().map(String::as_str).chain(relative) {
-        for as_node in [false, true] {
-            fs::create_dir_all(&outside).unwrap();
-            let file = outside.join("file");
-            fs::write(&file, "precious").unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-            let state = |path: &Path| {
-                let it = path.metadata().unwrap();
-                (it.mode(), it.mtime_nsec(), it.ctime_nsec(), it.len(), it.nlink(), it.ino())
-            };
-            let before = (state(&file), state(&outside), fs::read_dir(&outside).unwrap().count());
-            let recording = hostile(target, as_node);
-            fs::write(bench.file(), trace::bytes(&recording).unwrap()).unwrap();
-            let (result, place) = bench.replay(TraceOrder::Resources, TraceTiming::Asap);
-            assert!(result.workers[0].unexpected.0 > 0);
-            let after = (state(&file), state(&outside), fs::read_dir(&outside).unwrap().count());
-            assert_eq!(after, before, "{target}");
-            assert_eq!(fs::read(&file).unwrap(), b"precious");
-            for (path, (mode, ..)) in tree(place.path()) {
-                assert_eq!(mode & 0o6000, 0, "{} has a set-user-ID bit", path.display());
-            }
-        }
-    }
-    as_other_user("hostile_recordings_change_nothing_outside");
-}
-
-#[test]
-fn absurd_sizes_and_times_are_refused_or_interrupted() {
-    use trace::{Node, NodeKind, Op, Task};
-    let bench = Bench::new();
-    let root = Node { kind: NodeKind::Directory, mode: 0o755, ..Node::default() };
-    let large = Node { name: 1, size: 1 << 62, ..Node::default() };
-    let fallocate = |flags| Op { fd: 1, size: 1 << 61, flags, ..Op::new(FileCall::Fallocate) };
-    let ops = vec![
-        Op { path: 2, opened: 1, flags: 0o102, offset: 0o600, ..Op::new(FileCall::Open) },
-        // Mapped behind the end of the file.
-        Op { fd: 1, size: 100_000, begin: 1, ..Op::new(FileCall::Mmap) },
-        Op { fd: 1, size: 1 << 39, begin: 2, ..Op::new(FileCall::Mmap) },
-        Op { fd: 1, size: 1 << 62, begin: 3, ..Op::new(FileCall::Mmap) },
-        // With the recorded result of a full filesystem, it would not end the replay.
-        Op { begin: 4, result: -28, ..fallocate(0) },
-        Op { begin: 5, result: -28, ..fallocate(1) },
-        Op { path: 2, begin: 6, think: 1 << 61, ..Op::new(FileCall::Stat) },
-    ];
-    let recording = Recording {
-        paths: vec![b"large".to_vec(), b"new".to_vec()],
-        nodes: vec![root, large],
-        tasks: vec![Task { ops, ..Task::default() }],
-        ..Recording::default()
-    };
-    let place = TempDir::new_in(bench.directory.path()).unwrap();
-    let (progress, interrupt) = (Progress::default(), AtomicBool::new(false));
-    let context = context(place.path(), &progress, &interrupt);
-    let replay = TraceReplay { timing: TraceTiming::Think, ..bench.trace_replay() };
-    fs::write(bench.file(), trace::bytes(&recording).unwrap()).unwrap();
-    let error = run_trace(&replay, &context).unwrap_err().to_string();
-    assert!(error.contains("MiB before the first operation"), "{error}");
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "nothing was created");
-    // Without the file, the replay pauses for 73 years.
-    let recording = Recording { nodes: vec![root], ..recording };
-    fs::write(bench.file(), trace::bytes(&recording).unwrap()).unwrap();
-    run_trace(&replay, &context).unwrap();
-    let replay = TraceReplay { prepares: false, ..replay };
-    thread::scope(|scope| {
-        let ended = scope.spawn(|| run_trace(&replay, &context).map(|_| ()));
-        thread::sleep(std::time::Duration::from_millis(200));
-        assert!(!ended.is_finished());
-        interrupt.store(true, std::sync::atomic::Ordering::SeqCst);
-        let error = ended.join().unwrap().unwrap_err();
-        assert!(matches!(error, engine::EngineError::Interrupted), "{error}");
-    });
-}
-
-#[test]
-fn a_changed_recording_and_missing_files_are_errors() {
-    let bench = Bench::new();
-    fs::write(bench.file(), trace::bytes(&hostile("x", false)).unwrap()).unwrap();
-    let (progress, interrupt) = (Progress::default(), AtomicBool::new(false));
-    let context = context(bench.directory.path(), &progress, &interrupt);
-    let replay = TraceReplay { sha256: "0".repeat(64), ..bench.trace_replay() };
-    let error = run_trace(&replay, &context).unwrap_err().to_string();
-    assert!(error.contains("changed since the plan was read"), "{error}");
-    // The files of the recording were not created.
-    let replay = TraceReplay { sha256: String::new(), prepares: false, ..replay };
-    let error = run_trace(&replay, &context).unwrap_err().to_string();
-    assert!(error.contains("fslab-trace"), "{error}");
 }

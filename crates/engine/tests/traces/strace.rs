@@ -117,6 +117,7 @@ pub(crate) fn perform(arguments: &[OsString]) {
         Work::Layout(layout) => engine::run_layout(layout, &context),
         Work::Remove { files, workers } => engine::remove(files, *workers, &context),
         Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, &context),
+        Work::Mail(mail) => engine::run_mail(mail, &context),
         Work::Task(_)
         | Work::Command(_)
         | Work::Trace(_)

@@ -442,6 +442,7 @@ fn moved(point: &WorkloadParameters) -> Bytes {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Mail(_)
         | Work::Trace(_)
         | Work::Maintenance(_)
         | Work::Coherence(_)

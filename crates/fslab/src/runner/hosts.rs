@@ -151,6 +151,7 @@ fn workers_of(work: &mut Work) -> Option<&mut Workers> {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Mail(_)
         | Work::Trace(_)
         | Work::Maintenance(_)
         | Work::Remove { .. } => None,
@@ -167,6 +168,7 @@ fn reads_only(work: &Work) -> bool {
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Mail(_)
         | Work::Trace(_)
         | Work::Maintenance(_)
         | Work::Coherence(_)

@@ -18,6 +18,7 @@ mod handling;
 mod hierarchy;
 mod interface;
 mod limit;
+mod mail;
 mod operation_log;
 mod pace;
 mod recording;
@@ -46,6 +47,7 @@ pub use interface::{
     NameCall, Ring, SpaceCall,
 };
 pub use limit::WorkLimit;
+pub use mail::{Mail, MailFormat};
 pub use operation_log::{HistogramLog, OperationLog};
 pub use pace::{Arrivals, Flow, MinimumRate, Pace, Rate};
 pub use recording::{FileCall, TraceOrder, TraceReplay, TraceTiming};
@@ -123,7 +125,7 @@ impl Phase {
     ///   a clock tick is subtracted, and for SQLite transactions that are synced
     ///   ([`Sqlite::commits`]);
     /// - the metric that a command names ([`Command::primary`]);
-    /// - deliveries per second for trees whose files are written, synced, and renamed
+    /// - deliveries per second for mail, and for trees whose files are written, synced, and renamed
     ///   ([`Tree::delivers`]);
     /// - durable throughput for other streams that make one pass of writes, end with a sync, and
     ///   overwrite no block ([`Stream::writes_once`]), unless a clock tick is subtracted as in
@@ -154,6 +156,7 @@ impl Phase {
             }
             Work::Stream(_) | Work::Replay(_) => Metric::Throughput,
             Work::Tree(tree) if tree.delivers() => Metric::DeliveryRate,
+            Work::Mail(_) => Metric::DeliveryRate,
             Work::Sqlite(sqlite) if sqlite.commits() && sqlite.only_updates() => Metric::CommitRate,
             Work::Tree(_) | Work::Mix(_) | Work::Sqlite(_) => Metric::OpsRate,
             Work::Maintenance(_) => Metric::LatencyMean,
@@ -221,6 +224,8 @@ pub enum Work {
     Command(Box<Command>),
     /// Transactions on a SQLite database.
     Sqlite(Sqlite),
+    /// Messages are delivered to a mailbox and read from it.
+    Mail(Mail),
     /// Replays the recorded operations of a program.
     Trace(TraceReplay),
     /// Maintenance actions on the mounted filesystem.
@@ -248,6 +253,7 @@ impl Work {
             Self::Replay(replay) => replay.workers.count,
             Self::Coherence(coherence) => coherence.workers.count,
             Self::Sqlite(sqlite) => sqlite.workers,
+            Self::Mail(mail) => mail.deliverers.saturating_add(mail.readers),
             Self::Task(_) | Self::Maintenance(_) => 1,
             // The programs determine the number of their processes.
             Self::Command(_) | Self::Trace(_) => u32::MAX,
@@ -276,6 +282,7 @@ impl Work {
             | Self::Task(_)
             | Self::Command(_)
             | Self::Sqlite(_)
+            | Self::Mail(_)
             | Self::Trace(_)
             | Self::Maintenance(_)
             | Self::Coherence(_)
@@ -301,6 +308,7 @@ impl Work {
         match self {
             Self::Mix(mix) => mix.time,
             Self::Sqlite(sqlite) => sqlite.time,
+            Self::Mail(mail) => mail.time,
             Self::Maintenance(maintenance) => Some(maintenance.time),
             Self::Stream(stream) => match stream.bound {
                 Bound::Time { ramp, run } => Some(TimeLimit { ramp, run }),

@@ -194,8 +194,9 @@ calls! {
     Lock "fcntl_lock" false;
     /// mmap(2) of a file.
     Mmap "mmap" false;
-    /// End of a wait for a child process by wait4(2) or waitid(2). The replay waits for the
-    /// operations of the child.
+    /// End of a wait for a child process by wait4(2) or waitid(2), or for another task that sent
+    /// data through a pipe, an event counter, or a futex. The replay waits for the operations of
+    /// the child, or of the other task until it sent.
     Wait "wait" false;
 }
 

@@ -17,17 +17,18 @@ use model::{
     workload::{Kind, ParameterSpec, ValueError},
 };
 
-use crate::{Suite, command, dbench, maintenance, metadata, parameter, sqlite, stream};
+use crate::{Suite, command, dbench, mail, maintenance, metadata, parameter, sqlite, stream};
 
 /// Definition of the suite.
 pub(crate) const SUITE: Suite = Suite { spec: &SPEC, refine, phases, footprint };
 
 /// Suites of members.
-const SUITES: [Suite; 6] = [
+const SUITES: [Suite; 7] = [
     stream::SUITE,
     metadata::SUITE,
     dbench::SUITE,
     sqlite::SUITE,
+    mail::SUITE,
     command::SUITE,
     maintenance::SUITE,
 ];
@@ -161,6 +162,7 @@ fn end(work: &Work) -> Option<End> {
     match work {
         Work::Stream(_) | Work::Replay(_) | Work::Mix(_) => Some(End::Time),
         Work::Sqlite(sqlite) => (sqlite.updates > 0).then_some(End::Time),
+        Work::Mail(_) => Some(End::Time),
         Work::Maintenance(_) => Some(End::Time),
         Work::Command(_) => Some(End::Itself),
         Work::Tree(_)
@@ -186,6 +188,7 @@ fn set_limit(work: &mut Work, limit: TimeLimit) {
             mix.workers.stonewall = Stonewall::Off;
         }
         Work::Sqlite(sqlite) => sqlite.time = Some(limit),
+        Work::Mail(mail) => mail.time = Some(limit),
         Work::Maintenance(maintenance) => maintenance.time = limit,
         Work::Command(_)
         | Work::Coherence(_)

@@ -122,6 +122,8 @@ pub(super) fn calls() -> Vec<Chosen> {
     chosen.push(Chosen::If(libc::SYS_ioctl, 1, CLONE_CALLS));
     // Mappings of files, not of memory.
     chosen.push(Chosen::Unless(libc::SYS_mmap, 4, u32::MAX));
+    // Logs name its commands, not their numbers.
+    chosen.push(Chosen::Always(libc::SYS_futex));
     chosen
 }
 

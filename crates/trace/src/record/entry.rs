@@ -9,6 +9,7 @@ use sys::ptrace::Syscall;
 use super::{
     Recorder,
     memory::{self, Memory},
+    messages::Object,
     process::Tracee,
 };
 use crate::{NO_FOLLOW, NO_OFFSET, NONE, Op, paths};
@@ -31,6 +32,10 @@ pub(crate) enum Then {
     Chdir,
     /// The process waited for a child; the address of its status, from waitid(2).
     Wait(Option<u64>),
+    /// The task received data.
+    Receive(Object),
+    /// The task waited for the end of the thread with this task.
+    Join(usize),
     /// The mask changes to this value.
     Umask(u32),
 }
@@ -316,6 +321,8 @@ impl Call<'_> {
                 let then = Then::Wait(Some(args[2]));
                 Some(Pending { op: Some(Op::new(FileCall::Wait)), then })
             }
+            libc::SYS_read | libc::SYS_readv => self.receive(),
+            libc::SYS_write | libc::SYS_writev => self.send(),
             libc::SYS_umask => {
                 let mask = u32::try_from(args[0] & 0o777).unwrap_or(0);
                 Some(Pending { op: None, then: Then::Umask(mask) })

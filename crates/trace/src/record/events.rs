@@ -174,7 +174,8 @@ impl Session {
         let end = self.tasks.recorder.now();
         if let Some(mut tracee) = self.tasks.tracees.remove(&tid) {
             if let Some(pending) = tracee.pending.take() {
-                let waits = matches!(pending.then, Then::Wait(_));
+                let waits =
+                    matches!(pending.then, Then::Wait(_) | Then::Receive(_) | Then::Join(_));
                 let operation = pending.op.is_some();
                 let count = self.tasks.recorder.operations(tracee.task);
                 if !RESTARTS.contains(&result) {

@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::ffi::OsStringExt};
 
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 use sys::ptrace;
+
+use super::messages::Object;
 
 /// Size of a page. Reads end at such borders, because the next page may not be mapped.
 const PAGE: u64 = 4096;
@@ -23,6 +26,9 @@ pub(crate) trait Memory {
 
     /// Working directory.
     fn directory(&self) -> Option<Vec<u8>>;
+
+    /// Object that a descriptor refers to, if data can be sent through it.
+    fn channel(&self, descriptor: i32) -> Option<Object>;
 
     /// Number at an address.
     fn number(&self, address: u64) -> Option<u64> {
@@ -71,6 +77,25 @@ impl Memory for Stopped {
 
     fn directory(&self) -> Option<Vec<u8>> {
         path(&format!("/proc/{}/cwd", self.tid))
+    }
+
+    fn channel(&self, descriptor: i32) -> Option<Object> {
+        // Without a request to the server of a network filesystem, or to a recorded process.
+        let path = format!("/proc/{}/fd/{descriptor}", self.tid);
+        let (flags, mask) = (AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO);
+        let status = statx(CWD, path, flags, mask).ok()?;
+        let device = u64::from(status.stx_dev_major) << 32 | u64::from(status.stx_dev_minor);
+        let kind = FileType::from_raw_mode(status.stx_mode.into());
+        if kind == FileType::Fifo {
+            return Some(Object::Pipe(device, status.stx_ino));
+        }
+        // Files without an inode of their own, such as event counters, have no type.
+        if kind != FileType::Unknown {
+            return None;
+        }
+        let text = fs::read_to_string(format!("/proc/{}/fdinfo/{descriptor}", self.tid)).ok()?;
+        let id = text.lines().find_map(|line| line.strip_prefix("eventfd-id:"))?;
+        id.trim().parse().ok().map(Object::Event)
     }
 }
 

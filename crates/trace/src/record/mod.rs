@@ -15,6 +15,7 @@ pub(crate) mod chosen;
 mod entry;
 mod events;
 pub(crate) mod memory;
+pub(crate) mod messages;
 pub(crate) mod names;
 mod pin;
 pub(crate) mod process;
@@ -32,7 +33,7 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 use sys::ptrace::{self, StopCost};
 
-use self::{events::Session, process::Clock};
+use self::{events::Session, messages::Messages, process::Clock};
 use crate::{
     NONE, Op, Recording, Task, TraceError, columns,
     descriptors::Slots,
@@ -68,6 +69,7 @@ pub(crate) struct Recorder {
     root: Root,
     paths: Paths,
     slots: Slots,
+    messages: Messages,
     tasks: Vec<RecordedTask>,
     /// Calls that are not recorded, by name.
     left_out: BTreeMap<&'static str, u64>,
@@ -82,6 +84,8 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct RecordedTask {
     parent: u32,
+    /// Creator, and the number of its operations at the creation.
+    created_after: Option<(usize, usize)>,
     process: u32,
     begin: u64,
     name: String,
@@ -105,6 +109,7 @@ impl Recorder {
             root,
             paths,
             slots: Slots::default(),
+            messages: Messages::default(),
             tasks: Vec::new(),
             left_out: BTreeMap::new(),
             facts: BTreeMap::new(),
@@ -175,6 +180,7 @@ impl Recorder {
         let begin = self.now();
         self.tasks.push(RecordedTask {
             parent: parent.map_or(NONE, number),
+            created_after: parent.map(|parent| (parent, self.operations(parent))),
             process: number(process.unwrap_or(index)),
             begin,
             name,

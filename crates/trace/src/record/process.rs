@@ -43,6 +43,8 @@ pub(crate) struct Tracee {
     pub(crate) pending: Option<Pending>,
     /// Flags of a clone(2) in progress.
     pub(crate) clone_flags: u64,
+    /// Address at which that clone(2) lets the kernel clear the ID of a thread.
+    pub(crate) clone_tid: u64,
     clock: Clock,
     /// Stops since the end of the previous operation that belong to no operation, in pairs of one
     /// call.
@@ -61,7 +63,7 @@ impl Tracee {
         place: Rc<RefCell<Place>>,
         clock: Clock,
     ) -> Self {
-        let (pending, clone_flags, skipped, cpu) = (None, 0, 0, 0);
+        let (pending, clone_flags, clone_tid, skipped, cpu) = (None, 0, 0, 0, 0);
         let skipped_before = 0;
         Self {
             task,
@@ -70,6 +72,7 @@ impl Tracee {
             place,
             pending,
             clone_flags,
+            clone_tid,
             clock,
             skipped,
             skipped_before,

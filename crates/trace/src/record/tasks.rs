@@ -21,6 +21,7 @@ use crate::{
 const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
 const CLONE_THREAD: u64 = 0x1_0000;
+const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
 
 /// Tasks that run, and what was recorded of all tasks.
 pub(crate) struct Tasks {
@@ -112,8 +113,15 @@ impl Tasks {
             | libc::SYS_io_setup
             | libc::SYS_sched_getaffinity
             | libc::SYS_sched_setaffinity => {}
-            libc::SYS_clone => tracee.clone_flags = args[0],
-            libc::SYS_clone3 => tracee.clone_flags = memory.number(args[0]).unwrap_or(0),
+            libc::SYS_futex => return Some(self.futex(tracee, args)),
+            // The order of the arguments is that of x86-64.
+            libc::SYS_clone => (tracee.clone_flags, tracee.clone_tid) = (args[0], args[3]),
+            libc::SYS_clone3 => {
+                // Offset of child_tid in struct clone_args (include/uapi/linux/sched.h).
+                const TID: u64 = 16;
+                let field = |at| memory.number(args[0].wrapping_add(at)).unwrap_or(0);
+                (tracee.clone_flags, tracee.clone_tid) = (field(0), field(TID));
+            }
             libc::SYS_unshare => {
                 if args[0] & CLONE_FILES != 0 {
                     tracee.table = self.recorder.slots.copy(&tracee.table);
@@ -174,7 +182,9 @@ impl Tasks {
             }
             Then::Duplicate { .. } => {}
             Then::Chdir => op = self.chdir(memory, tracee, op, result),
-            Then::Wait(status) => op = self.waited(memory, op, status, result),
+            Then::Wait(status) => op = self.waited(memory, tracee, op, status, result),
+            Then::Receive(object) => return self.received(tracee, object, result, op),
+            Then::Join(thread) => return self.joined(tracee, thread, result, op),
             Then::Umask(mask) => tracee.place.borrow_mut().umask = mask,
         }
         if let Some(op) = op {
@@ -196,6 +206,7 @@ impl Tasks {
     fn waited(
         &mut self,
         memory: &dyn Memory,
+        tracee: &Tracee,
         op: Option<Op>,
         status: Option<u64>,
         result: i64,
@@ -215,6 +226,7 @@ impl Tasks {
         if self.recorder.operations(task) == 0 {
             return None;
         }
+        self.recorder.add_wait(tracee.task, task);
         let begin = self.recorder.now();
         let size = task as u64 + 1;
         op.map(|op| Op { begin, length: 0, size, result: 0, ..op })
@@ -280,7 +292,7 @@ impl Tasks {
         clock: impl Fn(i32, i32) -> Clock,
     ) {
         let Some(from) = self.tracees.get_mut(&parent) else { return };
-        let flags = std::mem::take(&mut from.clone_flags);
+        let (flags, address) = (std::mem::take(&mut from.clone_flags), from.clone_tid);
         let thread = flags & CLONE_THREAD != 0;
         let (of, from_task) = (from.process, from.task);
         let table = match flags & CLONE_FILES {
@@ -298,6 +310,9 @@ impl Tasks {
         let leader = self.tracees.get(&of).map(|leader| leader.task);
         let leader = if thread { leader.or(Some(from_task)) } else { None };
         let task = self.recorder.add_task(Some(from_task), leader, name(process));
+        if thread && flags & CLONE_CHILD_CLEARTID != 0 {
+            self.recorder.add_thread(process, address, task);
+        }
         let clock = clock(process, child);
         let tracee = Tracee::new(task, process, table, place, clock);
         self.tracees.insert(child, Box::new(tracee));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::words::{flags, number, unescape};
-use crate::record::memory::Memory;
+use crate::record::{memory::Memory, messages::Object};
 
 /// Distance of two objects in memory.
 const OBJECT: u64 = 1 << 20;
@@ -16,6 +16,8 @@ pub(super) struct Arguments {
     objects: Vec<Vec<u8>>,
     /// Paths of descriptors.
     links: HashMap<i32, Vec<u8>>,
+    /// Pipes of descriptors.
+    pipes: HashMap<i32, u64>,
     /// Working directory after the call.
     pub(super) directory: Option<Vec<u8>>,
     /// Kind and size of a file that the call returned.
@@ -83,6 +85,10 @@ impl Arguments {
             let path = path.split('>').next().unwrap_or_default();
             if path.starts_with('/') {
                 self.links.insert(descriptor(value), unescape(path));
+            }
+            let pipe = path.strip_prefix("pipe:[").and_then(|rest| rest.strip_suffix(']'));
+            if let Some(inode) = pipe.and_then(|inode| inode.parse().ok()) {
+                self.pipes.insert(descriptor(value), inode);
             }
             return value;
         }
@@ -187,6 +193,10 @@ impl Memory for Arguments {
     fn directory(&self) -> Option<Vec<u8>> {
         self.directory.clone()
     }
+
+    fn channel(&self, descriptor: i32) -> Option<Object> {
+        self.pipes.get(&descriptor).map(|inode| Object::Pipe(0, *inode))
+    }
 }
 
 #[cfg(test)]
@@ -201,12 +211,14 @@ mod tests {
             "O_RDONLY|O_CLOEXEC",
             "{l_type=F_WRLCK, l_whence=SEEK_CUR, l_start=5, l_len=7}",
             "[{iov_base=\"ab\", iov_len=2}, {iov_base=\"\", iov_len=70000}]",
-            "child_tidptr=0x10",
+            "5<pipe:[70]>",
         ]);
         assert_eq!(own.link(-100).unwrap(), b"/srv/a b");
         assert_eq!(own.link_of(0), Some(&b"/srv/a b".to_vec()));
         assert_eq!(own.string(own.values[1]).unwrap(), b"n\n");
-        assert_eq!((own.values[2], own.values[5]), (0o2_000_000, 16));
+        assert_eq!((own.values[2], own.values[5]), (0o2_000_000, 5));
+        assert_eq!((own.channel(5), own.channel(6)), (Some(Object::Pipe(0, 70)), None));
+        assert_eq!(Arguments::new(&["child_tidptr=0x10"]).values[0], 16);
         let mut lock = [0; 32];
         assert_eq!(own.read(own.values[3], &mut lock), 32);
         let word = |at: usize| u64::from_ne_bytes(lock[at..at + 8].try_into().unwrap());

@@ -61,6 +61,16 @@ fn single(phase: &Phase) -> String {
             counted(sqlite.rows, "row"),
             counted(sqlite.workers.into(), "worker"),
         ],
+        Work::Mail(mail) => vec![
+            match mail.time {
+                Some(limit) => format!("deliveries to a {} for {}", mail.format.name(), limit.run),
+                None => {
+                    format!("{} to a {}", counted(mail.messages, "message"), mail.format.name())
+                }
+            },
+            counted(mail.deliverers.into(), "deliverer"),
+            counted(mail.readers.into(), "reader"),
+        ],
         Work::Trace(replay) => vec![
             format!("replay of {}", replay.trace),
             format!("timing {}", replay.timing.name()),

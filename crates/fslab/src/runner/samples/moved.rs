@@ -158,6 +158,7 @@ pub(super) fn ends_on_devices(phase: &Phase, result: &PhaseResult) -> bool {
         Work::Tree(tree) => tree.end.sync || tree.steps.contains(&TreeStep::Fsync),
         Work::Task(_) | Work::Command(_) => flushed(result),
         Work::Sqlite(sqlite) => sqlite.commits(),
+        Work::Mail(_) => true,
         // Data written after the last sync of a file may still be in memory.
         Work::Replay(replay) => replay.durability.files || replay.durability.writes,
         Work::Mix(_)

@@ -50,7 +50,14 @@ pub(super) fn add(named: &mut PhaseSamples<'_>, result: &PhaseResult) {
     let both_ways = mixed(result, |moved| if task { moved.bytes.0 } else { moved.ops.0 });
     let copies = task && both_ways;
     let moves = !copies && (result.bytes().0 > 0 || direction(named.phase).is_some());
-    let rate = per_second(result.ops().0, window);
+    let rate = if matches!(named.phase.work, Work::Mail(_)) {
+        // The readers end after the deliverers.
+        let writers = || result.workers.iter().filter(|worker| worker.writes());
+        let written = writers().map(|worker| worker.written.ops.0).sum();
+        per_second(written, super::window(writers(), counted))
+    } else {
+        per_second(result.ops().0, window)
+    };
     let primary = named.phase.primary();
     if matches!(&named.phase.work, Work::Command(command) if command.syncs_within_run_time()) {
         named.add(Metric::DurableThroughput, per_second(result.bytes().0, window));

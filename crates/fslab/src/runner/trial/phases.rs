@@ -234,6 +234,7 @@ pub(super) fn run_work(
         Work::Layout(layout) => engine::run_layout(layout, context),
         Work::Task(task) => engine::run_task(task, external, context),
         Work::Sqlite(sqlite) => engine::run_sqlite(sqlite, context),
+        Work::Mail(mail) => engine::run_mail(mail, context),
         Work::Trace(replay) => engine::run_trace(replay, context),
         Work::Maintenance(maintenance) => engine::run_maintenance(maintenance, context),
         Work::Coherence(coherence) => engine::run_coherence(coherence, context),

@@ -25,7 +25,7 @@ const SCHEDULER: &str = "scheduler";
 
 /// Names of the parameter that is the number of clients (`SuiteSpec::clients`, which is not stored
 /// in run files).
-const CLIENTS: [&str; 3] = ["hosts", "clients", "workers"];
+const CLIENTS: [&str; 4] = ["hosts", "clients", "workers", "deliverers"];
 
 /// Facts about a loadfile: name of the fact, prefix, and suffix.
 const LOAD: [(&str, &str, &str); 4] = [

@@ -30,7 +30,7 @@ pub(super) fn of(
         | Work::Sqlite(_)
         | Work::Trace(_) => result.workers.iter().all(|worker| !worker.writes()),
         Work::Task(_) | Work::Command(_) => true,
-        Work::Maintenance(_) | Work::Coherence(_) | Work::Remove { .. } => false,
+        Work::Mail(_) | Work::Maintenance(_) | Work::Coherence(_) | Work::Remove { .. } => false,
     };
     match (phase.cache, cached) {
         (Cache::Warm, Some(cached)) if cached < WARM_SHARE => {

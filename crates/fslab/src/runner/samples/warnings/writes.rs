@@ -42,6 +42,7 @@ pub(super) fn of(
         | Work::Task(_)
         | Work::Command(_)
         | Work::Sqlite(_)
+        | Work::Mail(_)
         | Work::Trace(_)
         | Work::Maintenance(_)
         | Work::Coherence(_)
@@ -86,7 +87,11 @@ fn in_memory(phase: &Phase, result: &PhaseResult) -> bool {
         // Data written after the last recorded sync may still be in memory.
         Work::Trace(_) => true,
         Work::Sqlite(sqlite) => !sqlite.commits(),
-        Work::Layout(_) | Work::Maintenance(_) | Work::Coherence(_) | Work::Remove { .. } => false,
+        Work::Layout(_)
+        | Work::Mail(_)
+        | Work::Maintenance(_)
+        | Work::Coherence(_)
+        | Work::Remove { .. } => false,
     }
 }
 
@@ -113,6 +118,7 @@ fn overwrites(phase: &Phase) -> bool {
         | Work::Layout(_)
         | Work::Task(_)
         | Work::Command(_)
+        | Work::Mail(_)
         | Work::Coherence(_)
         | Work::Remove { .. } => return false,
     };

@@ -1,0 +1,190 @@
+//! Order between tasks that exchange data without files below the root: through pipes, event
+//! counters, and futexes.
+//!
+//! What a task does after it received data may depend on what the sender did before. A receive is
+//! therefore recorded as a wait for the operations of the sender that had ended when it sent. The
+//! recorder does not know which data arrives: a task waits for all tasks that sent through the same
+//! object before. The end of the data of a pipe is a wait for all that its senders have done,
+//! because it is noticed before their ends are.
+
+use std::collections::{BTreeMap, HashMap};
+
+use model::phase::FileCall;
+
+use super::{
+    Recorder,
+    entry::{Call, Pending, Then, fd},
+    process::Tracee,
+    tasks::Tasks,
+};
+use crate::Op;
+
+/// Object through which tasks exchange data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Object {
+    /// Pipe or FIFO: device and inode.
+    Pipe(u64, u64),
+    /// Event counter of eventfd(2).
+    Event(u64),
+    /// Futex of a process, by its address.
+    Futex(i32, u64),
+}
+
+/// What was sent through all objects.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    /// Last send of each task: the number of operations that it had done, and the time.
+    sent: HashMap<Object, BTreeMap<usize, (usize, u64)>>,
+    /// Number of operations of another task that a task waits for, by both.
+    awaited: HashMap<(usize, usize), usize>,
+    /// Threads by their process and the address where the kernel clears their ID when they end.
+    ends: HashMap<(i32, u64), usize>,
+}
+
+/// Commands of futex(2) (include/uapi/linux/futex.h).
+mod futex {
+    pub(super) const WAIT: u64 = 0;
+    pub(super) const WAKE: u64 = 1;
+    pub(super) const REQUEUE: u64 = 3;
+    pub(super) const CMP_REQUEUE: u64 = 4;
+    pub(super) const WAKE_OP: u64 = 5;
+    pub(super) const LOCK_PI: u64 = 6;
+    pub(super) const UNLOCK_PI: u64 = 7;
+    pub(super) const WAIT_BITSET: u64 = 9;
+    pub(super) const WAKE_BITSET: u64 = 10;
+    pub(super) const WAIT_REQUEUE_PI: u64 = 11;
+    pub(super) const CMP_REQUEUE_PI: u64 = 12;
+    pub(super) const LOCK_PI2: u64 = 13;
+    /// Command without its flags.
+    pub(super) const COMMAND: u64 = 0x7f;
+}
+
+impl Call<'_> {
+    /// Read from a descriptor that is not recorded.
+    pub(super) fn receive(&mut self) -> Option<Pending> {
+        self.memory.channel(fd(self.args[0])).map(|object| wait(Then::Receive(object)))
+    }
+
+    /// Write to a descriptor that is not recorded.
+    pub(super) fn send(&mut self) -> Option<Pending> {
+        let object = self.memory.channel(fd(self.args[0]))?;
+        self.recorder.send(self.tracee.task, object);
+        None
+    }
+}
+
+fn wait(then: Then) -> Pending {
+    Pending { op: Some(Op::new(FileCall::Wait)), then }
+}
+
+impl Recorder {
+    fn send(&mut self, task: usize, object: Object) {
+        let mut sender = (task, self.operations(task), self.now());
+        // A task without operations has those of its creator before it.
+        while let (0, Some(creator)) = (sender.1, self.tasks[sender.0].created_after) {
+            self.register(object, sender);
+            sender = (creator.0, creator.1, self.tasks[sender.0].begin);
+        }
+        self.register(object, sender);
+    }
+
+    fn register(&mut self, object: Object, (task, count, time): (usize, usize, u64)) {
+        let Messages { sent, awaited, .. } = &mut self.messages;
+        let sent = sent.entry(object).or_default();
+        // A wait for this task includes the waits of this task.
+        sent.retain(|other, (count, _)| awaited.get(&(task, *other)).is_none_or(|it| it < count));
+        sent.insert(task, (count, time));
+    }
+
+    /// A thread was created. The kernel clears its ID at an address when it ends.
+    pub(super) fn add_thread(&mut self, process: i32, address: u64, task: usize) {
+        self.messages.ends.insert((process, address), task);
+    }
+
+    /// Notes that a task waits for all operations of another one.
+    pub(super) fn add_wait(&mut self, task: usize, other: usize) {
+        let count = self.operations(other);
+        self.messages.awaited.insert((task, other), count);
+    }
+}
+
+impl Tasks {
+    /// Call of futex(2).
+    pub(super) fn futex(&mut self, tracee: &Tracee, args: [u64; 6]) -> Option<Pending> {
+        let object = |address| Object::Futex(tracee.process, address);
+        match args[1] & futex::COMMAND {
+            futex::WAIT
+            | futex::WAIT_BITSET
+            | futex::WAIT_REQUEUE_PI
+            | futex::LOCK_PI
+            | futex::LOCK_PI2 => {
+                // pthread_join(3) waits until the kernel clears the ID of the thread.
+                let thread = self.recorder.messages.ends.get(&(tracee.process, args[0]));
+                Some(wait(match thread {
+                    Some(thread) => Then::Join(*thread),
+                    None => Then::Receive(object(args[0])),
+                }))
+            }
+            futex::WAKE | futex::UNLOCK_PI | futex::WAKE_BITSET => {
+                self.recorder.send(tracee.task, object(args[0]));
+                None
+            }
+            futex::REQUEUE | futex::CMP_REQUEUE | futex::WAKE_OP | futex::CMP_REQUEUE_PI => {
+                self.recorder.send(tracee.task, object(args[0]));
+                self.recorder.send(tracee.task, object(args[4]));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Records the waits of a task that received data.
+    pub(super) fn received(
+        &mut self,
+        tracee: &Tracee,
+        object: Object,
+        result: i64,
+        op: Option<Op>,
+    ) {
+        let ended = match object {
+            Object::Pipe(..) | Object::Event(_) if result < 0 => return,
+            // The value had changed already (EAGAIN): the task does not wait, but continues.
+            Object::Futex(..) if result < 0 && result != -i64::from(libc::EAGAIN) => return,
+            Object::Pipe(..) => result == 0,
+            Object::Event(_) | Object::Futex(..) => false,
+        };
+        let senders = self.recorder.messages.sent.get(&object).cloned().unwrap_or_default();
+        let Some(mut op) = op else { return };
+        for (sender, (count, time)) in senders {
+            let (count, until) = match ended {
+                true => (self.recorder.operations(sender), self.recorder.now()),
+                false => (count, time),
+            };
+            if self.follow(tracee.task, sender, count, Op { offset: until, ..op }) {
+                // The pause was before the first wait.
+                op.think = 0;
+            }
+        }
+    }
+
+    /// Records the wait of a task that joined a thread.
+    pub(super) fn joined(&mut self, tracee: &Tracee, thread: usize, result: i64, op: Option<Op>) {
+        let returned = result == 0 || result == -i64::from(libc::EAGAIN);
+        if let Some(op) = op.filter(|_| returned) {
+            self.follow(tracee.task, thread, self.recorder.operations(thread), op);
+        }
+    }
+
+    /// Records a wait for the first operations of another task, unless the task waited for them
+    /// before. Returns true if it was recorded.
+    fn follow(&mut self, task: usize, other: usize, count: usize, op: Op) -> bool {
+        let awaited = self.recorder.messages.awaited.entry((task, other)).or_default();
+        if task == other || count <= *awaited {
+            return false;
+        }
+        *awaited = count;
+        let (begin, size) = (self.recorder.now(), other as u64 + 1);
+        self.recorder.push(task, Op { begin, length: 0, size, result: 0, ..op });
+        true
+    }
+}
