@@ -218,7 +218,8 @@ impl<'a> BenchReport<'a> {
         let of_replay = ReplayOp::ALL.iter().any(|op| filled(HistogramKind::Op(*op)))
             || FileCall::ALL.iter().any(|call| filled(HistogramKind::Call(*call)));
         let kinds = [
-            (HistogramKind::All, nouns(phase).1),
+            // Only some of mixed operations are commits or deliveries.
+            (HistogramKind::All, if both { "operations" } else { nouns(phase).1 }),
             (HistogramKind::Read, "· reads"),
             (HistogramKind::Write, "· writes"),
             (HistogramKind::ServiceTime, "service time"),

@@ -134,7 +134,7 @@ fn storage_and_filesystems_are_required() {
 fn names_that_are_not_workloads_are_explained() {
     let axes = || changes(on_image("4GiB"), &[]);
     let near = refused(&["maildir-delivry"], &axes());
-    assert!(near.contains("did you mean the workload `maildir-delivery`?"), "{near}");
+    assert!(near.contains("did you mean the workload `maildir-delivery`"), "{near}");
     let near = refused(&["oltp-8k", "oltp-lgo"], &axes());
     assert!(near.contains("did you mean `oltp-log`?"), "{near}");
     let directory = refused(&["oltp-8k", "/tmp"], &axes());
