@@ -1,14 +1,14 @@
 //! Mail: workers deliver messages to one mailbox, and other workers read them at the same time.
 //!
-//! The input is a [`Mail`], the output a [`PhaseResult`]. A delivery is a write, and durable when it
-//! ends. A read message is a read; for an mbox, it is all messages that were new. Readers end when
-//! all messages are delivered and no new one is left, or at the time limit.
+//! The input is a [`Mail`], the output a [`PhaseResult`]. A delivery is a write, and durable when
+//! it ends. A read message is a read; for an mbox, it is all messages that were new. Readers end
+//! when all messages are delivered and no new one is left, or at the time limit.
 //!
 //! A maildir has a file per message. It is written in `tmp`, gets its name in `new` by link(2), so
 //! that readers see whole messages only, and the directory is synced
-//! (cr.yp.to/proto/maildir.html; fsync(2) for the directory). A reader moves it to `cur`, reads it,
-//! and removes every second one. An mbox is one file: writers have an exclusive lock, and readers a
-//! shared one (flock(2)).
+//! (cr.yp.to/proto/maildir.html; fsync(2) for the directory). A reader moves it to `cur`, reads
+//! it, and removes every second one. An mbox is one file: writers have an exclusive lock, and
+//! readers a shared one (flock(2)).
 
 #[cfg(test)]
 mod tests;

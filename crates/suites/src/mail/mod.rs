@@ -31,7 +31,7 @@ const PARAMETERS: &[ParameterSpec] = &[
 
 const SPEC: SuiteSpec = SuiteSpec {
     name: "mail",
-    title: "Mail: synced deliveries to a maildir or an mbox beside readers.",
+    title: "Mail: synced deliveries to a maildir or an mbox, next to readers.",
     source: "D. J. Bernstein, Using maildir format (cr.yp.to/proto/maildir.html); sizes and \
              numbers are project defaults",
     notes: include_str!("notes.md"),

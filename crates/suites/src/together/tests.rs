@@ -95,7 +95,7 @@ fn unsuitable_members_are_rejected_with_a_hint() {
         workloads that run together need at least two members; add a member, or write a single workload
         two members have the name `log`; use another name
         member `meta` has 25 measured phases; a member has one; set operations = "mix"
-        member `old`: suite `iozone` cannot run together with others; use one of: stream, metadata, dbench, sqlite, command, maintenance
+        member `old`: suite `iozone` cannot run together with others; use one of: stream, metadata, dbench, sqlite, mail, command, maintenance
         no member has the role `measured`; remove the role from the member to measure
         two measured members end by themselves: `one` and `two`; use suite command for one member at most; the others need a workload that a time limits
         member `one`: programs cannot run in the background; remove its role; or use suite maintenance with action = "run", which repeats a program

@@ -89,7 +89,7 @@ impl Memory for Stopped {
         if kind == FileType::Fifo {
             return Some(Object::Pipe(device, status.stx_ino));
         }
-        // Files without an inode of their own, such as event counters, have no type.
+        // Files without a separate inode, such as event counters, have no type.
         if kind != FileType::Unknown {
             return None;
         }

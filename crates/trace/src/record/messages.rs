@@ -30,7 +30,7 @@ pub(crate) enum Object {
     Futex(i32, u64),
 }
 
-/// What was sent through all objects.
+/// Data that was sent through all objects.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     /// Last send of each task: the number of operations that it had done, and the time.
