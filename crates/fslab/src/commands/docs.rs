@@ -336,7 +336,8 @@ fn workloads() -> String {
             defaults.as_ref().is_none_or(|point| point.parameters.get(*name) != Some(value))
         });
         let own: Vec<_> = own.map(|(name, value)| format!("`{name} = {value}`")).collect();
-        body.push_str(&format!("Suite `{}`: {}.\n", point.suite, own.join(", ")));
+        let own = if own.is_empty() { "the defaults".to_owned() } else { own.join(", ") };
+        body.push_str(&format!("Suite `{}`: {own}.\n", point.suite));
     }
     page("Workloads", &body)
 }
