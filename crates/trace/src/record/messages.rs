@@ -79,21 +79,25 @@ fn wait(then: Then) -> Pending {
 
 impl Recorder {
     fn send(&mut self, task: usize, object: Object) {
-        let mut sender = (task, self.operations(task), self.now());
-        // A task without operations has those of its creator before it.
-        while let (0, Some(creator)) = (sender.1, self.tasks[sender.0].created_after) {
-            self.register(object, sender);
-            sender = (creator.0, creator.1, self.tasks[sender.0].begin);
-        }
-        self.register(object, sender);
-    }
-
-    fn register(&mut self, object: Object, (task, count, time): (usize, usize, u64)) {
+        let now = self.now();
         let Messages { sent, awaited, .. } = &mut self.messages;
         let sent = sent.entry(object).or_default();
         // A wait for this task includes the waits of this task.
         sent.retain(|other, (count, _)| awaited.get(&(task, *other)).is_none_or(|it| it < count));
-        sent.insert(task, (count, time));
+        let (mut sender, mut count, mut time) = (task, self.operations(task), now);
+        loop {
+            let sent = self.messages.sent.entry(object).or_default();
+            let last = sent.entry(sender).or_insert((count, time));
+            if count > last.0 {
+                *last = (count, time);
+            }
+            // A task without operations has those of its creator before it.
+            let Some(creator) = self.tasks[sender].created_after.filter(|_| count == 0) else {
+                break;
+            };
+            time = self.tasks[sender].begin;
+            (sender, count) = creator;
+        }
     }
 
     /// A thread was created. The kernel clears its ID at an address when it ends.
@@ -186,5 +190,64 @@ impl Tasks {
         let (begin, size) = (self.recorder.now(), other as u64 + 1);
         self.recorder.push(task, Op { begin, length: 0, size, result: 0, ..op });
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OBJECT: Object = Object::Event(1);
+
+    fn operations(recorder: &mut Recorder, task: usize, count: usize) {
+        (0..count).for_each(|_| recorder.push(task, Op::new(FileCall::Fsync)));
+    }
+
+    /// Creator with three operations, then its child, then two more operations.
+    fn family() -> (Recorder, usize, usize) {
+        let mut recorder = Recorder::of_log(Vec::new());
+        let creator = recorder.add_task(None, None, "creator".into());
+        operations(&mut recorder, creator, 3);
+        let child = recorder.add_task(Some(creator), None, "child".into());
+        operations(&mut recorder, creator, 2);
+        (recorder, creator, child)
+    }
+
+    fn count(recorder: &Recorder, task: usize) -> Option<usize> {
+        recorder.messages.sent[&OBJECT].get(&task).map(|(count, _)| *count)
+    }
+
+    #[test]
+    fn a_child_without_operations_sends_those_of_its_creator_before_it() {
+        let (mut recorder, creator, child) = family();
+        recorder.send(child, OBJECT);
+        assert_eq!((count(&recorder, child), count(&recorder, creator)), (Some(0), Some(3)));
+        // A later send of the creator itself is not replaced.
+        recorder.send(creator, OBJECT);
+        recorder.send(child, OBJECT);
+        assert_eq!(count(&recorder, creator), Some(5));
+        // With its own operations, it begins after those of its creator.
+        let (mut recorder, creator, child) = family();
+        operations(&mut recorder, child, 1);
+        recorder.send(child, OBJECT);
+        assert_eq!((count(&recorder, child), count(&recorder, creator)), (Some(1), None));
+    }
+
+    #[test]
+    fn a_sender_stands_for_the_senders_that_it_waits_for() {
+        let (mut recorder, creator, child) = family();
+        let other = recorder.add_task(None, None, "other".into());
+        operations(&mut recorder, other, 4);
+        recorder.send(other, OBJECT);
+        recorder.add_wait(creator, other);
+        // The wait was after the creation of the child.
+        recorder.send(child, OBJECT);
+        assert_eq!(count(&recorder, other), Some(4));
+        recorder.send(creator, OBJECT);
+        assert_eq!(count(&recorder, other), None);
+        operations(&mut recorder, other, 1);
+        recorder.send(other, OBJECT);
+        recorder.send(creator, OBJECT);
+        assert_eq!(count(&recorder, other), Some(5));
     }
 }
