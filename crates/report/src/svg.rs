@@ -34,6 +34,8 @@ pub(crate) struct Svg {
     lines: Vec<(String, usize)>,
     /// Open groups.
     groups: Vec<Group>,
+    /// True if the chart is legible on a small screen.
+    small: bool,
 }
 
 /// Lengths of both layers before and after the tag that opens a group.
@@ -46,7 +48,12 @@ impl Svg {
     /// An empty chart with its size in pixels of the layout.
     pub(crate) fn new(width: f64, height: f64) -> Self {
         let (paths, marks) = (String::new(), String::new());
-        Self { paths, marks, width, height, lines: Vec::new(), groups: Vec::new() }
+        Self { paths, marks, width, height, lines: Vec::new(), groups: Vec::new(), small: false }
+    }
+
+    /// Lets the chart shrink to the width of a small screen, instead of being scrolled.
+    pub(crate) fn shrink(&mut self) {
+        self.small = true;
     }
 
     /// A straight line. Consecutive lines of a class are one element.
@@ -194,6 +201,7 @@ impl Svg {
             true => format!(" style=\"min-width:{width}px\""),
             false => String::new(),
         };
+        let small = if self.small { " small" } else { "" };
         let paths = match self.paths.is_empty() {
             true => String::new(),
             false => format!(
@@ -202,7 +210,7 @@ impl Svg {
             ),
         };
         format!(
-            "<svg class=\"chart\" role=\"img\" width=\"{width}\" height=\"{height}\"{least} \
+            "<svg class=\"chart{small}\" role=\"img\" width=\"{width}\" height=\"{height}\"{least} \
              xmlns=\"http://www.w3.org/2000/svg\">\n\
              <title>{}</title>\n<desc>{}</desc>\n{paths}{}</svg>",
             escape(title),

@@ -91,6 +91,22 @@ impl Scale {
         Self { divisor, name, unit }
     }
 
+    /// Common unit of values of different tests: the largest unit in which all values are at least
+    /// 1 and below 10,000, or at least 0.1 if there is none. `None` if they differ too much for a
+    /// common unit.
+    pub(crate) fn of_all(unit: Unit, values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
+        let fit = |least: f64| {
+            let mut scales = scales(unit).iter().rev();
+            let (divisor, name) = *scales.find(|(divisor, _)| {
+                let mut shown = values.clone().filter(|value| *value > 0.0);
+                shown.all(|value| (least..10_000.0).contains(&(value / divisor)))
+            })?;
+            Some(Self { divisor, name, unit })
+        };
+        values.clone().find(|value| *value > 0.0)?;
+        fit(1.0).or_else(|| fit(0.1))
+    }
+
     /// Display unit of a base unit by its printed name, as in column headers.
     pub(crate) fn named(unit: Unit, printed: &str) -> Option<Self> {
         let found = scales(unit).iter().find(|(_, name)| *name == printed);
@@ -396,6 +412,20 @@ mod tests {
         assert_eq!(quantity(Metric::InstructionsPerOp, 4_221.4), "4.22 k instr");
         assert_eq!(quantity(Metric::StepInstructions, 41_836_229.0), "41.8 M instr");
         assert_eq!(stamp(Nanos(1_767_225_667_000_000_000)), "20260101t000107");
+    }
+
+    #[test]
+    fn values_of_different_tests_have_a_common_unit_if_they_are_legible_in_it() {
+        let unit = |values: &[f64]| {
+            let scale = Scale::of_all(Unit::BytesPerSecond, values.iter().copied());
+            scale.map(|scale| scale.name)
+        };
+        let mib = 1024.0 * 1024.0;
+        assert_eq!(unit(&[2048.0 * mib]), Some("GiB/s"));
+        assert_eq!(unit(&[97.0 * mib, 2217.0 * mib]), Some("MiB/s"));
+        assert_eq!(unit(&[300.0 * mib, 20_000.0 * mib]), Some("GiB/s"));
+        assert_eq!(unit(&[2.29 * mib, 18_227.0 * mib]), None);
+        assert_eq!(unit(&[0.0]), None);
     }
 
     fn shown(unit: Unit, median: f64, low: f64, high: f64) -> String {

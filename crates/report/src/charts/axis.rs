@@ -169,8 +169,12 @@ impl Axis {
 
     /// Title of the axis, with a note unless it starts at zero.
     pub(super) fn titled(&self, title: &str) -> String {
-        let note = if self.low == 0.0 { "" } else { " (axis does not start at zero)" };
-        format!("{title}{note}")
+        self.note().map_or_else(|| title.to_owned(), |note| format!("{title} ({note})"))
+    }
+
+    /// Statement that the axis does not start at zero, if so.
+    pub(super) fn note(&self) -> Option<&'static str> {
+        (self.low != 0.0).then_some("axis does not start at zero")
     }
 }
 

@@ -28,6 +28,10 @@ const RIGHT: f64 = 150.0;
 const TOP: f64 = 10.0;
 const ROW: f64 = 30.0;
 const BOTTOM: f64 = 46.0;
+/// Height of a second line below the axis.
+const LINE: f64 = 14.0;
+/// Maximum length of the names in a chart that is legible on a small screen.
+const SHORT: usize = 8;
 /// Height of the dots of a row.
 const LANES: f64 = 20.0;
 
@@ -36,14 +40,22 @@ const NOTE_MAX: usize = 72;
 
 /// Draws the chart. `axis` is the quantity, its unit, and the direction.
 pub(crate) fn intervals(axis: &str, all: &[IntervalRow]) -> Svg {
-    let rows = all.len() as f64;
-    let mut svg = Svg::new(WIDTH, TOP + rows * ROW + BOTTOM);
+    let bottom = TOP + all.len() as f64 * ROW;
     let values = all.iter().flat_map(|row| {
         let ends = row.interval.into_iter().flat_map(|(low, high)| [low, high]);
         row.values.iter().copied().chain(ends)
     });
     let across = Across::new(Axis::over(values, 5), (LEFT, WIDTH - RIGHT));
-    across.ground(&mut svg, (TOP, TOP + rows * ROW), &across.axis.titled(axis));
+    let note = across.axis.note();
+    let height = bottom + BOTTOM + if note.is_some() { LINE } else { 0.0 };
+    let mut svg = Svg::new(WIDTH, height);
+    if all.iter().all(|row| row.median.is_some() && row.name.chars().count() <= SHORT) {
+        svg.shrink();
+    }
+    across.ground(&mut svg, (TOP, bottom), axis);
+    if let Some(note) = note {
+        svg.text("tm ta", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + BOTTOM - 10.0 + LINE), note);
+    }
     for (index, row) in all.iter().enumerate() {
         let top = TOP + index as f64 * ROW;
         svg.about(&row.name);
@@ -78,13 +90,14 @@ fn draw(svg: &mut Svg, across: &Across, row: &IntervalRow, y: f64) {
         svg.line(&format!("i {class}"), (across.x(low), y), (across.x(high), y));
     }
     svg.marker(row.series, (across.x(median), y));
-    svg.text("", (WIDTH - RIGHT + 22.0, y + 4.0), &row.shown);
-    let last = if row.letters.is_empty() { &row.note } else { &row.letters };
-    svg.text(
-        if row.letters.is_empty() { "tn te" } else { "te tb" },
-        (WIDTH - 4.0, y + 4.0),
-        &shortened(last, 12),
-    );
+    let value = WIDTH - RIGHT + 22.0;
+    if row.letters.is_empty() && !row.note.is_empty() {
+        svg.text("", (value, y - 2.0), &row.shown);
+        svg.text("tn", (value, y + 11.0), &shortened(&row.note, 12));
+    } else {
+        svg.text("", (value, y + 4.0), &row.shown);
+        svg.text("te tb", (WIDTH - 4.0, y + 4.0), &shortened(&row.letters, 12));
+    }
 }
 
 /// Text shortened to a number of letters. The tables have the full text.

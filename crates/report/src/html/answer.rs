@@ -171,9 +171,10 @@ impl Screen<'_> {
         cell.place.mark()
     }
 
-    /// Ratio to the best, unless the cell is in the top group or not compared.
-    fn ratio(&self, cell: &BoardCell) -> String {
+    /// Interval, or ratio to the best, unless the cell is in the top group or not compared.
+    fn aside(&self, cell: &BoardCell) -> String {
         match (cell.place, cell.distance) {
+            _ if cell.interval.is_some() => cell.interval.clone().unwrap_or_default(),
             (Place::Inconclusive | Place::Below, Some(distance)) => {
                 format!("÷{}", fixed(distance, if distance < 1.095 { 2 } else { 1 }))
             }
@@ -181,10 +182,16 @@ impl Screen<'_> {
         }
     }
 
-    /// True if a cell of the table has a ratio to the best.
-    fn has_ratios(&self, board: &Board) -> bool {
+    /// True if a cell of the table has an interval or a ratio to the best.
+    fn has_asides(&self, board: &Board) -> bool {
         let mut cells = board.rows.iter().flat_map(|row| &row.cells).flatten();
-        cells.any(|cell| !self.ratio(cell).is_empty())
+        cells.any(|cell| !self.aside(cell).is_empty())
+    }
+
+    /// True if a table has intervals.
+    fn has_intervals(&self) -> bool {
+        let rows = self.answers.iter().flat_map(|answer| &answer.board.rows);
+        rows.flat_map(|row| &row.cells).flatten().any(|cell| cell.interval.is_some())
     }
 
     fn shade(&self, cell: &BoardCell) -> &'static str {
@@ -245,7 +252,7 @@ mod tests {
     #[test]
     fn cells_are_shaded_by_their_distance_from_the_best() {
         let cell = |distance, place| {
-            shade(&BoardCell { value: "1".into(), place, distance: Some(distance) })
+            shade(&BoardCell { value: "1".into(), interval: None, place, distance: Some(distance) })
         };
         let shades = [1.2, 2.0, 3.0, 7.0].map(|distance| cell(distance, Place::Below));
         assert_eq!(shades, ["near1", "near2", "near3", "near4"]);
@@ -259,7 +266,12 @@ mod tests {
         let cell = |at: usize| {
             let distance = if at == 0 { 1.0 } else { distance };
             let place = if at == 0 { Place::Top } else { Place::Below };
-            Some(BoardCell { value: "1.23".into(), place, distance: Some(distance) })
+            Some(BoardCell {
+                value: "1.23".into(),
+                interval: None,
+                place,
+                distance: Some(distance),
+            })
         };
         let row = |title: &str| BoardRow {
             title: title.into(),

@@ -10,7 +10,7 @@ use crate::{
     units::count,
     view::{
         View,
-        answer::{self, Answer, Board, BoardRow, FAR_FROM_BEST, Place},
+        answer::{self, Answer, Board, BoardCell, BoardRow, FAR_FROM_BEST, Place},
     },
 };
 
@@ -100,13 +100,11 @@ fn sized(
 }
 
 impl Page {
-    /// Title, conditions, headline, and table of medians.
+    /// Title, headline, conditions, and table of medians.
     fn answer(&mut self, answer: &Answer, rows: usize) {
-        self.bold(&answer.title);
+        self.wrapped("", "  ", &answer.title);
+        self.bold(&format!("{}.", answer.headline));
         self.wrapped("", "  ", &answer.conditions);
-        let mut headline = answer.headline.clone();
-        headline.push('.');
-        self.bold(&headline);
         let mut board = answer.board.clone();
         // The line that counts hidden tests is as long as one test.
         if board.rows.len() + usize::from(board.further > 0) > rows + 1 {
@@ -120,6 +118,9 @@ impl Page {
     pub(super) fn board(&mut self, board: &Board) {
         if board.rows.is_empty() {
             return;
+        }
+        if let Some(list) = List::of(board) {
+            return self.intervals(&list);
         }
         let names: Vec<String> = board.filesystems.iter().map(|name| cut(name, NAME_MAX)).collect();
         let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width_of).max().unwrap_or(0);
@@ -176,6 +177,24 @@ impl Page {
         }
     }
 
+    /// Table with one row per filesystem or per test.
+    fn intervals(&mut self, list: &List) {
+        let widest = |column: usize| list.rows.iter().map(|(row, _)| width_of(&row[column])).max();
+        let widths: Vec<usize> = (0..4).filter_map(widest).collect();
+        for (row, bold) in &list.rows {
+            let mut line = String::new();
+            for (column, text) in row.iter().enumerate().filter(|(column, _)| widths[*column] > 0) {
+                let space = pad(text, widths[column]);
+                line.push(' ');
+                line.push_str(&match column {
+                    0 | 1 => format!("{text}{space}"),
+                    _ => format!("{space}{text}"),
+                });
+            }
+            self.line(&if *bold { self.styled("1", &line) } else { line });
+        }
+    }
+
     fn found(&mut self, answers: &[Answer], titles: &[&str], most: usize) {
         let (findings, further) = answer::shown_findings(answers, most);
         let accounts: Vec<String> =
@@ -221,17 +240,58 @@ impl Page {
 
 /// Cells of a row as text.
 fn texts(row: &BoardRow) -> Vec<String> {
-    let text = |cell: &Option<crate::view::answer::BoardCell>| match cell {
-        None => "-".to_owned(),
-        Some(cell) => {
-            let (before, after) = match cell.place {
-                Place::NotCompared => ("", cell.place.mark()),
-                Place::Top | Place::Inconclusive | Place::Below => (cell.place.mark(), ""),
-            };
-            format!("{before}{}{after}", cell.value)
-        }
-    };
     row.cells.iter().map(text).collect()
+}
+
+fn text(cell: &Option<BoardCell>) -> String {
+    let Some(cell) = cell else { return "-".to_owned() };
+    let (before, after) = match cell.place {
+        Place::NotCompared => ("", cell.place.mark()),
+        Place::Top | Place::Inconclusive | Place::Below => (cell.place.mark(), ""),
+    };
+    format!("{before}{}{after}", cell.value)
+}
+
+/// Medians with their intervals, of one filesystem or one test.
+struct List {
+    /// Name, unit, median, and interval, and true if the row is printed in bold. The heads are
+    /// first.
+    rows: Vec<([String; 4], bool)>,
+}
+
+impl List {
+    /// `None` if the table has several filesystems and tests, or no intervals.
+    fn of(board: &Board) -> Option<Self> {
+        let cells = board.rows.iter().flat_map(|row| &row.cells).flatten();
+        if !cells.into_iter().any(|cell| cell.interval.is_some()) {
+            return None;
+        }
+        let row = |name: &str, unit: &str, cell: &Option<BoardCell>| {
+            let interval = cell.as_ref().and_then(|cell| cell.interval.clone());
+            let top = cell.as_ref().is_some_and(|cell| cell.place == Place::Top);
+            ([name.to_owned(), unit.to_owned(), text(cell), interval.unwrap_or_default()], top)
+        };
+        let head = |corner: String, name: &str| {
+            ([corner, String::new(), name.to_owned(), "95 % interval".into()], true)
+        };
+        let unit = board.unit.as_deref().unwrap_or_default();
+        let mut rows = match (&board.rows[..], &board.filesystems[..]) {
+            (_, [only]) => vec![head(unit.to_owned(), only)],
+            ([only], _) => vec![head(format!("{}, {unit}", only.title), "median")],
+            _ => return None,
+        };
+        let cells = board.rows.iter().flat_map(|own| {
+            own.cells.iter().zip(&board.filesystems).map(move |(cell, filesystem)| {
+                match board.filesystems.len() {
+                    1 if board.unit.is_some() => row(&own.title, "", cell),
+                    1 => row(&own.title, &own.unit, cell),
+                    _ => row(filesystem, "", cell),
+                }
+            })
+        });
+        rows.extend(cells);
+        Some(Self { rows })
+    }
 }
 
 /// Spaces that pad a text to a width.

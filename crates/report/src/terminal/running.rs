@@ -1,7 +1,7 @@
 //! Table of a run in progress: medians so far, without statistics.
 
 use analysis::Summary;
-use model::Metric;
+use model::{Metric, metric::Unit};
 
 use crate::{
     document::terminal::{Page, TerminalOptions},
@@ -41,22 +41,31 @@ pub fn running(
         .collect();
     let names: Vec<(&str, &str)> =
         tests.iter().map(|test| (test.workload.as_str(), test.phase)).collect();
+    let medians = |test: &RunningTest<'_>| -> Vec<Option<(f64, bool)>> {
+        let median = |column: &usize| {
+            let (values, open) = (*test.cells.get(*column)?)?;
+            Some((Summary::new(values).ok()?.median, open))
+        };
+        columns.iter().map(median).collect()
+    };
+    let known = |test: &RunningTest<'_>| -> Vec<f64> {
+        medians(test).into_iter().flatten().map(|(median, _)| median).collect()
+    };
+    let common = |unit: Unit| {
+        let own = tests.iter().filter(|test| test.metric.spec().unit == unit);
+        let all: Vec<f64> = own.flat_map(|test| known(test)).collect();
+        Scale::of_all(unit, all.into_iter())
+    };
     let row = |(test, title): (&&RunningTest<'_>, String)| {
-        let medians: Vec<Option<(f64, bool)>> = columns
-            .iter()
-            .map(|column| {
-                let (values, open) = (*test.cells.get(*column)?)?;
-                Some((Summary::new(values).ok()?.median, open))
-            })
-            .collect();
-        let known: Vec<f64> = medians.iter().flatten().map(|(median, _)| *median).collect();
-        let scale = Scale::of(test.metric.spec().unit, known.into_iter());
+        let unit = test.metric.spec().unit;
+        let scale = common(unit).unwrap_or_else(|| Scale::of(unit, known(test).into_iter()));
         let cell = |(median, open): (f64, bool)| BoardCell {
             value: format!("{}{}", scale.rough(median), if open { OPEN } else { "" }),
+            interval: None,
             place: Place::Below,
             distance: None,
         };
-        let cells = medians.into_iter().map(|median| median.map(cell)).collect();
+        let cells = medians(test).into_iter().map(|median| median.map(cell)).collect();
         BoardRow { title, unit: unit_of(scale, test.metric.spec().better), cells }
     };
     let mut rows: Vec<BoardRow> = tests.iter().zip(titles(&names)).map(row).collect();
@@ -95,7 +104,7 @@ mod tests {
         let names = ["ext4", "xfs", "btrfs", "f2fs"];
         let shown = running(&tests, &names, 20, &options);
         // `expect!` removes common indentation, here the margin.
-        assert_eq!(shown, " GiB/s ext4  btrfs\n write 1.02 0.466~\n read  1.02 0.466~");
+        assert_eq!(shown, " MiB/s ext4 btrfs\n write 1049  477~\n read  1049  477~");
         assert_eq!(running(&tests, &names, 2, &options).lines().count(), 2);
         assert_eq!(running(&tests, &names, 0, &options), "");
         assert_eq!(running(&[], &names, 20, &options), "");

@@ -8,20 +8,19 @@
 mod accounts;
 mod board;
 mod devices;
+mod headline;
 mod missing;
 mod standings;
 mod trust;
 
 use crate::view::FindingKind;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use analysis::summary::{LEVEL, needed};
 use model::metric::Better;
 
-use super::{View, findings::list, points::Test};
-use crate::imports::UNNAMED;
-use crate::units::{capital, count, one_line};
-use standings::{Standing, comparative, findings, standings, superlative_of_several, superlatives};
+use super::{View, points::Test};
+use crate::units::{count, one_line};
+use standings::{findings, standings};
 
 pub(crate) use accounts::Accounts;
 pub(crate) use board::{Board, BoardCell, BoardRow, FAR_FROM_BEST, Place, common_unit, unit_of};
@@ -82,8 +81,9 @@ impl Answer {
             Some(Finding { effect, text })
         });
         findings.extend(over_device);
-        findings
-            .extend(of_options(view).map(|text| Finding { effect: 0.0, text: text.to_owned() }));
+        findings.extend(
+            headline::of_options(view).map(|text| Finding { effect: 0.0, text: text.to_owned() }),
+        );
         findings.sort_by(|one, other| other.effect.total_cmp(&one.effect));
         let points = &view.findings.by_point;
         let accounts = Accounts::new(view);
@@ -100,7 +100,7 @@ impl Answer {
         Self {
             title: title(view, &tests),
             conditions: view.facts.conditions.clone(),
-            headline: headline(view, &tests, &first, &last),
+            headline: headline::headline(view, &tests, &first, &last),
             board: board::board(view, &tests),
             further: said.saturating_sub(shown),
             open: points.iter().map(|point| point.open.len()).sum(),
@@ -213,170 +213,4 @@ fn filesystems(view: &View, tests: &[Named<'_>]) -> usize {
 
 fn is_contest(named: &Named<'_>) -> bool {
     named.test.metric.spec().better != Better::Neither && named.test.family.is_some()
-}
-
-/// True if two filesystems have enough repetitions for a comparison.
-fn is_repeated(named: &Named<'_>) -> bool {
-    let summaries = named.test.entries.iter().filter_map(|entry| entry.summary.as_ref());
-    summaries.filter(|summary| summary.n >= needed(LEVEL)).count() > 1
-}
-
-/// Reason why repeated tests have no comparison.
-fn obstacles(tests: &[Named<'_>]) -> String {
-    let entries = || tests.iter().flat_map(|named| &named.test.entries);
-    let failed = entries().any(|entry| entry.failed.is_some());
-    let codes: BTreeSet<&str> =
-        entries().flat_map(|entry| entry.barring.iter().map(|(code, _)| *code)).collect();
-    let names: Vec<String> = codes.into_iter().map(str::to_owned).collect();
-    match (&names[..], failed) {
-        ([], _) => "failed repetitions".into(),
-        ([one], false) => format!("blocked by warning {one}"),
-        ([_, _], false) => format!("blocked by warnings {}", list(&names)),
-        _ => "blocked by warnings, or failed repetitions".into(),
-    }
-}
-
-/// The result in one sentence: of the filesystems, and of the devices if the plan has several. With
-/// one filesystem, of the devices or options only.
-fn headline(
-    view: &View,
-    tests: &[Named<'_>],
-    first: &[Standing<'_>],
-    last: &[Standing<'_>],
-) -> String {
-    let of_filesystems = || of_filesystems(view, tests, first, last);
-    match devices::headline(&view.devices, &view.facts.margin.percent()) {
-        Some(devices) if filesystems(view, tests) < 2 => sentence(view, devices),
-        Some(devices) => format!("{}; {devices}", of_filesystems()),
-        None if !view.slowdowns.is_empty() => {
-            sentence(view, super::slowdown::headline(&view.slowdowns))
-        }
-        None if filesystems(view, tests) < 2 => match of_one_filesystem(view).next() {
-            // Without the test statistics in parentheses at the end.
-            Some(text) => {
-                let effect = text.split(" (").next().unwrap_or(text).trim_end_matches('.');
-                if view.facts.ended { effect.into() } else { format!("Provisional: {effect}") }
-            }
-            None => match super::slowdown::unpaired(view) {
-                Some(text) => sentence(view, text),
-                None => of_filesystems(),
-            },
-        },
-        None => of_filesystems(),
-    }
-}
-
-/// Results that need no second filesystem: a crosscheck, and effects of options.
-fn of_one_filesystem(view: &View) -> impl Iterator<Item = &str> {
-    let crosscheck = view.crosscheck.iter().map(|(text, _)| text.as_str());
-    crosscheck.chain(of_options(view))
-}
-
-/// Findings about options of mkfs and mount.
-fn of_options(view: &View) -> impl Iterator<Item = &str> {
-    let findings = view.findings.by_point.iter().flat_map(|point| &point.findings);
-    findings.filter(|finding| finding.kind == FindingKind::C24).map(|finding| finding.text.as_str())
-}
-
-/// A sentence that does not start with a name, marked as provisional if the run has not ended.
-fn sentence(view: &View, text: String) -> String {
-    if view.facts.ended { capital(&text) } else { format!("Provisional: {text}") }
-}
-
-/// Number of filesystems that this one beats in a test, less the number of those that beat it.
-fn wins_less_losses(test: &Test, filesystem: usize) -> i64 {
-    let Some(family) = &test.family else { return 0 };
-    let is = |member: usize| test.entries[family.members[member]].filesystem == filesystem;
-    let decided = family.ranking.pairs.iter().filter(|pair| pair.beats());
-    decided.map(|pair| i64::from(is(pair.better)) - i64::from(is(pair.other))).sum()
-}
-
-/// Statement that the only filesystem with results, if any, is not compared.
-fn nothing_compared(view: &View, tests: &[Named<'_>]) -> String {
-    let mut measured = columns(view, tests).into_iter().map(|column| &view.filesystems[column]);
-    match measured.find(|own| !own.is_raw) {
-        Some(only) if view.facts.imported.is_some() && only.name == UNNAMED => {
-            "the imported results have no name of a filesystem, so nothing is compared".into()
-        }
-        Some(only) => format!("only {} was measured, so nothing is compared", only.name),
-        None => "no filesystem was measured".into(),
-    }
-}
-
-fn of_filesystems(
-    view: &View,
-    tests: &[Named<'_>],
-    first: &[Standing<'_>],
-    last: &[Standing<'_>],
-) -> String {
-    let contests: Vec<&Named<'_>> = tests.iter().filter(|named| is_contest(named)).collect();
-    let m = contests.len();
-    let sentence = |text: String| sentence(view, text);
-    let measured = filesystems(view, tests);
-    let over_device = tests.iter().any(|named| !named.test.over_device.is_empty());
-    if measured < 2 && over_device {
-        let text = "one filesystem was measured, and the block device without a filesystem";
-        return sentence(text.into());
-    }
-    if measured < 2 {
-        return sentence(nothing_compared(view, tests));
-    }
-    if m == 0 {
-        let why = match view.facts.imported {
-            Some(_) => "imported results are not compared".to_owned(),
-            None if tests.iter().any(is_repeated) => obstacles(tests),
-            None => "too few repetitions, or no valid results".to_owned(),
-        };
-        return sentence(format!("no comparison: {why}"));
-    }
-    let times = |filesystem: usize, as_: Place| {
-        contests.iter().filter(|named| board::place(named, filesystem) == Some(as_)).count()
-    };
-    let all_tied = |named: &&Named<'_>| {
-        let mut ranked = named.test.entries.iter().filter(|entry| entry.ranked && !entry.raw);
-        ranked.all(|entry| entry.top)
-    };
-    if contests.iter().all(all_tied) {
-        let margin = view.facts.margin.percent();
-        let tests = count(m, "test");
-        return sentence(format!(
-            "no significant difference of more than {margin} between {measured} filesystems in \
-             {tests}"
-        ));
-    }
-    let count = |standings: &[Standing<'_>], filesystem: usize| {
-        standings.iter().filter(|it| it.filesystem == filesystem).count()
-    };
-    let indices = || 0..view.filesystems.len();
-    let wins = |it| -> i64 { contests.iter().map(|named| wins_less_losses(named.test, it)).sum() };
-    let best = indices()
-        .max_by_key(|it| (times(*it, Place::Top), wins(*it), count(first, *it), usize::MAX - it));
-    let best = best.unwrap_or_default();
-    let worst = indices().max_by_key(|it| (count(last, *it), usize::MAX - it));
-    let worst = worst.filter(|worst| count(last, *worst) > 1);
-    let metric = contests[0].test.metric;
-    let (fastest, slowest) = superlatives(metric, "fastest", "slowest");
-    let most = times(best, Place::Top);
-    let equals: Vec<usize> = indices().filter(|it| times(*it, Place::Top) == most).collect();
-    let several = (2..=3).contains(&equals.len());
-    let best = if several { equals } else { vec![best] };
-    let names: Vec<String> = best.iter().map(|it| view.filesystems[*it].name.clone()).collect();
-    let fastest = if several { superlative_of_several(metric) } else { &fastest };
-    let mut text = format!(
-        "{} {fastest}, or not significantly {}, in {most} of {m} tests{}",
-        list(&names),
-        comparative(metric),
-        if several { " each" } else { "" },
-    );
-    let inconclusive = times(best[0], Place::Inconclusive);
-    if inconclusive > 0 && !several {
-        text.push_str(&format!(" (inconclusive in {inconclusive})"));
-    }
-    let worst = worst.filter(|worst| !best.contains(worst));
-    if let Some(worst) = worst {
-        let (name, count) = (&view.filesystems[worst].name, count(last, worst));
-        text.push_str(&format!("; {name} {slowest} in {count}"));
-    }
-    // A name keeps its case.
-    if view.facts.ended { text } else { sentence(text) }
 }

@@ -9,6 +9,7 @@
 mod answers;
 mod kind;
 mod mean;
+mod obstacle;
 mod phases;
 mod ranked;
 mod single;
@@ -18,6 +19,7 @@ use model::{Metric, metric::Unit};
 
 pub(crate) use answers::{Answer, Finding, Findings, PointFindings, WithheldFinding};
 pub(crate) use kind::FindingKind;
+pub(crate) use obstacle::obstacles;
 
 use crate::view::{
     facts::{Facts, Filesystem},

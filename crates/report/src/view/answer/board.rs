@@ -38,8 +38,10 @@ pub(crate) struct BoardRow {
 /// One filesystem in one test.
 #[derive(Clone, Debug)]
 pub(crate) struct BoardCell {
-    /// Median, to three significant digits.
+    /// Median, to three significant digits, or with those of its interval.
     pub(crate) value: String,
+    /// `[90.9, 97.4]`; only in a table of one filesystem or one test, and with enough repetitions.
+    pub(crate) interval: Option<String>,
     pub(crate) place: Place,
     /// Ratio between the best compared median of the row and this one; `None` if the metric has no
     /// direction, or if the row has no comparison.
@@ -54,7 +56,7 @@ pub(crate) enum Place {
     /// In the top group, but the median is worse than the best by [`FAR_FROM_BEST`] or more: the
     /// results vary too much for a significant difference.
     Inconclusive,
-    /// Not in the top group.
+    /// Not in the top group, or no filesystem of the table is compared.
     Below,
     /// Not compared with other filesystems.
     NotCompared,
@@ -88,23 +90,28 @@ impl Board {
 pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
     let columns = columns(view, tests);
     let shown = &tests[..tests.len().min(ROWS_MAX)];
-    // All rows of instructions have the same scale. Rates and times of different tests differ too
-    // much for that.
-    let instructions = |named: &&Named<'_>| named.test.metric.spec().unit == Unit::Instructions;
-    let of_all: Vec<f64> =
-        shown.iter().filter(instructions).flat_map(|named| medians(named, |_| true)).collect();
-    let common = Scale::of(Unit::Instructions, of_all.into_iter());
+    // Rows are easier to compare in one unit.
+    let common = |unit: Unit| {
+        let own = shown.iter().filter(|named| named.test.metric.spec().unit == unit);
+        let all: Vec<f64> = own.flat_map(|named| medians(named, |_| true)).collect();
+        Scale::of_all(unit, all.into_iter())
+    };
+    let alone = columns.len() == 1 || tests.len() == 1;
+    let compared = tests.iter().flat_map(|named| &named.test.entries).any(|entry| entry.ranked);
     let row = |named: &Named<'_>| {
-        let scale = if instructions(&named) { common } else { named.test.scale };
+        let scale = common(named.test.metric.spec().unit).unwrap_or(named.test.scale);
         let better = named.test.metric.spec().better;
-        let compared = medians(named, |entry| entry.ranked || entry.raw);
-        let best = best(better, &compared).filter(|_| compared.len() > 1);
+        let medians = medians(named, |entry| entry.ranked || entry.raw);
+        let best = best(better, &medians).filter(|_| medians.len() > 1);
         let cell = |filesystem: &usize| {
-            let median = named.test.entry(*filesystem)?.summary.as_ref()?.median;
+            let summary = named.test.entry(*filesystem)?.summary.as_ref()?;
+            let shown = scale.shown(summary);
+            let interval = shown.interval.map(|(low, high)| format!("[{low}, {high}]"));
             Some(BoardCell {
-                value: scale.rough(median),
-                place: place(named, *filesystem)?,
-                distance: best.map(|best| distance(better, best, median)),
+                value: if alone { shown.value } else { scale.rough(summary.median) },
+                interval: interval.filter(|_| alone),
+                place: if compared { place(named, *filesystem)? } else { Place::Below },
+                distance: best.map(|best| distance(better, best, summary.median)),
             })
         };
         let cells = columns.iter().map(cell).collect();
@@ -222,6 +229,43 @@ mod tests {
         let answer = Answer::new(&view);
         let mut cells = answer.board.rows.iter().flat_map(|row| &row.cells).flatten();
         assert!(cells.all(|cell| cell.distance.is_none()), "{:?}", answer.board);
+    }
+
+    /// Run with this many of the tests of the fixture, changed.
+    fn run_of(tests: usize, change: impl Fn(&mut model::RunRecord)) -> View {
+        let mut record = fixture::with_records(&[Bytes::mib(1)], "own");
+        record.cells.iter_mut().for_each(|cell| cell.phases.truncate(tests));
+        change(&mut record);
+        View::new(&record)
+    }
+
+    #[test]
+    fn a_table_of_one_test_has_intervals_and_a_headline_without_counts() {
+        let view = run_of(1, |_| ());
+        let answer = Answer::new(&view);
+        let cells = || answer.board.rows.iter().flat_map(|row| &row.cells).flatten();
+        assert!(cells().all(|cell| cell.interval.is_some()), "{:?}", answer.board);
+        let headline = &answer.headline;
+        assert!(
+            headline.starts_with("xfs is fastest") && !headline.contains("1 test"),
+            "{headline}"
+        );
+        let options = crate::TerminalOptions { width: 80, color: false, detail: false };
+        let page = crate::terminal::answer(&[&view], &options);
+        assert!(page.contains(", MiB/s median  95 % interval\n"), "{page}");
+        let several = Answer::new(&run_of(2, |_| ()));
+        let mut cells = several.board.rows.iter().flat_map(|row| &row.cells).flatten();
+        assert!(cells.all(|cell| cell.interval.is_none()), "{:?}", several.board);
+    }
+
+    #[test]
+    fn a_table_without_comparisons_has_no_marks() {
+        let few = |record: &mut model::RunRecord| record.trials.retain(|it| it.repetition < 3);
+        let answer = Answer::new(&run_of(2, few));
+        assert!(!answer.board.any(Place::NotCompared), "{:?}", answer.board);
+        assert!(answer.headline.starts_with("No comparison: fewer than 6 repetitions"));
+        assert_eq!(answer.accounts.text().unwrap().matches("fewer than").count(), 1);
+        assert!(Answer::new(&run_of(2, |_| ())).board.any(Place::NotCompared));
     }
 
     #[test]

@@ -131,7 +131,7 @@ mod tests {
         let reason = answer.trust.reason.unwrap();
         assert_eq!(answer.trust.grade, Grade::Poor);
         assert!(reason.starts_with(&guest.message()), "{reason}");
-        let blocked = format!("No comparison: blocked by warning {}", guest.code());
+        let blocked = format!("No comparison: 4 filesystems have warning {}", guest.code());
         assert_eq!(answer.headline, blocked);
     }
 

@@ -24,6 +24,13 @@ pub(super) struct Standing<'a> {
     against: Option<(f64, String)>,
 }
 
+impl Standing<'_> {
+    /// Effect size and ratio to another filesystem.
+    pub(super) fn against(&self) -> Option<&(f64, String)> {
+        self.against.as_ref()
+    }
+}
+
 /// Best and worst filesystems: the only member of the top group of a test, and the only member of
 /// the bottom group if at least [`FOR_SLOWEST`] filesystems are compared.
 pub(super) fn standings<'a>(
@@ -159,10 +166,10 @@ pub(super) fn comparative(metric: Metric) -> &'static str {
     }
 }
 
-/// Finding for a test without a fastest filesystem: filesystems outside the top group are worse
-/// than the best. `None` if a fastest filesystem is reported, or if no filesystem is outside the
+/// Subject and effect of the finding for a test without a fastest filesystem: filesystems outside
+/// the top group are worse than the best. `None` if a fastest filesystem is reported, or if no filesystem is outside the
 /// top group. Also `None` if the only one outside is reported as the slowest.
-fn outside_top(view: &View, named: &Named<'_>) -> Option<Finding> {
+fn outside_top(view: &View, named: &Named<'_>) -> Option<(String, (f64, String))> {
     let family = named.test.family.as_ref()?;
     let ranking = &family.ranking;
     let best = *ranking.order.first()?;
@@ -194,9 +201,8 @@ fn outside_top(view: &View, named: &Named<'_>) -> Option<Finding> {
         (Quantity::Speed, _) => "are slower",
     };
     let names: Vec<String> = others.iter().map(name).collect();
-    let (best, title) = (name(&best), &named.title);
-    let text = format!("{} {worse} than {best} in {title} ({closest}{against}).", list(&names));
-    Some(Finding { effect, text })
+    let subject = format!("{} {worse} than {}", list(&names), name(&best));
+    Some((subject, (effect, format!("{closest}{against}"))))
 }
 
 pub(super) fn findings(
@@ -220,7 +226,12 @@ pub(super) fn findings(
             findings.extend(by_predicate.into_iter().map(about));
         }
     }
-    findings.extend(tests.iter().filter_map(|named| outside_top(view, named)));
+    let outside: Vec<_> = tests
+        .iter()
+        .filter_map(|named| outside_top(view, named).map(|own| (named.title.as_str(), own)))
+        .collect();
+    let same = outside.iter().map(|(title, (subject, effect))| (subject, (*title, Some(effect))));
+    findings.extend(grouped(same).into_iter().map(|(subject, tests)| about(subject, tests)));
     let is_tied = |named: &&Named<'_>| {
         let family = named.test.family.as_ref();
         is_contest(named)

@@ -9,12 +9,15 @@ use analysis::{
 };
 use model::{Ratio, metric::Better};
 
-use super::{Answer, PointFindings, TestContext, WithheldFinding, disagreement, list};
+use super::{
+    Answer, PointFindings, TestContext, WithheldFinding, disagreement, list,
+    obstacle::{Obstacle, too_few},
+};
 use crate::{
     units::{distinct, fixed, grouped, ratio},
     view::{
-        points::{Entry, Family, Status},
-        raw::{self, REFERENCE},
+        points::{Entry, Family},
+        raw,
         tables::metric_label,
     },
 };
@@ -65,7 +68,7 @@ fn no_family(context: &TestContext) -> WithheldFinding {
     }
     let entries = context.entries().into_iter();
     let reasons = grouped(
-        entries.filter_map(|entry| Some((ranking_obstacle(entry)?.0, context.name(entry)))),
+        entries.filter_map(|entry| Some((Obstacle::of(entry)?.reason(entry), context.name(entry)))),
     );
     let reason = |(reason, names): (String, Vec<&str>)| format!("{}: {reason}", names.join(", "));
     let reasons: Vec<String> = reasons.into_iter().map(reason).collect();
@@ -81,39 +84,11 @@ fn no_family(context: &TestContext) -> WithheldFinding {
     context.withheld(FindingKind::C1, question, reason, hint)
 }
 
-/// Reason why a filesystem is not ranked, and a hint. The hint may be empty.
-pub(super) fn ranking_obstacle(entry: &Entry) -> Option<(String, String)> {
-    if let Status::Nothing(reason) = &entry.status {
-        return Some((reason.clone(), String::new()));
-    }
-    if entry.raw {
-        return Some((REFERENCE.into(), String::new()));
-    }
-    if entry.failed.is_some() {
-        return Some((entry.failed_repetitions(), "inspect the failed repetitions".into()));
-    }
-    if let Some(more) = too_few(entry) {
-        let n = entry.values.len();
-        let plural = if more == 1 { "" } else { "s" };
-        let hint = format!("run {more} more repetition{plural}");
-        return Some((format!("n = {n}, {} needed", needed(LEVEL)), hint));
-    }
-    let codes: Vec<&str> = entry.barring.iter().map(|(code, _)| *code).collect();
-    let hints: Vec<&str> = entry.barring.iter().map(|(_, hint)| *hint).collect();
-    let reason = format!("blocked by warnings ({})", codes.join(", "));
-    (!entry.ranked).then(|| (reason, hints.join("; ")))
-}
-
 /// Hints for all filesystems of a test that are not ranked, without duplicates.
 pub(super) fn hints(context: &TestContext) -> String {
-    let hints = context.entries().into_iter().filter_map(ranking_obstacle).map(|(_, hint)| hint);
+    let entries = context.entries().into_iter();
+    let hints = entries.filter_map(|entry| Some(Obstacle::of(entry)?.hint()));
     distinct(hints.filter(|hint| !hint.is_empty())).join("; ")
-}
-
-/// Number of repetitions missing for a confidence interval; `None` if there are enough.
-fn too_few(entry: &Entry) -> Option<u32> {
-    let summary = entry.summary.as_ref()?;
-    needed(LEVEL).checked_sub(summary.n).filter(|more| *more > 0)
 }
 
 /// Subject of C1, such as `fastest filesystem`.
@@ -445,7 +420,8 @@ impl Writer<'_> {
     fn unranked(&self) -> Vec<WithheldFinding> {
         let entries = self.context.entries().into_iter();
         let open = |entry: &Entry| {
-            let (reason, hint) = ranking_obstacle(entry)?;
+            let obstacle = Obstacle::of(entry)?;
+            let (reason, hint) = (obstacle.reason(entry), obstacle.hint());
             let name = self.context.name(entry);
             let question = format!("rank of {name} on {}", self.context.workload());
             Some(self.context.withheld(FindingKind::C1, question, reason, hint))

@@ -9,8 +9,7 @@ use analysis::{
 use model::{Metric, Warning};
 
 use super::{
-    Answer, PointFindings, TestContext, WithheldFinding,
-    ranked::{hints, ranking_obstacle},
+    Answer, PointFindings, TestContext, WithheldFinding, obstacle::Obstacle, ranked::hints,
 };
 use crate::{
     units::{percent, percents, span},
@@ -43,7 +42,7 @@ pub(super) fn refused(
         false => hints(context),
     };
     let reasons = context.entries().into_iter().filter_map(|entry| {
-        Some(format!("{}: {}", context.name(entry), ranking_obstacle(entry)?.0))
+        Some(format!("{}: {}", context.name(entry), Obstacle::of(entry)?.reason(entry)))
     });
     let reasons: Vec<String> = reasons.collect();
     let reason = format!("no usable results ({})", reasons.join("; "));
