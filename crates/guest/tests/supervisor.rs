@@ -48,6 +48,11 @@ fn main() -> ExitCode {
     match arguments.get(1).and_then(|role| role.to_str()) {
         Some(supervisor::COMMAND) => return supervisor::main(arguments.into_iter().skip(2)),
         Some("--role-parent") => parent(containment(arguments.get(2)), Path::new(&arguments[3])),
+        Some("--role-early") => {
+            let _supervisor = prepared(&spec(Containment::Any, Path::new(&arguments[2]), "true"));
+            // Without destructors, as if killed.
+            std::process::exit(0);
+        }
         Some("--role-stopped") => a_supervisor_that_does_not_end_is_killed(),
         Some("--role-refused") => machines_run_without_namespaces_unless_they_need_one(),
         _ => tests(),
@@ -61,6 +66,7 @@ fn tests() {
         .namespaces
         .then(|| Command::new(env::current_exe().unwrap()).arg("--role-stopped").spawn().unwrap());
     isolation_is_reported_as_the_kernel_allows_it();
+    a_parent_that_ends_before_the_start_leaves_no_files();
     let mut methods = vec!["reaper"];
     if Isolation::here().namespaces {
         methods.push("any");
@@ -192,13 +198,19 @@ fn spec(containment: Containment, directory: &Path, script: &str) -> SupervisorS
 
 /// A started supervisor, with files to remove.
 fn started(spec: &SupervisorSpec) -> Supervisor {
-    let mut supervisor = Supervisor::spawn(spec).unwrap();
+    let mut supervisor = prepared(spec);
+    supervisor.start().unwrap();
+    supervisor
+}
+
+/// A supervisor whose machine is not started, with files to remove.
+fn prepared(spec: &SupervisorSpec) -> Supervisor {
+    let supervisor = Supervisor::spawn(spec).unwrap();
     fs::create_dir(&spec.directory).unwrap();
     fs::write(spec.directory.join("own"), "").unwrap();
     fs::write(spec.directory.join("disk"), "").unwrap();
     fs::create_dir_all(spec.directory.join("tree/branch")).unwrap();
     fs::write(spec.directory.join("tree/branch/leaf"), "").unwrap();
-    supervisor.start().unwrap();
     supervisor
 }
 
@@ -280,6 +292,18 @@ fn a_supervisor_that_is_killed_leaves_no_files(containment: Containment) {
     assert_eq!(supervisor.ended_within(TIME_LIMIT).as_deref(), Some("the supervisor ended"));
     supervisor.end().unwrap();
     assert_eq!(left_in(&directory), ["disk"]);
+}
+
+fn a_parent_that_ends_before_the_start_leaves_no_files() {
+    let (_place, directory) = place();
+    let mut parent = Command::new(env::current_exe().unwrap());
+    let parent = parent.arg("--role-early").arg(&directory).stderr(Stdio::null());
+    assert!(parent.status().unwrap().success());
+    let start = std::time::Instant::now();
+    while directory.exists() {
+        assert!(start.elapsed() < TIME_LIMIT, "left: {:?}", left_in(&directory));
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn a_missing_program_is_reported(containment: Containment) {
