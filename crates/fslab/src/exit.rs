@@ -6,6 +6,7 @@ use std::{
 };
 
 use guest::GuestError;
+use trace::TraceError;
 
 use crate::output;
 
@@ -100,10 +101,14 @@ impl Failure {
         chain(self.error.as_ref())
     }
 
-    /// Reports whether a signal interrupted the boot of a guest. That is not an environment error.
+    /// Reports whether a signal interrupted the boot of a guest or the start of a recording. That is
+    /// not an environment error.
     pub(crate) fn is_interrupted(&self) -> bool {
         let mut causes = self.error.chain();
-        causes.any(|it| matches!(it.downcast_ref(), Some(GuestError::Interrupted)))
+        causes.any(|it| {
+            matches!(it.downcast_ref(), Some(GuestError::Interrupted))
+                || matches!(it.downcast_ref(), Some(TraceError::Interrupted))
+        })
     }
 
     /// Reports whether the exit status is the same for the command lines of other programs: an

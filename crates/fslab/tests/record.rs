@@ -168,6 +168,25 @@ fn a_recording_is_kept_if_a_signal_ends_it() {
 }
 
 #[test]
+fn a_signal_during_the_start_of_a_recording_is_not_an_error() {
+    let bench = bench();
+    let mut interrupted = 0;
+    for round in 0..20 {
+        let name = format!("{round}.fstrace");
+        let child = start(&bench, &name, "sleep 137037");
+        thread::sleep(Duration::from_millis(3 * round));
+        send("TERM", child.id().into());
+        let output = finished(child.wait_with_output().unwrap());
+        // Until it handles the signal, the signal kills it; then the program is killed.
+        assert!(matches!(output.status, None | Some(130 | 137)), "{output:?}");
+        assert!(!output.stderr.contains("error:"), "{}", output.stderr);
+        interrupted += u32::from(output.status == Some(130));
+    }
+    wait_for("sleep 137037", false);
+    println!("{interrupted} of 20 signals arrived before the program was started");
+}
+
+#[test]
 fn a_daemon_of_a_recorded_program_is_reported_and_killed_on_request() {
     let bench = bench();
     let script = "(setsid sleep 173205 &); echo x > root/a; exit 3";

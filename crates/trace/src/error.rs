@@ -38,6 +38,9 @@ pub enum TraceError {
         /// Cause.
         source: io::Error,
     },
+    /// A signal arrived before the program was started.
+    #[error("interrupted before the program was started")]
+    Interrupted,
     /// The root directory cannot be read.
     #[error("cannot use {} as the root of the recording: {source}; set --root to a directory", path.display())]
     Root {

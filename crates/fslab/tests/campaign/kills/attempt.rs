@@ -61,6 +61,9 @@ impl Reference {
         if matches!(subject, Subject::Html | Subject::Xlsx | Subject::Charts) {
             sample(range);
         }
+        if subject == Subject::Replay {
+            recording(range);
+        }
         let none = Self { length: DEMO, trials: BTreeSet::new(), size: 0, output: BTreeMap::new() };
         if subject.kind() == Kind::LongRun {
             return none;
@@ -93,6 +96,18 @@ fn sample(range: &Range) {
     let ended = ground.command(&ground.begin(), None).output().unwrap();
     assert!(ended.status.success(), "{ended:?}");
     fs::copy(ground.run_file(), place).unwrap();
+}
+
+/// Creates the recording for replays.
+fn recording(range: &Range) {
+    let place = range.path("sample.fstrace");
+    if place.exists() {
+        return;
+    }
+    let ground = Ground::new(range, Subject::Record, Blow::Kill, false);
+    let arguments = ground.record(&place.display().to_string());
+    let ended = ground.command(&arguments, None).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
 }
 
 /// Contents of a file, or of the files of a directory.
@@ -288,7 +303,9 @@ impl<'a> Attempt<'a> {
         let fits = match blow {
             Blow::Kill => signaled || status.code() == normal,
             Blow::Terminate | Blow::Interrupt | Blow::HangUp | Blow::Twice => {
-                signaled || status.code() == normal || status.code() == Some(130)
+                // `fslab record` has the status of the program, which it ends by SIGKILL.
+                let ended = subject == Subject::Record && status.code() == Some(137);
+                signaled || ended || status.code() == normal || status.code() == Some(130)
             }
             Blow::Closed => status.code() == normal,
             Blow::Full | Blow::Part(_) => matches!(status.code(), Some(0 | 2 | 3 | 4 | 5)),
@@ -424,11 +441,19 @@ impl<'a> Attempt<'a> {
                     store::read(&output)
                         .is_ok_and(|run| run.trials.len() == 120 && run.info.ended_unix.is_some())
                 };
-                let import = self.ground.subject == Subject::Import;
+                let recorded = || {
+                    let check = ["trace", "check"].map(str::to_owned);
+                    let output = output.display().to_string();
+                    self.to_end(&[&check[..], &[output]].concat()).0.success()
+                };
                 // While it is incomplete, the list of charts contains a mark.
                 let list = self.ground.subject == Subject::Charts && name.ends_with(".md");
                 let equal = list || expected == Some(bytes) || bytes == OLD;
-                let whole = if import { imported() } else { equal };
+                let whole = match self.ground.subject {
+                    Subject::Import => imported(),
+                    Subject::Record => recorded(),
+                    _ => equal,
+                };
                 if !whole {
                     let (has, of) = (bytes.len(), expected.map(Vec::len));
                     problems.push(format!("{}/{name}: {has} of {of:?} bytes", output.display()));
@@ -437,7 +462,8 @@ impl<'a> Attempt<'a> {
         };
         let mut problems = Vec::new();
         whole(&mut problems, &contents(&output));
-        let new_only = matches!(self.ground.subject, Subject::Import | Subject::Loadfile);
+        let new_only =
+            matches!(self.ground.subject, Subject::Import | Subject::Loadfile | Subject::Record);
         if !(new_only && output.exists()) {
             let (status, errors) = self.to_end(&self.ground.arguments());
             if !status.success() {

@@ -95,7 +95,8 @@ pub(super) struct Process {
     pub(super) arguments: Vec<String>,
 }
 
-/// All processes of a session (setsid(2)), and those with a state directory in their environment.
+/// All processes of a session (setsid(2)), and those with a state directory in their environment or
+/// arguments.
 pub(super) fn processes(session: u32, state: &str) -> Vec<Process> {
     let ids = fs::read_dir("/proc").unwrap().flatten();
     let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -110,6 +111,7 @@ pub(super) fn processes(session: u32, state: &str) -> Vec<Process> {
             let words = fs::read(format!("/proc/{id}/cmdline")).ok()?;
             let words = String::from_utf8_lossy(&words);
             let arguments = words.split('\0').map(str::to_owned).collect();
+            let named = named || words.contains(state);
             (!dead && (own || named)).then_some(Process { id, arguments })
         })
         .collect();

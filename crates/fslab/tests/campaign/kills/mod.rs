@@ -24,7 +24,7 @@ use crate::support::{Bench, needs_root};
 /// Command, signal or failure, and number of tries in `make test` and in the campaign.
 type Row = (Subject, Blow, usize, usize);
 
-const ROWS: [Row; 79] = [
+const ROWS: [Row; 92] = [
     (Subject::Image, Blow::Kill, 2, 20),
     (Subject::Image, Blow::Terminate, 1, 5),
     (Subject::Image, Blow::Interrupt, 0, 2),
@@ -71,6 +71,15 @@ const ROWS: [Row; 79] = [
     (Subject::Reboot, Blow::Kill, 0, 4),
     (Subject::Reboot, Blow::Terminate, 0, 2),
     (Subject::Reboot, Blow::Full, 0, 1),
+    (Subject::Replay, Blow::Kill, 0, 7),
+    (Subject::Replay, Blow::Terminate, 0, 2),
+    (Subject::Replay, Blow::Interrupt, 0, 1),
+    (Subject::Program, Blow::Kill, 1, 7),
+    (Subject::Program, Blow::Terminate, 0, 2),
+    (Subject::Program, Blow::HangUp, 0, 1),
+    (Subject::Server, Blow::Kill, 0, 7),
+    (Subject::Server, Blow::Terminate, 0, 2),
+    (Subject::Server, Blow::Interrupt, 0, 1),
     (Subject::Threads, Blow::Kill, 0, 5),
     (Subject::Threads, Blow::Terminate, 0, 2),
     (Subject::Threads, Blow::Interrupt, 0, 2),
@@ -98,6 +107,10 @@ const ROWS: [Row; 79] = [
     (Subject::Loadfile, Blow::Kill, 1, 3),
     (Subject::Loadfile, Blow::Terminate, 0, 1),
     (Subject::Loadfile, Blow::Full, 0, 1),
+    (Subject::Record, Blow::Kill, 1, 6),
+    (Subject::Record, Blow::Terminate, 0, 2),
+    (Subject::Record, Blow::Interrupt, 0, 1),
+    (Subject::Record, Blow::Closed, 0, 1),
     (Subject::Uml, Blow::Part(Part::Supervisor), 0, 3),
     (Subject::Uml, Blow::Part(Part::First), 0, 2),
     (Subject::Uml, Blow::Part(Part::Machine), 0, 1),

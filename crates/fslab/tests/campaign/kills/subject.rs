@@ -27,6 +27,9 @@ pub(super) enum Subject {
     Icount,
     Resume,
     Reboot,
+    Replay,
+    Program,
+    Server,
     Threads,
     Processes,
     CrashState,
@@ -37,6 +40,7 @@ pub(super) enum Subject {
     Charts,
     Import,
     Loadfile,
+    Record,
 }
 
 /// Kind of a command, which determines its checks.
@@ -67,6 +71,9 @@ impl Subject {
             Self::Icount => "run, icount guest",
             Self::Resume => "run --resume after a kill",
             Self::Reboot => "run --resume after a reboot",
+            Self::Replay => "run, replay",
+            Self::Program => "run, program with a daemon",
+            Self::Server => "run, server",
             Self::Threads => "bench, threads",
             Self::Processes => "bench, processes",
             Self::CrashState => "bench --crash-state",
@@ -77,6 +84,7 @@ impl Subject {
             Self::Charts => "report --charts",
             Self::Import => "import",
             Self::Loadfile => "loadfile -o",
+            Self::Record => "record",
         }
     }
 
@@ -91,11 +99,19 @@ impl Subject {
             | Self::Tcg
             | Self::Icount
             | Self::Resume
-            | Self::Reboot => Kind::Run,
+            | Self::Reboot
+            | Self::Replay
+            | Self::Program
+            | Self::Server => Kind::Run,
             Self::Demo => Kind::LongRun,
             Self::Threads | Self::Processes | Self::CrashState => Kind::Bench,
             Self::Clean => Kind::Clean,
-            Self::Html | Self::Xlsx | Self::Charts | Self::Import | Self::Loadfile => Kind::Writer,
+            Self::Html
+            | Self::Xlsx
+            | Self::Charts
+            | Self::Import
+            | Self::Loadfile
+            | Self::Record => Kind::Writer,
         }
     }
 
@@ -149,6 +165,18 @@ const IMAGE_FILESYSTEMS: &str = r#"["ext2", { name = "ext4", setup = [
     { remove = "linux" },
 ] }]"#;
 
+/// Program that leaves a daemon in another session. A parameter of the daemon is the state
+/// directory, by which the test finds it.
+const DAEMON: &str = "setsid sh -c 'while :; do sleep 1; done' {state} & \
+    dd if=/dev/zero of={target}/file bs=64k count=100 conv=fsync";
+
+/// Server, whose parameter is the state directory.
+const SERVER: &str = "touch {scratch}/ready; while :; do sleep 1; done";
+
+/// Program that is recorded: two processes that change many files.
+const RECORDED: &str = "i=0; while [ $i -lt 150 ]; do echo $i >a; mv a b; cat b >>c; i=$((i + 1)); \
+    done & mkdir -p d; i=0; while [ $i -lt 150 ]; do echo $i >d/$i; i=$((i + 1)); done; wait";
+
 /// bonnie++ records for `fslab import`.
 const RECORD: &str = "1.96,1.96,ext4,1,1337657098,8G,,582,98,59268,6,30754,3,3515,99,104817,4,\
     306.1,1,512,,,,,35092,55,520637,91,1054,1,35182,54,791080,100,1664,2,15867us,1456ms,340ms,\
@@ -178,7 +206,9 @@ impl<'a> Ground<'a> {
         let on_disk = matches!(subject, Subject::Device | Subject::Settings);
         let disk = on_disk.then(|| bench.disk("disk.img", 48 << 20));
         let ground = Self { subject, blow, range, bench, stem, disk, whole };
-        if subject == Subject::Import {
+        if subject == Subject::Record {
+            fs::create_dir(ground.path("data")).unwrap();
+        } else if subject == Subject::Import {
             fs::write(ground.path("old.csv"), RECORD.repeat(120)).unwrap();
         } else if matches!(subject, Subject::Html | Subject::Xlsx | Subject::Charts) {
             fs::copy(range.path("sample.fslab"), ground.path("sample.fslab")).unwrap();
@@ -221,6 +251,7 @@ impl<'a> Ground<'a> {
             (Subject::Xlsx, "xlsx"),
             (Subject::Import, "fslab"),
             (Subject::Loadfile, "load"),
+            (Subject::Record, "fstrace"),
         ];
         let ending = endings.iter().find(|(subject, _)| *subject == self.subject);
         let ending = ending.map_or("charts", |(_, ending)| ending);
@@ -266,11 +297,34 @@ impl<'a> Ground<'a> {
             false if self.subject == Subject::Reboot => 3,
             false => 2,
         };
+        let workload = self.workload();
         format!(
             "repetitions = {repetitions}\naa_control = \"none\"\ninvalid_trials = \"keep\"\nseed = 11\n{top}[storage]\n\
-             {storage}\n[axes]\n{axes}workload = [{{ suite = \"iozone\", file_size = \"512KiB\", \
-             block_size = \"64KiB\", tests = [\"write\", \"read\"] }}]\n"
+             {storage}\n[axes]\n{axes}workload = [{workload}]\n"
         )
+    }
+
+    fn workload(&self) -> String {
+        let state = self.bench.state().display().to_string();
+        match self.subject {
+            Subject::Replay => {
+                let trace = self.range.path("sample.fstrace").display().to_string();
+                format!("{{ suite = \"replay\", trace = \"{trace}\" }}")
+            }
+            Subject::Program => {
+                let run = DAEMON.replace("{state}", &state);
+                format!("{{ suite = \"command\", run = [\"sh\", \"-c\", \"{run}\"] }}")
+            }
+            Subject::Server => format!(
+                "{{ suite = \"command\", serve = [\"sh\", \"-c\", \"{SERVER}\", \"{state}\"], \
+                 ready = [\"test\", \"-e\", \"{{scratch}}/ready\"], \
+                 run = [\"dd\", \"if=/dev/zero\", \"of={{target}}/file\", \"bs=64k\", \
+                 \"count=100\", \"conv=fsync\"] }}"
+            ),
+            _ => "{ suite = \"iozone\", file_size = \"512KiB\", block_size = \"64KiB\", \
+                  tests = [\"write\", \"read\"] }"
+                .to_owned(),
+        }
     }
 
     /// Arguments that start the run.
@@ -323,6 +377,7 @@ impl<'a> Ground<'a> {
             Subject::Charts => words("report sample.fslab --charts OUT"),
             Subject::Import => words("import old.csv -o OUT"),
             Subject::Loadfile => words("loadfile --iterations 60 -o OUT"),
+            Subject::Record => self.record(&out),
             Subject::Image
             | Subject::Device
             | Subject::Directory
@@ -330,7 +385,10 @@ impl<'a> Ground<'a> {
             | Subject::Layers
             | Subject::Uml
             | Subject::Tcg
-            | Subject::Icount => self.begin(),
+            | Subject::Icount
+            | Subject::Replay
+            | Subject::Program
+            | Subject::Server => self.begin(),
         };
         if matches!(self.subject, Subject::Threads | Subject::Processes) {
             let more = "--set direction=write --set workers=2 --file-size 256KiB --runtime 1s";
@@ -347,6 +405,15 @@ impl<'a> Ground<'a> {
             _ => {}
         });
         arguments
+    }
+
+    /// Arguments that record a program.
+    pub(super) fn record(&self, output: &str) -> Vec<String> {
+        let data = self.path("data").display().to_string();
+        let program = format!("cd {data} && {RECORDED}");
+        let state = self.bench.state().display().to_string();
+        let words = ["record", "-o", output, "--root", &data, "--", "sh", "-c", &program, &state];
+        words.map(str::to_owned).to_vec()
     }
 
     pub(super) fn crash_state(&self) -> PathBuf {
@@ -392,6 +459,7 @@ impl<'a> Ground<'a> {
         let fixed =
             ["plan.toml", "state", "state/journal", "images", "disk.img", "data", "lost+found"];
         let files = ["filler", "old.csv", "sample.fslab", "crash.state"];
+        let recorded = self.subject == Subject::Record && name.starts_with("data/");
         let rest = name.strip_prefix(stem.as_str());
         let own = |rest: &str| match rest {
             ".fslab" | ".html" => true,
@@ -407,7 +475,11 @@ impl<'a> Ground<'a> {
         let written = part
             || self.subject.kind() == Kind::Writer
                 && (name == output || name.starts_with(&format!("{output}/")));
-        fixed.contains(&name) || files.contains(&name) || rest.is_some_and(own) || written
+        fixed.contains(&name)
+            || files.contains(&name)
+            || rest.is_some_and(own)
+            || written
+            || recorded
     }
 }
 
