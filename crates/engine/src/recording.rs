@@ -170,6 +170,9 @@ impl<'a> TracePhase<'a> {
         if let Some(text) = differences.text() {
             result.facts.set("trace.unexpected", text);
         }
+        if differences.copied > 0 {
+            result.facts.set("trace.copied_clones", differences.copied.to_string());
+        }
     }
 }
 

@@ -101,8 +101,8 @@ impl Failure {
         chain(self.error.as_ref())
     }
 
-    /// Reports whether a signal interrupted the boot of a guest or the start of a recording. That is
-    /// not an environment error.
+    /// Reports whether a signal interrupted the boot of a guest or the start of a recording. That
+    /// is not an environment error.
     pub(crate) fn is_interrupted(&self) -> bool {
         let mut causes = self.error.chain();
         causes.any(|it| {

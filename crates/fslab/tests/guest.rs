@@ -420,7 +420,7 @@ fn guest_with_dmsetup(test: &str) -> Option<(&'static str, Vec<String>)> {
 }
 
 /// True if `fslab guest check` reports that a kind of guest runs without a kernel given as a path.
-fn runs_here(kind: &str) -> bool {
+pub(crate) fn runs_here(kind: &str) -> bool {
     let output = Bench::new().ends(0, &["guest", "check"]).stdout;
     let row = output.lines().find(|line| line.split_whitespace().next() == Some(kind));
     let row = row.unwrap_or_default();

@@ -307,6 +307,11 @@ pub enum Warning {
         /// Number of all operations.
         of: u64,
     },
+    /// A replay copied data that the recorded program cloned.
+    ClonesCopied {
+        /// Clones.
+        count: u64,
+    },
     /// Processes of a command still ran after its last program had ended, and were killed.
     LeftoverProcesses {
         /// Names of the programs.
@@ -427,6 +432,7 @@ impl Warning {
             | Self::NetworkAccess
             | Self::ClosedLoop { .. }
             | Self::LogTruncated { .. }
+            | Self::ClonesCopied { .. }
             | Self::Imported { .. } => Severity::Info,
             Self::Resumed { differs } if differs.is_empty() => Severity::Info,
             Self::FileCalls { share, .. } if share.0 >= 0.1 => Severity::Info,

@@ -367,10 +367,12 @@ impl Compiler<'_> {
             | FileCall::Mmap => self.uses(Resource::Size(inode), Use::Read),
             FileCall::Write => self.writes(inode, None),
             FileCall::Pwrite => self.writes(inode, Some(op.offset.saturating_add(moved))),
-            FileCall::CopyRange => {
+            FileCall::CopyRange | FileCall::Sendfile | FileCall::Clone => {
                 self.uses(Resource::Size(inode), Use::Read);
                 if let Some(to) = self.descriptor(op.fd2, Use::Read) {
-                    self.uses(Resource::Position(to.position), Use::Change);
+                    if op.call != FileCall::Clone {
+                        self.uses(Resource::Position(to.position), Use::Change);
+                    }
                     self.writes(to.inode, None);
                 }
             }

@@ -206,6 +206,7 @@ impl Op {
                 | FileCall::Write
                 | FileCall::Pwrite
                 | FileCall::CopyRange
+                | FileCall::Sendfile
         );
         if moves { u64::try_from(self.result).unwrap_or(0) } else { 0 }
     }

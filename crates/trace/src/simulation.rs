@@ -112,7 +112,12 @@ impl<'a> Simulation<'a> {
             FileCall::Fallocate if op.flags & KEEP_SIZE == 0 => {
                 extends(held.inode, op.offset.saturating_add(op.size));
             }
-            FileCall::CopyRange => {
+            FileCall::Clone => {
+                let Some(to) = of(op.fd2) else { return };
+                let size = if op.size == 0 { length.saturating_sub(op.offset) } else { op.size };
+                extends(to.inode, op.flags.saturating_add(size));
+            }
+            FileCall::CopyRange | FileCall::Sendfile => {
                 if op.offset == NO_OFFSET {
                     positions.insert(held.position, position.saturating_add(moved));
                 }

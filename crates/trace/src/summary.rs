@@ -84,7 +84,7 @@ pub fn summary(recording: &Recording) -> Summary {
             summary.in_calls_net = summary.in_calls_net.saturating_add(net);
             summary.in_calls = summary.in_calls.saturating_add(op.length);
             match op.call {
-                FileCall::Write | FileCall::Pwrite | FileCall::CopyRange => {
+                FileCall::Write | FileCall::Pwrite | FileCall::CopyRange | FileCall::Sendfile => {
                     summary.written = summary.written.saturating_add(op.bytes());
                 }
                 _ => summary.read = summary.read.saturating_add(op.bytes()),

@@ -10,14 +10,14 @@ use std::{
 };
 
 use model::phase::FileCall;
-use trace::{NO_FOLLOW, NO_OFFSET, NONE, Op, Step};
+use trace::{NO_FOLLOW, NONE, Op, Step};
 
 use super::{
     TracePhase,
     files::MODES,
     raw::{
-        XATTR_CALLS, call, close, close_number, digits, fd, flock, lock, map, text, times, word,
-        xattr,
+        XATTR_CALLS, call, clone, close, close_number, copy_range, digits, fd, flock, lock, map,
+        sendfile, text, times, word, xattr,
     },
 };
 
@@ -74,6 +74,8 @@ pub(super) struct Caller<'a> {
     /// Page-aligned data to write, and memory for results.
     pub(super) buffer: &'a mut [u8],
     pub(super) owner: (u32, u32),
+    /// Clones that were replayed as copies.
+    pub(super) copied: u64,
 }
 
 impl Caller<'_> {
@@ -388,7 +390,13 @@ impl Caller<'_> {
                 Some(self.transfer(op, file))
             }
             FileCall::Seek => plain(libc::SYS_lseek, word(op.offset), word(op.flags & 7), 0),
-            FileCall::CopyRange => self.copy_range(op, file),
+            FileCall::CopyRange => Some(copy_range(op, file, fd(self.slot(op.fd2)?))),
+            FileCall::Sendfile => Some(sendfile(op, file, fd(self.slot(op.fd2)?))),
+            FileCall::Clone => {
+                let (result, copied) = clone(op, file, fd(self.slot(op.fd2)?));
+                self.copied += u64::from(copied);
+                Some(result)
+            }
             FileCall::Ftruncate => plain(libc::SYS_ftruncate, word(op.size), 0, 0),
             FileCall::Fallocate => {
                 plain(libc::SYS_fallocate, word(op.flags & 0x7f), word(op.offset), word(op.size))
@@ -484,16 +492,5 @@ impl Caller<'_> {
             _ => libc::SYS_pwritev,
         };
         call(number, [file, vector.as_ptr() as usize, count, word(op.offset), 0, 0])
-    }
-
-    fn copy_range(&self, op: &Op, file: usize) -> Option<i64> {
-        let to = self.slot(op.fd2)?;
-        let (mut from_offset, mut to_offset) = (op.offset, op.flags);
-        let pointer = |value: &mut u64| match *value {
-            NO_OFFSET => 0,
-            _ => std::ptr::from_mut(value) as usize,
-        };
-        let (from, into) = (pointer(&mut from_offset), pointer(&mut to_offset));
-        Some(call(libc::SYS_copy_file_range, [file, from, fd(to), into, word(op.size), 0]))
     }
 }

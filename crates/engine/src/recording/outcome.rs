@@ -31,6 +31,7 @@ pub(super) fn agrees(op: &Op, got: i64) -> bool {
         | FileCall::Write
         | FileCall::Pwrite
         | FileCall::CopyRange
+        | FileCall::Sendfile
         | FileCall::Readlink
         | FileCall::Getxattr => got == recorded,
         // Offsets of directories, and of data and holes, depend on the filesystem.
@@ -63,7 +64,8 @@ pub(super) fn agrees(op: &Op, got: i64) -> bool {
         | FileCall::Utimens
         | FileCall::Setxattr
         | FileCall::Listxattr
-        | FileCall::Removexattr => got.min(0) == recorded.min(0),
+        | FileCall::Removexattr
+        | FileCall::Clone => got.min(0) == recorded.min(0),
     }
 }
 
@@ -80,6 +82,8 @@ pub(super) struct Differences {
     counts: BTreeMap<(FileCall, i64, i64), u64>,
     /// Operations that were skipped because their descriptor is not open.
     pub(super) not_done: u64,
+    /// Clones that the filesystem does not support, and that were replayed as copies.
+    pub(super) copied: u64,
 }
 
 impl Differences {

@@ -9,7 +9,9 @@ use std::{
 };
 
 use model::phase::FileCall;
-use trace::Op;
+use trace::{NO_OFFSET, Op};
+
+use super::calls::BUFFER;
 
 /// Attempts to get a lock, 100 µs apart.
 const ATTEMPTS: u32 = 1000;
@@ -184,4 +186,45 @@ pub(super) fn map(op: &Op, file: usize) -> i64 {
     }
     call(libc::SYS_munmap, [base, size, 0, 0, 0, 0]);
     0
+}
+
+/// Address of an offset for a call; 0 if it uses the position of the file.
+fn pointer(offset: &mut u64) -> usize {
+    if *offset == NO_OFFSET { 0 } else { &raw mut *offset as usize }
+}
+
+/// Copies data to another file.
+pub(super) fn copy_range(op: &Op, file: usize, to: usize) -> i64 {
+    let (mut offset, mut start) = (op.offset, op.flags);
+    let (from, into) = (pointer(&mut offset), pointer(&mut start));
+    call(libc::SYS_copy_file_range, [file, from, to, into, word(op.size), 0])
+}
+
+/// Copies data to the position of another file.
+pub(super) fn sendfile(op: &Op, file: usize, to: usize) -> i64 {
+    let mut offset = op.offset;
+    call(libc::SYS_sendfile, [to, file, pointer(&mut offset), word(op.size), 0, 0])
+}
+
+/// Shares the data of a file with another one. Returns 0 or a negative error number, and true if
+/// the filesystem does not support that and the data was copied.
+pub(super) fn clone(op: &Op, file: usize, to: usize) -> (i64, bool) {
+    /// `FICLONERANGE` (include/uapi/linux/fs.h). Its size 0 means up to the end, as for `FICLONE`.
+    const FICLONERANGE: usize = 0x4020_940d;
+    let range = [file as u64, op.offset, op.size, op.flags];
+    let done = call(libc::SYS_ioctl, [to, FICLONERANGE, range.as_ptr() as usize, 0, 0, 0]);
+    let lacks = [libc::EOPNOTSUPP, libc::ENOTTY, libc::EINVAL];
+    if !lacks.iter().any(|errno| done == -i64::from(*errno)) {
+        return (done, false);
+    }
+    let (mut offset, mut start) = (op.offset, op.flags);
+    let end = if op.size == 0 { u64::MAX } else { offset.saturating_add(op.size) };
+    loop {
+        let (from, into) = (&raw mut offset as usize, &raw mut start as usize);
+        let most = word(end.saturating_sub(offset)).min(BUFFER);
+        let done = call(libc::SYS_copy_file_range, [file, from, to, into, most, 0]);
+        if done <= 0 {
+            return (done, true);
+        }
+    }
 }

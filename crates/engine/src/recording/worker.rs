@@ -77,7 +77,7 @@ pub(super) fn perform(phase: &TracePhase<'_>, seat: &Seat<'_>) -> Result<WorkerR
         seat,
         steps,
         next: 0,
-        caller: Caller { phase, buffer, owner },
+        caller: Caller { phase, buffer, owner, copied: 0 },
         times,
         unexpected: 0,
         not_done: 0,
@@ -160,6 +160,7 @@ impl WorkerLoop for Run<'_> {
             all.add(&self.steps[index].op, got);
         }
         all.not_done += self.not_done;
+        all.copied += self.caller.copied;
         Ok(())
     }
 }

@@ -366,6 +366,30 @@ fn open_files_are_renamed_and_unlinked() {
 }
 
 #[test]
+fn data_is_copied_by_sendfile() {
+    use rustix::fs::{ioctl_ficlone, sendfile};
+    let Some(root) = as_program() else { return check("data_is_copied_by_sendfile") };
+    fs::write(root.join("from"), [1; 10_000]).unwrap();
+    let from = File::open(root.join("from")).unwrap();
+    let to = File::create(root.join("to")).unwrap();
+    // A filesystem may refuse it, and programs then copy.
+    let refused = ioctl_ficlone(&to, &from).is_err();
+    let mut offset = 1000;
+    assert_eq!(sendfile(&to, &from, Some(&mut offset), 500).unwrap(), 500);
+    // More than there is.
+    assert_eq!(sendfile(&to, &from, None, 1 << 30).unwrap(), 10_000);
+    assert!(!refused || to.metadata().unwrap().len() == 10_500);
+    // To and from files that are not recorded.
+    let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+    let mut offset = 9_000;
+    assert_eq!(sendfile(&null, &from, Some(&mut offset), 1 << 30).unwrap(), 1000);
+    let zero = File::open("/proc/self/stat").unwrap();
+    assert!(sendfile(&to, &zero, None, 1 << 30).unwrap_or(0) < 10_000);
+    // Appends to what is not recorded: an ordinary descriptor.
+    assert_eq!((&from).read(&mut [0; 10]).unwrap(), 0);
+}
+
+#[test]
 fn descriptors_are_duplicated_and_reused() {
     let Some(root) = as_program() else { return check("descriptors_are_duplicated_and_reused") };
     let mut one = File::create(root.join("one")).unwrap();

@@ -198,6 +198,11 @@ calls! {
     /// data through a pipe, an event counter, or a futex. The replay waits for the operations of
     /// the child, or of the other task until it sent.
     Wait "wait" false;
+    /// `FICLONE` and `FICLONERANGE` of ioctl(2), if they succeeded. On a filesystem that cannot
+    /// share blocks, the replay copies the data.
+    Clone "ficlone" true;
+    /// sendfile(2) between two files.
+    Sendfile "sendfile" true;
 }
 
 impl FileCall {
@@ -229,6 +234,9 @@ impl FileCall {
 
     /// True for calls that use and change the position of an open file.
     pub const fn uses_position(self) -> bool {
-        matches!(self, Self::Read | Self::Write | Self::Seek | Self::List | Self::CopyRange)
+        matches!(
+            self,
+            Self::Read | Self::Write | Self::Seek | Self::List | Self::CopyRange | Self::Sendfile
+        )
     }
 }

@@ -52,6 +52,7 @@ impl Warning {
             Self::FlushNotPassed => "flush-not-passed",
             Self::SettingEmulated { .. } => "setting-emulated",
             Self::UnexpectedStatus { .. } => "unexpected-status",
+            Self::ClonesCopied { .. } => "clones-copied",
             Self::LeftoverProcesses { .. } => "leftover-processes",
             Self::FileCalls { .. } => "file-calls",
             Self::NetworkAccess => "network-access",

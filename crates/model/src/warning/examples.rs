@@ -86,6 +86,7 @@ impl Warning {
                 why: text("the machine has no cpufreq"),
             },
             Self::UnexpectedStatus { count: 12, of: 458_344 },
+            Self::ClonesCopied { count: 40 },
             Self::LeftoverProcesses { who: text("sleep") },
             Self::FileCalls {
                 share: Ratio(0.042),

@@ -126,8 +126,11 @@ impl Warning {
             }
             Self::SettingEmulated { .. } => "compare only with results that use the same emulation",
             Self::UnexpectedStatus { .. } => {
-                "check that the loadfile is complete and the directory was empty; many deviations \
-                 change the workload"
+                "check that the loadfile or recording is complete and the directory was empty; many \
+                 deviations change the workload"
+            }
+            Self::ClonesCopied { .. } => {
+                "compare with the filesystem of the recording only if the program would copy here, too"
             }
             Self::LeftoverProcesses { .. } => {
                 "let the last program of `run` wait for its processes, or start them by `serve`"

@@ -180,8 +180,12 @@ impl Warning {
                 format!("{wanted} was emulated by {instead}: {why}")
             }
             Self::UnexpectedStatus { count, of } => {
-                format!("{count} of {of} operations returned another status than in the loadfile")
+                format!("{count} of {of} operations returned another status than recorded")
             }
+            Self::ClonesCopied { count } => format!(
+                "the filesystem cannot share blocks: {} (FICLONE) were replayed as copies",
+                plural(*count, "clone")
+            ),
             Self::LeftoverProcesses { who } => {
                 format!("processes of the command still ran after its end and were killed: {who}")
             }

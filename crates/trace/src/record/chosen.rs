@@ -4,8 +4,10 @@ use sys::ptrace::Chosen;
 
 use super::names::FCHMODAT2;
 
-/// `FICLONE` and `FICLONERANGE` (include/uapi/linux/fs.h).
-pub(super) const CLONE_CALLS: &[u32] = &[0x4004_9409, 0x4020_940d];
+/// Clone of a whole file (include/uapi/linux/fs.h).
+pub(super) const FICLONE: u32 = 0x4004_9409;
+/// `FICLONE` and `FICLONERANGE`.
+const CLONE_CALLS: &[u32] = &[FICLONE, 0x4020_940d];
 
 /// Commands of fcntl(2): duplicates, flags of a descriptor, and locks.
 const FCNTL: &[u32] = &[0, 2, 5, 6, 7, 36, 37, 38, 1030];

@@ -8,6 +8,7 @@ use sys::ptrace::Syscall;
 
 use super::{
     Recorder,
+    chosen::FICLONE,
     memory::{self, Memory},
     messages::Object,
     process::Tracee,
@@ -28,6 +29,8 @@ pub(crate) enum Then {
         recorded: bool,
         cloexec: bool,
     },
+    /// The size of the operation is the number of transferred bytes.
+    Transfer,
     /// The working directory changes.
     Chdir,
     /// The process waited for a child; the address of its status, from waitid(2).
@@ -216,6 +219,8 @@ impl Call<'_> {
                 plain(Op { offset: args[1], flags: args[2], ..self.of_fd(FileCall::Seek)? })
             }
             libc::SYS_copy_file_range => self.copy_range(),
+            libc::SYS_sendfile => self.sendfile(),
+            libc::SYS_ioctl => self.clone_range(),
             libc::SYS_ftruncate => plain(Op { size: args[1], ..self.of_fd(FileCall::Ftruncate)? }),
             libc::SYS_fallocate => plain(Op {
                 flags: args[1],
@@ -282,6 +287,45 @@ impl Call<'_> {
             size: args[4],
             ..Op::new(FileCall::CopyRange)
         })
+    }
+
+    /// Between a file below the root and another file, such as a socket, it is a read or a write.
+    fn sendfile(&mut self) -> Option<Pending> {
+        let [to, from, address, size, ..] = self.args;
+        let (from, to) = (self.slot(fd(from)), self.slot(fd(to)));
+        let offset = match address {
+            0 => NO_OFFSET,
+            _ => self.memory.number(address).unwrap_or(NO_OFFSET),
+        };
+        let op = match (from, to) {
+            (Some(fd), Some(fd2)) => {
+                let op = Op { fd, fd2, offset, size, ..Op::new(FileCall::Sendfile) };
+                return plain(Op { flags: NO_OFFSET, ..op });
+            }
+            (Some(fd), None) if offset == NO_OFFSET => Op { fd, ..Op::new(FileCall::Read) },
+            (Some(fd), None) => Op { fd, offset, ..Op::new(FileCall::Pread) },
+            (None, Some(fd)) => Op { fd, ..Op::new(FileCall::Write) },
+            (None, None) => return None,
+        };
+        Some(Pending { op: Some(op), then: Then::Transfer })
+    }
+
+    fn clone_range(&mut self) -> Option<Pending> {
+        let [to, command, argument, ..] = self.args;
+        let to = self.slot(fd(to))?;
+        let (from, [offset, size, start]) = if command & 0xffff_ffff == u64::from(FICLONE) {
+            (argument, [0; 3])
+        } else {
+            // struct file_clone_range (include/uapi/linux/fs.h).
+            let field = |at| self.memory.number(argument.wrapping_add(at));
+            (field(0)?, [field(8)?, field(16)?, field(24)?])
+        };
+        let Some(from) = self.slot(fd(from)) else {
+            self.recorder.leave_out("FICLONE from another directory");
+            return None;
+        };
+        let op = Op::new(FileCall::Clone);
+        plain(Op { fd: from, fd2: to, offset, flags: start, size, ..op })
     }
 
     fn mmap(&mut self) -> Option<Pending> {

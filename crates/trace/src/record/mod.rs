@@ -203,8 +203,9 @@ fn now() -> u64 {
 /// then, the programs get these signals from the terminal. The recording is then incomplete.
 ///
 /// # Errors
-/// [`TraceError::Program`] if the program cannot be started; [`TraceError::Interrupted`] if a signal
-/// arrives before it is started; [`TraceError::Root`] if the root cannot be read; [`TraceError::Trace`] if the kernel does not allow tracing.
+/// [`TraceError::Program`] if the program cannot be started; [`TraceError::Interrupted`] if a
+/// signal arrives before it is started; [`TraceError::Root`] if the root cannot be read;
+/// [`TraceError::Trace`] if the kernel does not allow tracing.
 pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
     let root_error = |source| TraceError::Root { path: settings.root.clone(), source };
     let real = fs::canonicalize(&settings.root).map_err(root_error)?;
@@ -228,9 +229,9 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
     ptrace::report_signals();
     let directory = std::env::current_dir().map_err(failed)?;
     let filter = ptrace::filter(&chosen::calls());
-    let not_started = |source: io::Error| match source.kind() {
-        io::ErrorKind::Interrupted => TraceError::Interrupted,
-        _ => failed(source),
+    let not_started = |source: io::Error| match source.kind() == io::ErrorKind::Interrupted {
+        true => TraceError::Interrupted,
+        false => failed(source),
     };
     session.tasks.recorder.stop_cost =
         ptrace::stop_cost(&filter, libc::SYS_read).map_err(not_started)?;

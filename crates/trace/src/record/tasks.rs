@@ -130,16 +130,12 @@ impl Tasks {
                     tracee.place = self.recorder.slots.copy_place(&tracee.place);
                 }
             }
-            libc::SYS_sendfile if slot(args[0]).or(slot(args[1])).is_some() => {
-                self.recorder.leave_out("sendfile");
-            }
             libc::SYS_splice if slot(args[0]).or(slot(args[2])).is_some() => {
                 self.recorder.leave_out("splice");
             }
             libc::SYS_getdents if slot(args[0]).is_some() => self.recorder.leave_out("getdents"),
-            libc::SYS_ioctl if slot(args[0]).is_some() => self.recorder.leave_out("FICLONE"),
             libc::SYS_open_by_handle_at => self.recorder.leave_out("open_by_handle_at"),
-            libc::SYS_sendfile | libc::SYS_splice | libc::SYS_getdents | libc::SYS_ioctl => {}
+            libc::SYS_splice | libc::SYS_getdents => {}
             _ => return None,
         }
         Some(None)
@@ -154,10 +150,17 @@ impl Tasks {
         (result, end): (i64, u64),
     ) {
         let Pending { op, then } = pending;
+        // A clone that was refused has no effect. The copy that the program makes instead is
+        // recorded.
+        let op = op.filter(|op| op.call != FileCall::Clone || result >= 0);
         let mut op = op.map(|op| Op { result, length: end.saturating_sub(op.begin), ..op });
         let number = i32::try_from(result).unwrap_or(-1);
         match then {
             Then::Nothing => {}
+            // A failure may be due to the other file.
+            Then::Transfer => {
+                op = op.filter(Op::succeeded).map(|op| Op { size: op.bytes(), ..op });
+            }
             Then::Bind { cloexec, path } => {
                 if let (Some(op), true) = (&mut op, number >= 0) {
                     op.opened = self.recorder.slots.open(path);

@@ -258,7 +258,7 @@ impl Files<'_> {
             FileCall::Write | FileCall::Pwrite | FileCall::Ftruncate | FileCall::Fallocate => {
                 self.written.insert(inode);
             }
-            FileCall::CopyRange => {
+            FileCall::CopyRange | FileCall::Clone | FileCall::Sendfile => {
                 self.written.extend(self.compiler.file(op.fd2).map(|file| file.inode));
             }
             _ => {}

@@ -449,10 +449,11 @@ impl<'a> Attempt<'a> {
                 // While it is incomplete, the list of charts contains a mark.
                 let list = self.ground.subject == Subject::Charts && name.ends_with(".md");
                 let equal = list || expected == Some(bytes) || bytes == OLD;
-                let whole = match self.ground.subject {
-                    Subject::Import => imported(),
-                    Subject::Record => recorded(),
-                    _ => equal,
+                let subject = self.ground.subject;
+                let whole = match (subject == Subject::Import, subject == Subject::Record) {
+                    (true, _) => imported(),
+                    (_, true) => recorded(),
+                    (false, false) => equal,
                 };
                 if !whole {
                     let (has, of) = (bytes.len(), expected.map(Vec::len));

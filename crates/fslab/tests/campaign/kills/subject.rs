@@ -11,7 +11,7 @@ use super::{
     ground::Range,
 };
 use crate::{
-    guest::package,
+    guest::{package, runs_here},
     support::{BOOT, Bench, Disk},
 };
 
@@ -135,8 +135,8 @@ impl Subject {
         if self == Self::Layers && !drivers.contains("device-mapper") {
             return Some("a kernel with device mapper");
         }
-        if self == Self::Uml && !here("/usr/bin/linux.uml") {
-            return Some("user-mode Linux");
+        if self == Self::Uml && !runs_here("uml") {
+            return Some("user-mode Linux, and a CPU that it supports");
         }
         let emulated = matches!(self, Self::Tcg | Self::Icount);
         (emulated && !qemu()).then_some("QEMU and a kernel package")
@@ -306,25 +306,25 @@ impl<'a> Ground<'a> {
 
     fn workload(&self) -> String {
         let state = self.bench.state().display().to_string();
-        match self.subject {
-            Subject::Replay => {
-                let trace = self.range.path("sample.fstrace").display().to_string();
-                format!("{{ suite = \"replay\", trace = \"{trace}\" }}")
-            }
-            Subject::Program => {
-                let run = DAEMON.replace("{state}", &state);
-                format!("{{ suite = \"command\", run = [\"sh\", \"-c\", \"{run}\"] }}")
-            }
-            Subject::Server => format!(
+        if self.subject == Subject::Replay {
+            let trace = self.range.path("sample.fstrace").display().to_string();
+            return format!("{{ suite = \"replay\", trace = \"{trace}\" }}");
+        }
+        if self.subject == Subject::Program {
+            let run = DAEMON.replace("{state}", &state);
+            return format!("{{ suite = \"command\", run = [\"sh\", \"-c\", \"{run}\"] }}");
+        }
+        if self.subject == Subject::Server {
+            return format!(
                 "{{ suite = \"command\", serve = [\"sh\", \"-c\", \"{SERVER}\", \"{state}\"], \
                  ready = [\"test\", \"-e\", \"{{scratch}}/ready\"], \
                  run = [\"dd\", \"if=/dev/zero\", \"of={{target}}/file\", \"bs=64k\", \
                  \"count=100\", \"conv=fsync\"] }}"
-            ),
-            _ => "{ suite = \"iozone\", file_size = \"512KiB\", block_size = \"64KiB\", \
-                  tests = [\"write\", \"read\"] }"
-                .to_owned(),
+            );
         }
+        "{ suite = \"iozone\", file_size = \"512KiB\", block_size = \"64KiB\", \
+         tests = [\"write\", \"read\"] }"
+            .to_owned()
     }
 
     /// Arguments that start the run.

@@ -118,8 +118,8 @@ fn found(point: &PointFindings, test: &Test) -> bool {
     own.any(|finding| finding.kind.ranks())
 }
 
-/// What the filesystems of a test with results lack for a comparison; `None` if there are fewer
-/// than two, or if they lack nothing.
+/// Reason why the measured filesystems of a test are not compared; `None` if there are fewer than
+/// two, or if nothing prevents it.
 fn own_obstacles(view: &View, test: &Test) -> Option<String> {
     let measured = test.entries.iter().filter(|entry| entry.summary.is_some() && !entry.raw);
     if measured.count() < 2 || test.metric.spec().better == Better::Neither {

@@ -167,8 +167,9 @@ pub(super) fn comparative(metric: Metric) -> &'static str {
 }
 
 /// Subject and effect of the finding for a test without a fastest filesystem: filesystems outside
-/// the top group are worse than the best. `None` if a fastest filesystem is reported, or if no filesystem is outside the
-/// top group. Also `None` if the only one outside is reported as the slowest.
+/// the top group are worse than the best. `None` if a fastest filesystem is reported, or if no
+/// filesystem is outside the top group. Also `None` if the only one outside is reported as the
+/// slowest.
 fn outside_top(view: &View, named: &Named<'_>) -> Option<(String, (f64, String))> {
     let family = named.test.family.as_ref()?;
     let ranking = &family.ranking;

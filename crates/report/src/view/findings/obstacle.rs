@@ -60,7 +60,7 @@ impl<'a> Obstacle<'a> {
         }
     }
 
-    /// What removes the obstacle. May be empty.
+    /// Measure that removes the obstacle. May be empty.
     pub(super) fn hint(&self) -> String {
         match self {
             Self::NotMeasured(_) | Self::Reference => String::new(),
@@ -79,7 +79,7 @@ pub(super) fn too_few(entry: &Entry) -> Option<u32> {
     needed(LEVEL).checked_sub(summary.n).filter(|more| *more > 0)
 }
 
-/// What the measured filesystems of these tests have or lack, so that they are not compared:
+/// Reasons why the measured filesystems of these tests are not compared:
 /// `ext4 has warning not-steady-state`, `fewer than 6 repetitions`. `None` if nothing prevents a
 /// comparison. `name` returns the name of a filesystem.
 pub(crate) fn obstacles<'a>(

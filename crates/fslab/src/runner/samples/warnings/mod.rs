@@ -77,6 +77,8 @@ fn all(
     if missing > 0 {
         warnings.push(Warning::LogTruncated { missing });
     }
+    let copied = result.facts.get("trace.copied_clones").and_then(|text| text.parse().ok());
+    warnings.extend(copied.map(|count| Warning::ClonesCopied { count }));
     if unexpected > 0 {
         warnings.push(Warning::UnexpectedStatus { count: unexpected, of: result.ops().0 });
     }
