@@ -12,8 +12,8 @@ impl Warning {
                 "set `repetitions` to at least 6, or remove it from the plan"
             }
             Self::WideInterval { .. } => {
-                "run more repetitions (remove `repetitions` or use --profile rigorous), a longer \
-                 workload, or a quieter machine"
+                "run more repetitions (raise or remove `repetitions`, or use --profile rigorous), \
+                 a longer workload, or a quieter machine"
             }
             Self::CacheNotCold { .. } => {
                 "run as root on an image or device so that the filesystem can be remounted"

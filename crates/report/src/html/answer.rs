@@ -136,12 +136,15 @@ fn shade(cell: &BoardCell) -> &'static str {
         (Place::NotCompared, _) => "",
         (Place::Top, _) => "near0",
         (Place::Inconclusive | Place::Below, None) => "",
-        (Place::Inconclusive | Place::Below, Some(distance)) => match distance {
-            _ if distance < SHADES[0] => "near1",
-            _ if distance < SHADES[1] => "near2",
-            _ if distance < SHADES[2] => "near3",
-            _ => "near4",
-        },
+        // By the factor as it is shown.
+        (Place::Inconclusive | Place::Below, Some(distance)) => {
+            match (distance * 10.0).round() / 10.0 {
+                distance if distance < SHADES[0] => "near1",
+                distance if distance < SHADES[1] => "near2",
+                distance if distance < SHADES[2] => "near3",
+                _ => "near4",
+            }
+        }
     }
 }
 

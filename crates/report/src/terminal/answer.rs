@@ -60,16 +60,16 @@ fn sized(
         let margins: Vec<String> = views.iter().map(|view| view.facts.margin.percent()).collect();
         let margin = margins.first().cloned().unwrap_or_default();
         let text = format!(
-            "{} best, or its difference from the best is below {margin} or not significant (all \
-             pairs of a test, 5 %)",
+            "{} best, not significantly worse (all pairs of a test, 5 %), or worse by less than \
+             {margin} (whole 95 % interval)",
             Place::Top.mark()
         );
         page.wrapped(" ", "   ", &text);
     }
     if any(Place::Inconclusive) {
         let text = format!(
-            "{} inconclusive: not significant, but worse than the best by a factor of \
-             {FAR_FROM_BEST} or more",
+            "{} inconclusive: not significantly worse, but by a factor of {FAR_FROM_BEST} or \
+             more",
             Place::Inconclusive.mark()
         );
         page.wrapped(" ", "   ", &text);

@@ -17,8 +17,10 @@ pub(crate) const WHOLE_RUN: &str = "the whole run";
 pub(crate) struct WarningRow {
     pub(crate) code: &'static str,
     pub(crate) severity: Severity,
-    /// First message; all different messages if they name objects.
+    /// Message of the result that is affected most; all different messages if they name objects.
     pub(crate) message: String,
+    /// True if other results are affected less.
+    pub(crate) differs: bool,
     pub(crate) hint: &'static str,
     /// Number of occurrences.
     pub(crate) count: u32,
@@ -39,6 +41,22 @@ fn names_something(warning: &Warning) -> bool {
     )
 }
 
+/// Size of the effect that a warning states, for the comparison with others of its code; 0 if it
+/// states none.
+fn extent(warning: &Warning) -> f64 {
+    if let Warning::WideInterval { half_width: share, .. }
+    | Warning::NotSteadyState { range: share, .. }
+    | Warning::OtherCpuLoad { share, .. }
+    | Warning::OtherIoLoad { share, .. }
+    | Warning::CpuSteal { share }
+    | Warning::GeneratorBound { share, .. } = warning
+    {
+        share.0
+    } else {
+        0.0
+    }
+}
+
 /// Collects warnings while the view is built.
 #[derive(Default)]
 pub(crate) struct WarningCollector {
@@ -49,8 +67,12 @@ pub(crate) struct WarningCollector {
 struct Seen {
     severity: Severity,
     hint: &'static str,
-    /// True if all different messages are kept, not only the first.
+    /// True if all different messages are kept, not only that of the largest extent.
     each: bool,
+    /// Extent of the message.
+    extent: f64,
+    /// True if extents differ.
+    differs: bool,
     /// Messages in the order of occurrence.
     messages: Vec<String>,
     count: u32,
@@ -94,6 +116,8 @@ impl WarningCollector {
             severity: warning.severity(),
             hint: warning.hint(),
             each: names_something(warning),
+            extent: extent(warning),
+            differs: false,
             messages: vec![message()],
             count: 0,
             places: Vec::new(),
@@ -102,6 +126,11 @@ impl WarningCollector {
         row.count += 1;
         if row.each {
             row.message(message());
+        }
+        let extent = extent(warning);
+        row.differs |= extent != row.extent;
+        if extent > row.extent {
+            (row.extent, row.messages) = (extent, vec![message()]);
         }
         row.place(place);
     }
@@ -116,7 +145,12 @@ impl WarningCollector {
                 Entry::Occupied(mut row) => {
                     let row = row.get_mut();
                     row.count += seen.count;
-                    seen.messages.into_iter().for_each(|message| row.message(message));
+                    row.differs |= seen.differs || seen.extent != row.extent;
+                    if seen.extent > row.extent {
+                        (row.extent, row.messages) = (seen.extent, seen.messages);
+                    } else {
+                        seen.messages.into_iter().for_each(|message| row.message(message));
+                    }
                     seen.places.iter().for_each(|place| row.place(place));
                 }
             }
@@ -129,6 +163,7 @@ impl WarningCollector {
             code,
             severity: seen.severity,
             message: seen.messages.join("; "),
+            differs: seen.differs,
             hint: seen.hint,
             count: seen.count,
             places: seen.places,

@@ -188,12 +188,13 @@ fn outside_top(view: &View, named: &Named<'_>) -> Option<(String, (f64, String))
         view.filesystems[named.test.entries[family.members[*member]].filesystem].name.clone()
     };
     let (effect, against) = against(view, named, family, (*others.first()?, best), true)?;
-    let closest = match &others[..] {
-        [_] => String::new(),
-        [first, ..] => format!("closest: {}, ", name(first)),
-        [] => return None,
+    let quantity = Quantity::of(named.test.metric);
+    let bound = match (others.len(), &quantity) {
+        (1, _) => "",
+        (_, Quantity::Instructions) => "at least ",
+        (_, Quantity::Space | Quantity::Speed) => "at most ",
     };
-    let worse = match (Quantity::of(named.test.metric), others.len()) {
+    let worse = match (quantity, others.len()) {
         (Quantity::Instructions, 1) => "executes more instructions",
         (Quantity::Instructions, _) => "execute more instructions",
         (Quantity::Space, 1) => "has less space",
@@ -203,7 +204,7 @@ fn outside_top(view: &View, named: &Named<'_>) -> Option<(String, (f64, String))
     };
     let names: Vec<String> = others.iter().map(name).collect();
     let subject = format!("{} {worse} than {}", list(&names), name(&best));
-    Some((subject, (effect, format!("{closest}{against}"))))
+    Some((subject, (effect, format!("{bound}{against}"))))
 }
 
 pub(super) fn findings(

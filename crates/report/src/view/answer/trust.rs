@@ -95,7 +95,8 @@ pub(super) fn trust(view: &View, tests: &[Named<'_>]) -> Trust {
             0 => String::new(),
             others => format!("; {}", count(others, "other cause")),
         };
-        format!("{} ({numbers} of {all} results{more})", row.message)
+        let worst = if row.differs { "at worst; " } else { "" };
+        format!("{} ({worst}{numbers} of {all} results{more})", row.message)
     };
     Trust { grade, reason: main.map(reason), hint: main.map(|(row, _)| row.hint) }
 }

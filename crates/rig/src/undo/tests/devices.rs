@@ -140,3 +140,84 @@ fn a_busy_mapped_device_is_retried_and_keeps_the_devices_below() {
     let none = FakeHost::new(temp.path()).file("/proc/misc", "237 loop-control\n");
     assert_eq!(revert(&none, &mapped), Ok(Outcome::Undone));
 }
+
+/// Answers of mdadm about array `ours`, which is stopped and wiped with these results.
+fn mdadm(stop: &Output, wipe: &Output) -> Vec<Output> {
+    let ours = Output { status: Some(0), stdout: "MD_UUID=ours\n".into(), ..Output::default() };
+    let mut answers = vec![ours.clone(), stop.clone()];
+    if stop.success() {
+        answers.extend([ours, wipe.clone()]);
+    }
+    (0..TRIES_OF_UNDO).flat_map(|_| answers.clone()).collect()
+}
+
+#[test]
+fn an_array_that_cannot_be_stopped_or_wiped_is_reported() {
+    let temp = tempfile::tempdir().unwrap();
+    let busy = Output { status: Some(1), stderr: "busy".into(), ..Output::default() };
+    let fine = Output { status: Some(0), ..Output::default() };
+    let (array, _) = layers("run");
+    for (stop, wipe, node, wipes) in
+        [(&busy, &fine, "/dev/md120", false), (&fine, &busy, "/dev/loop0", true)]
+    {
+        let host = machine(temp.path()).file("/sys/class/block/md120/size", "8\n");
+        let host = host.program("mdadm", mdadm(stop, wipe));
+        let why = revert(&host, &array).unwrap_err();
+        assert!(why.starts_with(&format!("{node}: exit 1: busy; stop the processes")), "{why}");
+        let wiped = host.done().iter().any(|line| line.contains("--zero-superblock"));
+        assert_eq!(wiped, wipes, "a member of a running array is not wiped");
+    }
+    let host = machine(temp.path()).file("/sys/class/block/md120/size", "8\n");
+    let host = host.program("mdadm", mdadm(&fine, &fine));
+    assert_eq!(revert(&host, &array), Ok(Outcome::Undone));
+    let stops = host.done().iter().filter(|line| line.contains("--stop")).count();
+    assert_eq!(stops, 1);
+}
+
+#[test]
+fn members_of_an_array_that_is_stopped_are_wiped() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    let (array, _) = layers("run");
+    commands(&host, &["mdadm", "--create", "/dev/md/fslab-run-0", "--uuid=ours", "/dev/loop0"], "");
+    commands(&host, &["mdadm", "--stop", "/dev/md120"], "");
+    host.done();
+    assert_eq!(revert(&host, &array), Ok(Outcome::Undone));
+    let done = host.done();
+    assert!(done.contains(&"mdadm --zero-superblock /dev/loop0".to_owned()), "{done:#?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_reported_and_what_does_not_exist_is_undone() {
+    let temp = tempfile::tempdir().unwrap();
+    let (array, mapped) = layers("run");
+    let image = Path::new("/images/fslab-run-0.img");
+    let of_image = Change::Image { path: image.into(), identity: None };
+    let none = FakeHost::new(temp.path());
+    for change in [&array, &mapped, &of_image] {
+        assert_eq!(revert(&none, change), Ok(Outcome::Undone), "{change:?}");
+    }
+    // Files instead of the directories.
+    let temp = tempfile::tempdir().unwrap();
+    let host = FakeHost::new(temp.path())
+        .file("/sys/class/block", "")
+        .file("/images", "")
+        .file("/proc/misc", "236 device-mapper\n");
+    let why = revert(&host, &array).unwrap_err();
+    assert!(why.starts_with("/sys/class/block: Not a directory"), "{why}");
+    let why = revert(&host, &of_image).unwrap_err();
+    assert!(why.starts_with("Not a directory"), "{why}");
+    host.fail_read(Path::new("/proc/misc"), rustix::io::Errno::IO.raw_os_error());
+    let why = revert(&host, &mapped).unwrap_err();
+    assert!(why.starts_with("/proc/misc: Input/output error"), "{why}");
+}
+
+#[test]
+fn a_failing_list_of_mapped_devices_is_reported() {
+    let temp = tempfile::tempdir().unwrap();
+    let refused = Output { status: Some(1), stderr: "no driver".into(), ..Output::default() };
+    let host = machine(temp.path()).program("dmsetup", [refused]);
+    let (_, mapped) = layers("run");
+    let why = revert(&host, &mapped).unwrap_err();
+    assert!(why.starts_with("exit 1: no driver"), "{why}");
+}
