@@ -312,6 +312,7 @@ impl Host for FakeHost {
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
         if path.starts_with("/sys/fs/cgroup") {
+            self.lock().use_busy(path)?;
             return self.change("rmdir", path, fs::remove_dir_all(self.at(path)));
         }
         self.change("rmdir", path, fs::remove_dir(self.at(path)))
@@ -392,7 +393,9 @@ impl Host for FakeHost {
     }
 
     fn remove_loop(&self, number: u32) -> io::Result<()> {
-        self.lock().use_busy(Path::new(&format!("/dev/loop{number}")))?;
+        let device = PathBuf::from(format!("/dev/loop{number}"));
+        self.lock().refusals.write(&self.at(&device), "")?;
+        self.lock().use_busy(&device)?;
         self.note(format!("remove loop {number}"));
         Ok(())
     }

@@ -19,7 +19,8 @@ impl FakeHost {
         self.lock().refusals.fail_read_after_write(self.at(path), error);
     }
 
-    /// Makes the next `times` writes of this text to a file fail with this error number.
+    /// Makes the next `times` writes of this text to a file, or with an empty text removals of a
+    /// loop device, fail with this error number.
     pub fn fail_write(&self, path: &Path, text: &str, error: i32, times: u32) {
         self.lock().refusals.fail_write(self.at(path), text, error, times);
     }
@@ -46,7 +47,7 @@ impl FakeHost {
         self.lock().usage = usage;
     }
 
-    /// Makes the next `times` unmounts of this path fail with `EBUSY`.
+    /// Makes the next `times` unmounts or removals of this path fail with `EBUSY`.
     pub fn keep_busy(&self, path: &Path, times: u32) {
         self.lock().busy.insert(path.to_owned(), times);
     }

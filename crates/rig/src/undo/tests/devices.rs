@@ -66,6 +66,10 @@ fn a_created_loop_device_is_removed_unless_it_is_in_use() {
     host.keep_busy(device, 1000);
     let why = revert(&host, &loops).unwrap_err();
     assert!(why.starts_with("/dev/loop7 is open"), "{why}");
+    host.fail_write(device, "", rustix::io::Errno::ACCESS.raw_os_error(), 1);
+    let start = host.now();
+    let why = revert(&host, &loops).unwrap_err();
+    assert!(why.starts_with("/dev/loop7: Permission denied") && host.now() == start, "{why}");
     let host = host.file("/sys/block/loop7/loop/backing_file", "/other\n");
     assert_eq!(revert(&host, &loops), Ok(Outcome::Undone), "another file is attached");
     assert_eq!(host.done(), [""; 0]);
@@ -220,4 +224,31 @@ fn a_failing_list_of_mapped_devices_is_reported() {
     let (_, mapped) = layers("run");
     let why = revert(&host, &mapped).unwrap_err();
     assert!(why.starts_with("exit 1: no driver"), "{why}");
+}
+
+#[test]
+fn a_control_group_that_cannot_be_removed_is_reported() {
+    const GROUP: &str = "/sys/fs/cgroup/fslab-run";
+    let (group, home) = (Path::new(GROUP), Path::new("/sys/fs/cgroup"));
+    let change = Change::Group { path: group.into(), home: home.into(), identity: None };
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    assert_eq!(revert(&host, &change), Ok(Outcome::Undone), "it does not exist");
+    host.make_directory(group).unwrap();
+    host.keep_busy(group, 1000);
+    let why = revert(&host, &change).unwrap_err();
+    assert!(why.contains("busy") && why.contains("remove it with rmdir"), "{why}");
+    // A process that cannot be moved is the cause.
+    host.write(&group.join("cgroup.procs"), "99").unwrap();
+    let refused = rustix::io::Errno::ACCESS.raw_os_error();
+    host.fail_write(&home.join("cgroup.procs"), "99", refused, 1000);
+    let why = revert(&host, &change).unwrap_err();
+    assert!(why.starts_with("process 99 cannot be moved"), "{why}");
+    host.fail_read(&group.join("cgroup.procs"), rustix::io::Errno::IO.raw_os_error());
+    let why = revert(&host, &change).unwrap_err();
+    assert!(why.starts_with("Input/output error"), "{why}");
+    // Its files no longer exist.
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path()).file(&format!("{GROUP}/.keep"), "");
+    assert_eq!(revert(&host, &change), Ok(Outcome::Undone));
 }
