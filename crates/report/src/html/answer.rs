@@ -77,7 +77,11 @@ pub(super) fn filesystems(view: &View, parts: &[Part<'_>]) -> Vec<String> {
 /// Renders the first screen of a run and of the other parts of its result.
 pub(super) fn answer(view: &View, parts: &[Part<'_>]) -> String {
     let views = || std::iter::once(view).chain(parts.iter().map(|part| part.view));
-    let answers: Vec<Answer> = views().map(Answer::new).collect();
+    let mut answers: Vec<Answer> = views().map(Answer::new).collect();
+    if !parts.is_empty() {
+        // The first screen has no space for them.
+        answers.iter_mut().for_each(Answer::remove_tails);
+    }
     let pages = std::iter::once("").chain(parts.iter().map(|part| part.page)).collect();
     let (findings, further) = answer::shown_findings(&answers, FINDINGS_MAX);
     rendered(&Screen {
@@ -278,6 +282,7 @@ mod tests {
         };
         let row = |title: &str| BoardRow {
             title: title.into(),
+            is_tail: false,
             unit: "deliveries/s".into(),
             cells: (0..filesystems).map(cell).collect(),
         };

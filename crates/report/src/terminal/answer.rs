@@ -26,7 +26,10 @@ const NAME_MAX: usize = 20;
 /// First page of one or more views. Several views are parts of one result, such as times on the
 /// host and instruction counts of a guest.
 pub fn answer(views: &[&View], options: &TerminalOptions) -> String {
-    let answers: Vec<Answer> = views.iter().map(|view| Answer::new(view)).collect();
+    let mut answers: Vec<Answer> = views.iter().map(|view| Answer::new(view)).collect();
+    if views.len() > 1 {
+        answers.iter_mut().for_each(Answer::remove_tails);
+    }
     let mut text = String::new();
     let fewer = ROWS.rev().map(|rows| (rows, 3));
     for size in [(*ROWS.end(), 6), (*ROWS.end(), 4)].into_iter().chain(fewer) {
@@ -108,8 +111,7 @@ impl Page {
         let mut board = answer.board.clone();
         // The line that counts hidden tests is as long as one test.
         if board.rows.len() + usize::from(board.further > 0) > rows + 1 {
-            board.further += board.rows.len() - rows;
-            board.rows.truncate(rows);
+            board = board.shortened(rows);
         }
         self.board(&board);
     }
@@ -180,7 +182,7 @@ impl Page {
     /// Table with one row per filesystem or per test.
     fn intervals(&mut self, list: &List) {
         let widest = |column: usize| list.rows.iter().map(|(row, _)| width_of(&row[column])).max();
-        let widths: Vec<usize> = (0..4).filter_map(widest).collect();
+        let widths: Vec<usize> = (0..5).filter_map(widest).collect();
         for (row, bold) in &list.rows {
             let mut line = String::new();
             for (column, text) in row.iter().enumerate().filter(|(column, _)| widths[*column] > 0) {
@@ -254,9 +256,9 @@ fn text(cell: &Option<BoardCell>) -> String {
 
 /// Medians with their intervals, of one filesystem or one test.
 struct List {
-    /// Name, unit, median, and interval, and true if the row is printed in bold. The heads are
+    /// Name, unit, median, interval, and p99, and true if the row is printed in bold. The heads are
     /// first.
-    rows: Vec<([String; 4], bool)>,
+    rows: Vec<([String; 5], bool)>,
 }
 
 impl List {
@@ -266,30 +268,46 @@ impl List {
         if !cells.into_iter().any(|cell| cell.interval.is_some()) {
             return None;
         }
-        let row = |name: &str, unit: &str, cell: &Option<BoardCell>| {
+        let row = |name: &str, unit: &str, cell: &Option<BoardCell>, tail: Option<String>| {
             let interval = cell.as_ref().and_then(|cell| cell.interval.clone());
             let top = cell.as_ref().is_some_and(|cell| cell.place == Place::Top);
-            ([name.to_owned(), unit.to_owned(), text(cell), interval.unwrap_or_default()], top)
+            let (interval, tail) = (interval.unwrap_or_default(), tail.unwrap_or_default());
+            ([name.to_owned(), unit.to_owned(), text(cell), interval, tail], top)
         };
-        let head = |corner: String, name: &str| {
-            ([corner, String::new(), name.to_owned(), "95 % interval".into()], true)
+        let head = |corner: String, name: &str, tail: String| {
+            ([corner, String::new(), name.to_owned(), "95 % interval".into(), tail], true)
         };
         let unit = board.unit.as_deref().unwrap_or_default();
-        let mut rows = match (&board.rows[..], &board.filesystems[..]) {
-            (_, [only]) => vec![head(unit.to_owned(), only)],
-            ([only], _) => vec![head(format!("{}, {unit}", only.title), "median")],
+        let rows = match (&board.rows[..], &board.filesystems[..]) {
+            (all, [only]) => {
+                let own =
+                    all.iter().flat_map(|test| test.cells.iter().map(move |cell| (test, cell)));
+                let unit_of = |own: &BoardRow| match &board.unit {
+                    Some(_) => String::new(),
+                    None => own.unit.clone(),
+                };
+                let own = own.map(|(test, cell)| row(&test.title, &unit_of(test), cell, None));
+                std::iter::once(head(unit.to_owned(), only, String::new())).chain(own).collect()
+            }
+            ([only, tails @ ..], _) if tails.iter().all(|row| row.is_tail) => {
+                let tail = tails.first();
+                let name = |tail: &BoardRow| {
+                    let name = tail.title.rsplit(", ").next().unwrap_or_default();
+                    format!("{name}, {}", tail.unit)
+                };
+                let titles = head(
+                    format!("{}, {}", only.title, only.unit),
+                    "median",
+                    tail.map(name).unwrap_or_default(),
+                );
+                let cells = only.cells.iter().zip(&board.filesystems).enumerate();
+                let own = cells.map(|(at, (cell, filesystem))| {
+                    row(filesystem, "", cell, tail.map(|tail| text(&tail.cells[at])))
+                });
+                std::iter::once(titles).chain(own).collect()
+            }
             _ => return None,
         };
-        let cells = board.rows.iter().flat_map(|own| {
-            own.cells.iter().zip(&board.filesystems).map(move |(cell, filesystem)| {
-                match board.filesystems.len() {
-                    1 if board.unit.is_some() => row(&own.title, "", cell),
-                    1 => row(&own.title, &own.unit, cell),
-                    _ => row(filesystem, "", cell),
-                }
-            })
-        });
-        rows.extend(cells);
         Some(Self { rows })
     }
 }

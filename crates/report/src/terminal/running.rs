@@ -66,7 +66,8 @@ pub fn running(
             distance: None,
         };
         let cells = medians(test).into_iter().map(|median| median.map(cell)).collect();
-        BoardRow { title, unit: unit_of(scale, test.metric.spec().better), cells }
+        let unit = unit_of(scale, test.metric.spec().better);
+        BoardRow { title, is_tail: false, unit, cells }
     };
     let mut rows: Vec<BoardRow> = tests.iter().zip(titles(&names)).map(row).collect();
     let further = rows.len().saturating_sub(lines.saturating_sub(1));

@@ -110,6 +110,11 @@ impl Answer {
             missing: missing::holes(view),
         }
     }
+
+    /// Removes the rows of p99 from the table.
+    pub(crate) fn remove_tails(&mut self) {
+        self.board = self.board.clone().without_tails();
+    }
 }
 
 /// Findings of each part of one result, such as host and guest, and the number of findings that are

@@ -1,6 +1,9 @@
 //! Table of medians of the first page.
 
-use model::metric::{Better, Unit};
+use model::{
+    Metric,
+    metric::{Better, Unit},
+};
 
 use super::{Named, columns};
 use crate::{
@@ -25,10 +28,12 @@ pub(crate) struct Board {
     pub(crate) further: usize,
 }
 
-/// One test.
+/// One test, or its p99.
 #[derive(Clone, Debug)]
 pub(crate) struct BoardRow {
     pub(crate) title: String,
+    /// True for the p99 of the test in the row above, which is not compared here.
+    pub(crate) is_tail: bool,
     /// Unit, with `↓` if lower is better.
     pub(crate) unit: String,
     /// One cell per filesystem; `None` if not measured.
@@ -80,6 +85,20 @@ impl Board {
         self.rows.iter().any(|row| row.unit.ends_with('↓'))
     }
 
+    /// The same table without the rows of p99.
+    pub(crate) fn without_tails(mut self) -> Self {
+        self.rows.retain(|row| !row.is_tail);
+        self.unit = common_unit(&self.rows);
+        self
+    }
+
+    /// The first rows, and the number of the other tests.
+    pub(crate) fn shortened(mut self, most: usize) -> Self {
+        let hidden = self.rows.split_off(most.min(self.rows.len()));
+        self.further += hidden.iter().filter(|row| !row.is_tail).count();
+        self
+    }
+
     /// True if a cell has this place.
     pub(crate) fn any(&self, place: Place) -> bool {
         let cells = self.rows.iter().flat_map(|row| &row.cells).flatten();
@@ -115,15 +134,55 @@ pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
             })
         };
         let cells = columns.iter().map(cell).collect();
-        BoardRow { title: named.title.clone(), unit: unit_of(scale, better), cells }
+        let unit = unit_of(scale, better);
+        BoardRow { title: named.title.clone(), is_tail: false, unit, cells }
     };
-    let rows: Vec<BoardRow> = shown.iter().map(row).collect();
-    Board {
+    let with_tail = |named: &Named<'_>| {
+        std::iter::once(row(named)).chain(tail(named, &columns, alone)).collect::<Vec<_>>()
+    };
+    let rows: Vec<BoardRow> = shown.iter().flat_map(with_tail).collect();
+    let board = Board {
         unit: common_unit(&rows),
         filesystems: columns.iter().map(|column| view.filesystems[*column].name.clone()).collect(),
-        further: tests.len() - rows.len(),
+        further: tests.len() - shown.len(),
         rows,
-    }
+    };
+    board.shortened(ROWS_MAX)
+}
+
+/// Row of the p99 of a test of syncs, commits, or deliveries; `None` for other tests.
+fn tail(named: &Named<'_>, columns: &[usize], alone: bool) -> Option<BoardRow> {
+    let unit = named.test.metric.spec().unit;
+    let waits = matches!(unit, Unit::CommitsPerSecond | Unit::DeliveriesPerSecond);
+    let of = |metric: Metric, filesystem: usize| {
+        let metrics = &named.test.entry(filesystem)?.metrics;
+        metrics.iter().find(|(own, _)| *own == metric).map(|(_, summary)| summary)
+    };
+    let has = |metric: Metric| columns.iter().any(|column| of(metric, *column).is_some());
+    let (metric, name) = match (has(Metric::SyncLatencyP99), waits) {
+        (true, _) => (Metric::SyncLatencyP99, "sync p99"),
+        (false, true) if has(Metric::LatencyP99) => (Metric::LatencyP99, "p99"),
+        (false, _) => return None,
+    };
+    let medians = columns.iter().filter_map(|column| Some(of(metric, *column)?.median));
+    let scale = Scale::of(metric.spec().unit, medians.collect::<Vec<_>>().into_iter());
+    let cell = |column: &usize| {
+        let summary = of(metric, *column)?;
+        let shown = scale.shown(summary);
+        let interval = shown.interval.map(|(low, high)| format!("[{low}, {high}]"));
+        Some(BoardCell {
+            value: if alone { shown.value } else { scale.rough(summary.median) },
+            interval: interval.filter(|_| alone),
+            place: Place::Below,
+            distance: None,
+        })
+    };
+    Some(BoardRow {
+        title: format!("{}, {name}", named.title),
+        is_tail: true,
+        unit: unit_of(scale, metric.spec().better),
+        cells: columns.iter().map(cell).collect(),
+    })
 }
 
 /// Unit of a row.
@@ -256,6 +315,27 @@ mod tests {
         let several = Answer::new(&run_of(2, |_| ()));
         let mut cells = several.board.rows.iter().flat_map(|row| &row.cells).flatten();
         assert!(cells.all(|cell| cell.interval.is_none()), "{:?}", several.board);
+    }
+
+    #[test]
+    fn tests_of_commits_have_a_row_of_their_p99() {
+        let view = View::new(&fixture::together::record(&["ext4", "xfs"], 3.0, 8));
+        let board = Answer::new(&view).board;
+        let tests = board.rows.iter().filter(|row| !row.is_tail).count();
+        let tails: Vec<&BoardRow> = board.rows.iter().filter(|row| row.is_tail).collect();
+        assert!(!tails.is_empty() && tests > 0, "{board:?}");
+        for tail in &tails {
+            assert!(tail.title.ends_with(", sync p99") && tail.unit.ends_with('↓'), "{tail:?}");
+            assert!(
+                tail.cells.iter().all(|cell| cell.as_ref().is_some_and(|it| !it.value.is_empty()))
+            );
+        }
+        let least = board.clone().shortened(1);
+        assert_eq!((least.rows.len(), least.further), (1, tests - 1 + board.further));
+        let without = board.clone().without_tails();
+        assert_eq!((without.rows.len(), without.further), (tests, board.further));
+        let page = crate::html(&view, &[]);
+        assert_eq!(page.matches("<tr class=\"tail\">").count(), tails.len());
     }
 
     #[test]
