@@ -5,6 +5,9 @@ use std::{io, path::Path};
 use super::{PAUSE, PREFIX, TRIES};
 use crate::{host::Host, mount::MountEntry};
 
+/// Maximum number of unmounts. Without it, a program that mounts again would keep the undo busy.
+const MOUNTS_MAX: u32 = 1000;
+
 /// Unmounts what a command mounted, newest first: the filesystem on the mount point, and mounts in
 /// other places that belong to the run. If the filesystem has been unmounted and another one was
 /// mounted on the mount point since, nothing is unmounted.
@@ -20,7 +23,7 @@ pub(super) fn unmount(
             && mount.fstype == fstype
             && device.is_none_or(|device| device == mount.device)
     };
-    loop {
+    for _ in 0..MOUNTS_MAX {
         let mounts = host.mounts().map_err(|error| error.to_string())?;
         let mut ours = mounts.iter().filter(|mount| is_of_run(mount, target));
         let Some(newest) = ours.next_back() else { return Ok(()) };
@@ -37,6 +40,7 @@ pub(super) fn unmount(
         let command = Some(umount).filter(|argv| !argv.is_empty() && named(newest));
         remove(host, newest, command)?;
     }
+    Err(format!("{} is mounted again and again; find out by whom", target.display()))
 }
 
 /// Unmounts one mount: by the command, and if this fails, by umount(2).
@@ -166,6 +170,14 @@ mod tests {
         let umounts = [format!("umount {TARGET}/below"), "umount /mnt/lower".into()];
         assert_eq!(host.done(), [&umounts[..], &[UMOUNT.join(" ")]].concat());
         assert_eq!(targets(&host), [Path::new("/other")]);
+    }
+
+    #[test]
+    fn a_filesystem_that_is_mounted_again_and_again_is_reported() {
+        let temp = tempfile::tempdir().unwrap();
+        let host = mounted(temp.path());
+        let why = undo(&host, None, &["mount.a", "source", TARGET]).unwrap_err();
+        assert!(why.starts_with(&format!("{TARGET} is mounted again and again")), "{why}");
     }
 
     #[test]
