@@ -40,7 +40,7 @@ pub(super) fn unmount(
         let command = Some(umount).filter(|argv| !argv.is_empty() && named(newest));
         remove(host, newest, command)?;
     }
-    Err(format!("{} is mounted again and again; find out by whom", target.display()))
+    Err(format!("{} is mounted repeatedly; find the program that mounts it", target.display()))
 }
 
 /// Unmounts one mount: by the command, and if this fails, by umount(2).
@@ -173,11 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn a_filesystem_that_is_mounted_again_and_again_is_reported() {
+    fn a_filesystem_that_is_mounted_repeatedly_is_reported() {
         let temp = tempfile::tempdir().unwrap();
         let host = mounted(temp.path());
         let why = undo(&host, None, &["mount.a", "source", TARGET]).unwrap_err();
-        assert!(why.starts_with(&format!("{TARGET} is mounted again and again")), "{why}");
+        assert!(why.starts_with(&format!("{TARGET} is mounted repeatedly")), "{why}");
     }
 
     #[test]
