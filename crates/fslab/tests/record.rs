@@ -171,11 +171,15 @@ fn a_recording_is_kept_if_a_signal_ends_it() {
 const CLONES: &str = "\
 1 1.00 openat(AT_FDCWD, \"/data/a\", O_RDONLY) = 3</data/a> <0.000010>
 1 1.01 fstat(3</data/a>, {st_mode=S_IFREG|0644, st_size=1000000, ...}) = 0 <0.000010>
-1 1.02 openat(AT_FDCWD, \"/data/b\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 4</data/b> <0.000010>
+1 1.02 openat(AT_FDCWD, \"/data/b\", O_RDWR|O_CREAT|O_EXCL, 0644) = 4</data/b> <0.000010>
 1 1.03 ioctl(4</data/b>, FICLONE, 3</data/a>) = 0 <0.000010>
 1 1.04 fstat(4</data/b>, {st_mode=S_IFREG|0644, st_size=1000000, ...}) = 0 <0.000010>
-1 1.05 lseek(4</data/b>, 0, SEEK_END) = 1000000 <0.000010>
-1 1.06 +++ exited with 0 +++
+1 1.05 pread64(4</data/b>, \"\"..., 4096, 999000) = 1000 <0.000010>
+1 1.06 ioctl(4</data/b>, FICLONERANGE, {src_fd=3</data/a>, src_offset=0, src_length=65536, dest_offset=2097152}) = 0 <0.000010>
+1 1.07 pread64(4</data/b>, \"\"..., 131072, 2097152) = 65536 <0.000010>
+1 1.08 sendfile(4</data/b>, 3</data/a>, [1000] => [1500], 500) = 500 <0.000010>
+1 1.09 read(3</data/a>, \"\"..., 1048576) = 1000000 <0.000010>
+1 1.10 +++ exited with 0 +++
 ";
 
 #[test]
@@ -184,7 +188,12 @@ fn a_clone_is_replayed_as_a_copy_on_a_filesystem_that_cannot_share_blocks() {
     fs::write(bench.path("cp.log"), CLONES).unwrap();
     bench.ends(0, &["import", "cp.log", "--root", "/data", "-o", "r.fstrace"]);
     let dumped = bench.ends(0, &["trace", "dump", "r.fstrace"]).stdout;
-    assert_eq!(dumped.matches("\"ficlone\"").count(), 1, "{dumped}");
+    assert_eq!(dumped.matches("\"ficlone\"").count(), 2, "{dumped}");
+    let line = |call: &str| dumped.lines().filter(|line| line.contains(call)).next_back().unwrap();
+    let range: Value = serde_json::from_str(line("\"ficlone\"")).unwrap();
+    assert_eq!((&range["size"], &range["flags"]), (&65_536.into(), &2_097_152.into()));
+    let sent: Value = serde_json::from_str(line("\"sendfile\"")).unwrap();
+    assert_eq!(sent["offset"], 1000);
     let test = "record::a_clone_is_replayed_as_a_copy_on_a_filesystem_that_cannot_share_blocks";
     if !needs_root(test) || !on_path("mkfs.btrfs") {
         return;
@@ -203,6 +212,25 @@ fn a_clone_is_replayed_as_a_copy_on_a_filesystem_that_cannot_share_blocks() {
         assert_eq!(has("clones-copied"), name == "ext4", "{name}: {:?}", trial.warnings);
     }
     assert_eq!(record.trials.len(), 2);
+}
+
+#[test]
+fn a_large_sendfile_is_several_operations() {
+    let bench = bench();
+    let log = "\
+1 1.00 openat(AT_FDCWD, \"/data/b\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 4</data/b> <0.000010>
+1 1.01 sendfile(4</data/b>, 3</other/a>, NULL, 3000000000) = 2147479552 <0.500000>
+1 1.02 +++ exited with 0 +++
+";
+    fs::write(bench.path("cp.log"), log).unwrap();
+    bench.ends(0, &["import", "cp.log", "--root", "/data", "-o", "r.fstrace"]);
+    bench.ends(0, &["trace", "check", "r.fstrace"]);
+    let dumped = bench.ends(0, &["trace", "dump", "r.fstrace"]).stdout;
+    let lines = dumped.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let writes: Vec<_> = lines.filter(|line| line["call"] == "write").collect();
+    let sizes: Vec<u64> = writes.iter().map(|line| line["size"].as_u64().unwrap()).collect();
+    assert_eq!(sizes, [1 << 30, (1 << 30) - 4096]);
+    assert!(writes.iter().all(|line| line["size"] == line["result"]));
 }
 
 #[test]

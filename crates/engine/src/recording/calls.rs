@@ -94,7 +94,9 @@ impl Caller<'_> {
         };
         match done {
             Some(result) => Outcome::Result(result),
-            None if op.fd != NONE && self.slot(op.fd).is_none() => Outcome::NotDone,
+            None if [op.fd, op.fd2].iter().any(|fd| *fd != NONE && self.slot(*fd).is_none()) => {
+                Outcome::NotDone
+            }
             None => Outcome::LeftOut,
         }
     }

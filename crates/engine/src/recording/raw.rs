@@ -207,24 +207,37 @@ pub(super) fn sendfile(op: &Op, file: usize, to: usize) -> i64 {
 }
 
 /// Shares the data of a file with another one. Returns 0 or a negative error number, and true if
-/// the filesystem does not support that and the data was copied.
+/// the filesystem cannot share blocks and the data was copied.
+///
+/// The data is also copied if the filesystem refuses the range, for example because its blocks are
+/// larger; the result is then the error.
 pub(super) fn clone(op: &Op, file: usize, to: usize) -> (i64, bool) {
     /// `FICLONERANGE` (include/uapi/linux/fs.h). Its size 0 means up to the end, as for `FICLONE`.
     const FICLONERANGE: usize = 0x4020_940d;
     let range = [file as u64, op.offset, op.size, op.flags];
     let done = call(libc::SYS_ioctl, [to, FICLONERANGE, range.as_ptr() as usize, 0, 0, 0]);
-    let lacks = [libc::EOPNOTSUPP, libc::ENOTTY, libc::EINVAL];
-    if !lacks.iter().any(|errno| done == -i64::from(*errno)) {
+    let is = |errnos: &[i32]| errnos.iter().any(|errno| done == -i64::from(*errno));
+    let lacks = is(&[libc::EOPNOTSUPP, libc::ENOTTY]);
+    if !lacks && !is(&[libc::EINVAL]) {
         return (done, false);
     }
+    // The size of the source before the copy, which may extend it.
+    // SAFETY: all bytes of the structure may be zero.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    let known = call(libc::SYS_fstat, [file, &raw mut status as usize, 0, 0, 0, 0]);
+    let length = u64::try_from(status.st_size).unwrap_or(0);
+    let end = if op.size == 0 { length } else { op.offset.saturating_add(op.size) };
+    if known < 0 || end > length {
+        return (-i64::from(libc::EINVAL), false);
+    }
     let (mut offset, mut start) = (op.offset, op.flags);
-    let end = if op.size == 0 { u64::MAX } else { offset.saturating_add(op.size) };
-    loop {
+    while offset < end {
         let (from, into) = (&raw mut offset as usize, &raw mut start as usize);
-        let most = word(end.saturating_sub(offset)).min(BUFFER);
-        let done = call(libc::SYS_copy_file_range, [file, from, to, into, most, 0]);
-        if done <= 0 {
-            return (done, true);
+        let most = word(end - offset).min(BUFFER);
+        let copied = call(libc::SYS_copy_file_range, [file, from, to, into, most, 0]);
+        if copied <= 0 {
+            return (if copied < 0 { copied } else { -i64::from(libc::EIO) }, lacks);
         }
     }
+    (if lacks { 0 } else { done }, lacks)
 }

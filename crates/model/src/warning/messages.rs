@@ -183,7 +183,7 @@ impl Warning {
                 format!("{count} of {of} operations returned another status than recorded")
             }
             Self::ClonesCopied { count } => format!(
-                "the filesystem cannot share blocks: {} (FICLONE) were replayed as copies",
+                "the filesystem cannot share blocks; replayed as copies: {} (FICLONE)",
                 plural(*count, "clone")
             ),
             Self::LeftoverProcesses { who } => {

@@ -11,7 +11,7 @@ use crate::{
     units::{distinct, fixed},
     view::{
         View,
-        answer::{self, Answer, Board, BoardCell, BoardRow, FINDINGS_MAX, Grade, Place},
+        answer::{self, Answer, Board, BoardCell, BoardRow, FINDINGS_MAX, Grade, Place, ROWS_MAX},
     },
 };
 
@@ -81,6 +81,9 @@ pub(super) fn answer(view: &View, parts: &[Part<'_>]) -> String {
     if !parts.is_empty() {
         // The first screen has no space for them.
         answers.iter_mut().for_each(Answer::remove_tails);
+    }
+    for answer in &mut answers {
+        answer.board = answer.board.clone().shortened(ROWS_MAX);
     }
     let pages = std::iter::once("").chain(parts.iter().map(|part| part.page)).collect();
     let (findings, further) = answer::shown_findings(&answers, FINDINGS_MAX);

@@ -121,8 +121,9 @@ impl Page {
         if board.rows.is_empty() {
             return;
         }
-        if let Some(list) = List::of(board) {
-            return self.intervals(&list);
+        if let Some(list) = List::of(board, self.width) {
+            self.intervals(&list);
+            return self.more_tests(board);
         }
         let names: Vec<String> = board.filesystems.iter().map(|name| cut(name, NAME_MAX)).collect();
         let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width_of).max().unwrap_or(0);
@@ -170,12 +171,14 @@ impl Page {
             }
             column = end;
         }
+        self.more_tests(board);
+    }
+
+    /// Number of the tests that are not in the table.
+    fn more_tests(&mut self, board: &Board) {
         if board.further > 0 {
-            self.wrapped(
-                " ",
-                "   ",
-                &format!("{} with --detail", count(board.further, "more test")),
-            );
+            let more = count(board.further, "more test");
+            self.wrapped(" ", "   ", &format!("{more} with --detail"));
         }
     }
 
@@ -240,6 +243,15 @@ impl Page {
     }
 }
 
+/// Rows whose names are cut if the other columns leave less space for them.
+fn cut_to(mut rows: Vec<([String; 5], bool)>, width: usize) -> Vec<([String; 5], bool)> {
+    let widest = |column: usize| rows.iter().map(|(row, _)| width_of(&row[column])).max();
+    let others = (1..5).filter_map(widest).filter(|width| *width > 0).map(|width| width + 1);
+    let most = width.saturating_sub(others.sum::<usize>() + 1).max(TITLE_MAX);
+    rows.iter_mut().for_each(|(row, _)| row[0] = cut(&row[0], most));
+    rows
+}
+
 /// Cells of a row as text.
 fn texts(row: &BoardRow) -> Vec<String> {
     row.cells.iter().map(text).collect()
@@ -262,8 +274,9 @@ struct List {
 }
 
 impl List {
-    /// `None` if the table has several filesystems and tests, or no intervals.
-    fn of(board: &Board) -> Option<Self> {
+    /// `None` if the table has several filesystems and tests, or no intervals. Names are cut so
+    /// that a row fits the width if possible.
+    fn of(board: &Board, width: usize) -> Option<Self> {
         let cells = board.rows.iter().flat_map(|row| &row.cells).flatten();
         if !cells.into_iter().any(|cell| cell.interval.is_some()) {
             return None;
@@ -308,7 +321,7 @@ impl List {
             }
             _ => return None,
         };
-        Some(Self { rows })
+        Some(Self { rows: cut_to(rows, width) })
     }
 }
 

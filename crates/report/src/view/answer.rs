@@ -23,7 +23,9 @@ use crate::units::{count, one_line};
 use standings::{findings, standings};
 
 pub(crate) use accounts::Accounts;
-pub(crate) use board::{Board, BoardCell, BoardRow, FAR_FROM_BEST, Place, common_unit, unit_of};
+pub(crate) use board::{
+    Board, BoardCell, BoardRow, FAR_FROM_BEST, Place, ROWS_MAX, common_unit, unit_of,
+};
 pub(crate) use missing::{Hole, failures, not_measured};
 pub(crate) use trust::{Grade, Trust};
 

@@ -23,7 +23,7 @@ pub(super) fn unmount(
             && mount.fstype == fstype
             && device.is_none_or(|device| device == mount.device)
     };
-    for _ in 0..MOUNTS_MAX {
+    for _ in 0..=MOUNTS_MAX {
         let mounts = host.mounts().map_err(|error| error.to_string())?;
         let mut ours = mounts.iter().filter(|mount| is_of_run(mount, target));
         let Some(newest) = ours.next_back() else { return Ok(()) };
@@ -40,7 +40,10 @@ pub(super) fn unmount(
         let command = Some(umount).filter(|argv| !argv.is_empty() && named(newest));
         remove(host, newest, command)?;
     }
-    Err(format!("{} is mounted repeatedly; find the program that mounts it", target.display()))
+    Err(format!(
+        "{} or below it is mounted repeatedly; find the program that mounts it",
+        target.display()
+    ))
 }
 
 /// Unmounts one mount: by the command, and if this fails, by umount(2).
@@ -177,7 +180,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let host = mounted(temp.path());
         let why = undo(&host, None, &["mount.a", "source", TARGET]).unwrap_err();
-        assert!(why.starts_with(&format!("{TARGET} is mounted repeatedly")), "{why}");
+        assert!(why.starts_with(&format!("{TARGET} or below it is mounted repeatedly")), "{why}");
     }
 
     #[test]

@@ -51,6 +51,17 @@ pub(crate) struct Pending {
     pub(crate) then: Then,
 }
 
+impl Pending {
+    /// True if the end of the call decides whether the operation is recorded. If it is not, the
+    /// pause before the call continues.
+    pub(crate) fn is_optional(&self) -> bool {
+        let clone = self.op.is_some_and(|op| op.call == FileCall::Clone);
+        let after =
+            matches!(self.then, Then::Wait(_) | Then::Receive(_) | Then::Join(_) | Then::Transfer);
+        clone || after
+    }
+}
+
 /// File that a call names.
 pub(super) enum Named {
     /// By a path, from a descriptor or [`NONE`] for the root.

@@ -8,7 +8,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use sys::ptrace::{self, ARCHITECTURE, Change, Resume, Stop, Syscall};
 
-use super::{Recorder, entry::Then, memory::Stopped, pin::Pin, process::Clock, tasks::Tasks};
+use super::{Recorder, memory::Stopped, pin::Pin, process::Clock, tasks::Tasks};
 use crate::TraceError;
 
 /// Results of calls that the kernel restarts or interrupts: `ERESTARTSYS` to
@@ -174,15 +174,14 @@ impl Session {
         let end = self.tasks.recorder.now();
         if let Some(mut tracee) = self.tasks.tracees.remove(&tid) {
             if let Some(pending) = tracee.pending.take() {
-                let waits =
-                    matches!(pending.then, Then::Wait(_) | Then::Receive(_) | Then::Join(_));
+                let optional = pending.is_optional();
                 let operation = pending.op.is_some();
                 let count = self.tasks.recorder.operations(tracee.task);
                 if !RESTARTS.contains(&result) {
                     let memory = Stopped { tid, process: tracee.process };
                     self.tasks.complete(&tracee, &memory, pending, (result, end));
                 }
-                if waits && self.tasks.recorder.operations(tracee.task) == count {
+                if optional && self.tasks.recorder.operations(tracee.task) == count {
                     // The pause continues.
                     tracee.skipped = tracee.skipped_before + 1;
                 } else if operation {

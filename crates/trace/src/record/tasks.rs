@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     NONE, Op,
+    check::TRANSFER,
     descriptors::{Held, Place},
 };
 
@@ -159,7 +160,7 @@ impl Tasks {
             Then::Nothing => {}
             // A failure may be due to the other file.
             Then::Transfer => {
-                op = op.filter(Op::succeeded).map(|op| Op { size: op.bytes(), ..op });
+                op = op.filter(Op::succeeded).map(|op| self.transferred(tracee.task, op));
             }
             Then::Bind { cloexec, path } => {
                 if let (Some(op), true) = (&mut op, number >= 0) {
@@ -193,6 +194,23 @@ impl Tasks {
         if let Some(op) = op {
             self.recorder.push(tracee.task, op);
         }
+    }
+
+    /// Operation with the size that was transferred. More than [`TRANSFER`] bytes become several
+    /// operations, of which the last one is returned.
+    fn transferred(&mut self, task: usize, op: Op) -> Op {
+        let mut op = Op { size: op.bytes(), ..op };
+        while op.size > TRANSFER {
+            let part = Op { size: TRANSFER, result: TRANSFER.cast_signed(), length: 0, ..op };
+            self.recorder.push(task, part);
+            op.size -= TRANSFER;
+            op.result = op.size.cast_signed();
+            op.think = 0;
+            if op.call == FileCall::Pread {
+                op.offset = op.offset.saturating_add(TRANSFER);
+            }
+        }
+        op
     }
 
     /// Binds a descriptor number. A number that is still bound was closed by a call that is not

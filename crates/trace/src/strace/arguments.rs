@@ -121,11 +121,23 @@ impl Arguments {
             // struct open_how, and the begin of struct clone_args.
             let how = [word("flags"), word("mode"), word("resolve")];
             bytes.extend(how.map(u64::to_ne_bytes).concat());
-        } else if let Some(offset) = number(text.trim_matches(['[', ']'])) {
+        } else if text.contains("src_fd=") {
+            // struct file_clone_range.
+            // With -y, the descriptor has a path.
+            let source = field(text, "src_fd").and_then(|text| text.split('<').next());
+            let range = ["src_offset", "src_length", "dest_offset"].map(word);
+            bytes.extend(source.map_or(0, flags).to_ne_bytes());
+            bytes.extend(range.map(u64::to_ne_bytes).concat());
+        } else if let Some(offset) = first(text).and_then(number) {
             bytes.extend(offset.to_ne_bytes());
         }
         self.add(bytes)
     }
+}
+
+/// Number in brackets before a call; strace adds the one after it: `[0] => [500]`, `[0 => 500]`.
+fn first(text: &str) -> Option<&str> {
+    text.split("=>").next().map(|before| before.trim().trim_matches(['[', ']']))
 }
 
 /// Descriptor of an argument.

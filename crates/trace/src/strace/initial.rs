@@ -11,7 +11,7 @@ use model::phase::{FileCall, TraceOrder};
 
 use super::arguments::Status;
 use crate::{
-    NONE, Node, NodeKind, Op, Recording,
+    NO_OFFSET, NONE, Node, NodeKind, Op, Recording,
     effects::{CREATE, Compiler, DIRECTORY, TRUNCATE, follows},
     paths::Paths,
     space::ROOT,
@@ -259,6 +259,15 @@ impl Files<'_> {
                 self.written.insert(inode);
             }
             FileCall::CopyRange | FileCall::Clone | FileCall::Sendfile => {
+                let read = if op.call == FileCall::Clone { op.size } else { moved };
+                if op.call != FileCall::Clone && op.offset == NO_OFFSET {
+                    let at = self.positions.entry(position).or_default();
+                    *at = at.saturating_add(read);
+                    let end = *at;
+                    self.size(inode, end);
+                } else if read > 0 {
+                    self.size(inode, op.offset.saturating_add(read));
+                }
                 self.written.extend(self.compiler.file(op.fd2).map(|file| file.inode));
             }
             _ => {}

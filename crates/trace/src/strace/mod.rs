@@ -15,7 +15,6 @@ mod words;
 
 use std::{borrow::Cow, collections::HashMap, path::Path};
 
-use model::phase::FileCall;
 use sys::ptrace::{ARCHITECTURE, Syscall};
 
 use self::{
@@ -265,15 +264,15 @@ impl Import {
         let Some(mut tracee) = self.tasks.tracees.remove(&call.tid) else { return };
         if let Some(pending) = tracee.pending.take() {
             let before = self.tasks.recorder.operations(tracee.task);
-            let waits = pending.op.is_some_and(|op| op.call == FileCall::Wait);
+            let optional = pending.is_optional();
             let instant = self.tasks.recorder.instant();
             self.tasks.complete(&tracee, &arguments, pending, (result, instant));
             let recorded = self.tasks.recorder.operations(tracee.task) > before;
             if recorded {
                 self.note(&parsed, &arguments, (tracee.task, before), result);
             }
-            // The pause continues if the call waited for nothing that is recorded.
-            if recorded || !waits {
+            // Otherwise the pause continues.
+            if recorded || !optional {
                 self.ended.insert(call.tid, self.tasks.recorder.instant());
             }
         }

@@ -11,8 +11,8 @@ use crate::{
     view::{Entry, View},
 };
 
-/// Maximum number of table rows on the first page.
-const ROWS_MAX: usize = 20;
+/// Maximum number of table rows on the first page, and of tests in a [`Board`].
+pub(crate) const ROWS_MAX: usize = 20;
 /// Ratio to the best median from which a member of the top group is [`Place::Inconclusive`].
 pub(crate) const FAR_FROM_BEST: f64 = 1.15;
 
@@ -141,13 +141,12 @@ pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
         std::iter::once(row(named)).chain(tail(named, &columns, alone)).collect::<Vec<_>>()
     };
     let rows: Vec<BoardRow> = shown.iter().flat_map(with_tail).collect();
-    let board = Board {
+    Board {
         unit: common_unit(&rows),
         filesystems: columns.iter().map(|column| view.filesystems[*column].name.clone()).collect(),
         further: tests.len() - shown.len(),
         rows,
-    };
-    board.shortened(ROWS_MAX)
+    }
 }
 
 /// Row of the p99 of a test of syncs, commits, or deliveries; `None` for other tests.

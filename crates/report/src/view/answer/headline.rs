@@ -1,5 +1,7 @@
 //! The result of a run in one sentence.
 
+use model::metric::Better;
+
 use super::{
     Named, Place, board, columns, devices, filesystems, is_contest,
     standings::{Standing, comparative, superlative_of_several, superlatives},
@@ -68,9 +70,9 @@ fn wins_less_losses(test: &Test, filesystem: usize) -> i64 {
     decided.map(|pair| i64::from(is(pair.better)) - i64::from(is(pair.other))).sum()
 }
 
-/// Order of the filesystems of a run with one test, in which some differ:
+/// Best and worst filesystems of a run with one test, in which some differ:
 /// `xfs is fastest (1.34 × ext4 [1.16, 1.41]); btrfs is slowest`, or
-/// `xfs is fastest; ext4 is not significantly slower; btrfs is slowest`.
+/// `xfs is fastest, or not significantly slower (ext4 is inconclusive); btrfs is slowest`.
 fn of_one_test(
     view: &View,
     named: &Named<'_>,
@@ -80,25 +82,33 @@ fn of_one_test(
     let metric = named.test.metric;
     let (fastest, slowest) = superlatives(metric, "fastest", "slowest");
     let Some(family) = &named.test.family else { return String::new() };
-    let ranking = &family.ranking;
-    let members = ranking.order.iter().filter(|member| ranking.top.contains(member));
-    let top: Vec<String> =
-        members.map(|at| name(named.test.entries[family.members[*at]].filesystem)).collect();
-    let [best, others @ ..] = &top[..] else { return String::new() };
-    let mut text = format!("{best} {fastest}");
+    let order = family.ranking.order.iter().map(|member| {
+        let filesystem = named.test.entries[family.members[*member]].filesystem;
+        (filesystem, board::place(named, filesystem))
+    });
+    let of = |as_: Place| -> Vec<String> {
+        let own = order.clone().filter(|(_, place)| *place == Some(as_));
+        own.map(|(filesystem, _)| name(filesystem)).collect()
+    };
+    let (best, inconclusive) = (of(Place::Top), of(Place::Inconclusive));
+    let several = best.len() > 1;
+    let fastest = if several { superlative_of_several(metric) } else { &fastest };
+    let mut text = format!("{} {fastest}", list(&best));
     // Those that are not compared may have a better median.
-    let (compared, measured) =
-        (family.members.len(), filesystems(view, std::slice::from_ref(named)));
+    let measured = filesystems(view, std::slice::from_ref(named));
+    let compared = family.members.len();
     if compared < measured {
         text.push_str(&format!(" of the {compared} compared filesystems"));
     }
-    if let ([], Some((_, ratio))) = (others, first.first().and_then(Standing::against)) {
-        text.push_str(&format!(" ({ratio})"));
+    match first.first().and_then(Standing::against) {
+        Some((_, ratio)) if !several && inconclusive.is_empty() => {
+            text.push_str(&format!(" ({ratio})"));
+        }
+        _ => text.push_str(&format!(", or not significantly {}", comparative(metric))),
     }
-    if !others.is_empty() {
-        let are = if others.len() == 1 { "is" } else { "are" };
-        let slower = comparative(metric);
-        text.push_str(&format!("; {} {are} not significantly {slower}", list(others)));
+    if !inconclusive.is_empty() {
+        let are = if inconclusive.len() == 1 { "is" } else { "are" };
+        text.push_str(&format!(" ({} {are} inconclusive)", list(&inconclusive)));
     }
     if let Some(worst) = last.first() {
         text.push_str(&format!("; {} {slowest}", name(worst.filesystem)));
@@ -141,8 +151,14 @@ fn of_filesystems(
             Some(_) => "imported results are not compared".to_owned(),
             None => {
                 let name = |it: usize| view.filesystems[it].name.clone();
+                let directed =
+                    |named: &Named<'_>| named.test.metric.spec().better != Better::Neither;
+                let otherwise = match tests.iter().any(directed) {
+                    true => "no test has valid results of two filesystems",
+                    false => "no metric has a better and a worse direction",
+                };
                 obstacles(tests.iter().map(|named| named.test), name)
-                    .unwrap_or_else(|| "no metric has a better and a worse direction".into())
+                    .unwrap_or_else(|| otherwise.into())
             }
         };
         return match view.facts.ended {
@@ -154,7 +170,7 @@ fn of_filesystems(
         let mut ranked = named.test.entries.iter().filter(|entry| entry.ranked && !entry.raw);
         ranked.all(|entry| entry.top)
     };
-    if let ([only], false) = (&contests[..], contests.iter().all(all_tied)) {
+    if let ([only], false) = (tests, contests.iter().all(all_tied)) {
         let text = of_one_test(view, only, (first, last));
         return if view.facts.ended { text } else { sentence(text) };
     }
