@@ -189,7 +189,7 @@ fn a_clone_is_replayed_as_a_copy_on_a_filesystem_that_cannot_share_blocks() {
     bench.ends(0, &["import", "cp.log", "--root", "/data", "-o", "r.fstrace"]);
     let dumped = bench.ends(0, &["trace", "dump", "r.fstrace"]).stdout;
     assert_eq!(dumped.matches("\"ficlone\"").count(), 2, "{dumped}");
-    let line = |call: &str| dumped.lines().filter(|line| line.contains(call)).next_back().unwrap();
+    let line = |call: &str| dumped.lines().rfind(|line| line.contains(call)).unwrap();
     let range: Value = serde_json::from_str(line("\"ficlone\"")).unwrap();
     assert_eq!((&range["size"], &range["flags"]), (&65_536.into(), &2_097_152.into()));
     let sent: Value = serde_json::from_str(line("\"sendfile\"")).unwrap();

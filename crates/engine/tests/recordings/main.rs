@@ -531,7 +531,18 @@ fn as_other_user(name: &str) {
     let mut command = Command::new(&copy);
     command.args(["--exact", name]).current_dir(directory.path());
     command.env("FSLAB_TEST_OTHER_USER", "1").env("TMPDIR", directory.path());
-    let output = command.uid(65534).gid(65534).output().unwrap();
+    command.uid(65534).gid(65534);
+    // A process that another test starts at this moment has the copy open for writing until it
+    // executes its program.
+    let busy = |done: &std::io::Result<_>| {
+        done.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ExecutableFileBusy)
+    };
+    let mut done = command.output();
+    while busy(&done) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        done = command.output();
+    }
+    let output = done.unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "as another user: {text}");
 }

@@ -118,7 +118,7 @@ fn keeps_order(bench: &Bench, recording: &trace::Recording) {
         assert_eq!(replayed(TraceOrder::Resources), 0);
     }
     // The system may run the tasks in order by chance.
-    assert!((0..20).any(|_| replayed(TraceOrder::Tasks) > 0));
+    assert!((0..500).any(|_| replayed(TraceOrder::Tasks) > 0));
 }
 
 #[test]
