@@ -18,6 +18,10 @@ use crate::{
     descriptors::{Held, Place},
 };
 
+/// Most bytes that the kernel transfers in a call (`MAX_RW_COUNT`, include/linux/fs.h). A log may
+/// have any number.
+const TRANSFERRED: i64 = 0x7fff_f000;
+
 /// Flags of clone(2).
 const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
@@ -160,7 +164,8 @@ impl Tasks {
             Then::Nothing => {}
             // A failure may be due to the other file.
             Then::Transfer => {
-                op = op.filter(Op::succeeded).map(|op| self.transferred(tracee.task, op));
+                op = op.filter(|op| (0..=TRANSFERRED).contains(&op.result));
+                op = op.map(|op| self.transferred(tracee.task, op));
             }
             Then::Bind { cloexec, path } => {
                 if let (Some(op), true) = (&mut op, number >= 0) {
