@@ -1,5 +1,6 @@
 //! Table of medians of the first page.
 
+use analysis::Summary;
 use model::{
     Metric,
     metric::{Better, Unit},
@@ -108,10 +109,10 @@ impl Board {
 
 pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
     let columns = columns(view, tests);
-    let shown = &tests[..tests.len().min(ROWS_MAX)];
+    let first = &tests[..tests.len().min(ROWS_MAX)];
     // Rows are easier to compare in one unit.
     let common = |unit: Unit| {
-        let own = shown.iter().filter(|named| named.test.metric.spec().unit == unit);
+        let own = first.iter().filter(|named| named.test.metric.spec().unit == unit);
         let all: Vec<f64> = own.flat_map(|named| medians(named, |_| true)).collect();
         Scale::of_all(unit, all.into_iter())
     };
@@ -124,11 +125,10 @@ pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
         let best = best(better, &medians).filter(|_| medians.len() > 1);
         let cell = |filesystem: &usize| {
             let summary = named.test.entry(*filesystem)?.summary.as_ref()?;
-            let shown = scale.shown(summary);
-            let interval = shown.interval.map(|(low, high)| format!("[{low}, {high}]"));
+            let (value, interval) = shown(scale, summary, alone);
             Some(BoardCell {
-                value: if alone { shown.value } else { scale.rough(summary.median) },
-                interval: interval.filter(|_| alone),
+                value,
+                interval,
                 place: if compared { place(named, *filesystem)? } else { Place::Below },
                 distance: best.map(|best| distance(better, best, summary.median)),
             })
@@ -140,11 +140,11 @@ pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
     let with_tail = |named: &Named<'_>| {
         std::iter::once(row(named)).chain(tail(named, &columns, alone)).collect::<Vec<_>>()
     };
-    let rows: Vec<BoardRow> = shown.iter().flat_map(with_tail).collect();
+    let rows: Vec<BoardRow> = first.iter().flat_map(with_tail).collect();
     Board {
         unit: common_unit(&rows),
         filesystems: columns.iter().map(|column| view.filesystems[*column].name.clone()).collect(),
-        further: tests.len() - shown.len(),
+        further: tests.len() - first.len(),
         rows,
     }
 }
@@ -167,14 +167,8 @@ fn tail(named: &Named<'_>, columns: &[usize], alone: bool) -> Option<BoardRow> {
     let scale = Scale::of(metric.spec().unit, medians.collect::<Vec<_>>().into_iter());
     let cell = |column: &usize| {
         let summary = of(metric, *column)?;
-        let shown = scale.shown(summary);
-        let interval = shown.interval.map(|(low, high)| format!("[{low}, {high}]"));
-        Some(BoardCell {
-            value: if alone { shown.value } else { scale.rough(summary.median) },
-            interval: interval.filter(|_| alone),
-            place: Place::Below,
-            distance: None,
-        })
+        let (value, interval) = shown(scale, summary, alone);
+        Some(BoardCell { value, interval, place: Place::Below, distance: None })
     };
     Some(BoardRow {
         title: format!("{}, {name}", named.title),
@@ -182,6 +176,15 @@ fn tail(named: &Named<'_>, columns: &[usize], alone: bool) -> Option<BoardRow> {
         unit: unit_of(scale, metric.spec().better),
         cells: columns.iter().map(cell).collect(),
     })
+}
+
+/// Median, and its interval if the table has one filesystem or one test.
+fn shown(scale: Scale, summary: &Summary, alone: bool) -> (String, Option<String>) {
+    if !alone {
+        return (scale.rough(summary.median), None);
+    }
+    let shown = scale.shown(summary);
+    (shown.value, shown.interval.map(|(low, high)| format!("[{low}, {high}]")))
 }
 
 /// Unit of a row.
