@@ -327,7 +327,6 @@ fn group(
         }
         match host.remove_directory(path) {
             Ok(()) => return Ok(()),
-            Err(error) if gone(&error) => return Ok(()),
             Err(error) if failure.is_empty() => failure = error.to_string(),
             Err(_) => {}
         }
