@@ -194,16 +194,19 @@ impl JournaledHost {
     }
 }
 
-/// Processes that have `/dev/fuse` open, and children of this process, in ascending order.
-/// Processes of other users are not visible without root.
+/// Processes that have `/dev/fuse` open, and children of this process in another session, which
+/// daemons create (daemon(7)), in ascending order. Processes of other users are not visible without
+/// root.
 fn daemons(host: &dyn Host) -> Vec<u32> {
+    let own = family(host, Path::new("/proc/self")).map(|(_, session)| session);
     let names = host.list(Path::new("/proc")).unwrap_or_default();
     let mut processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
     processes.retain(|process| {
         let directory = Path::new("/proc").join(process.to_string());
         let files = directory.join("fd");
         let names = host.list(&files).unwrap_or_default();
-        parent(host, &directory) == Some(host.pid())
+        let family = family(host, &directory);
+        family.is_some_and(|(parent, session)| parent == host.pid() && Some(session) != own)
             || names.iter().any(|name| {
                 host.follow(&files.join(name)).is_ok_and(|path| path.ends_with("dev/fuse"))
             })
@@ -212,11 +215,12 @@ fn daemons(host: &dyn Host) -> Vec<u32> {
     processes
 }
 
-/// Parent of a process, from its directory in `/proc` (proc_pid_stat(5)).
-fn parent(host: &dyn Host, directory: &Path) -> Option<u32> {
+/// Parent and session of a process, from its directory in `/proc` (proc_pid_stat(5)).
+fn family(host: &dyn Host, directory: &Path) -> Option<(u32, u32)> {
     let text = host.read(&directory.join("stat")).ok()?;
-    // State and parent follow the name, which is in parentheses.
-    text.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    // State, parent, process group, and session follow the name, which is in parentheses.
+    let mut numbers = text.rsplit_once(") ")?.1.split(' ').skip(1).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.nth(1)?.ok()?))
 }
 
 /// True if the process exists and is not a zombie, whose files are closed.
