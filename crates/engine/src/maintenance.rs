@@ -1,9 +1,10 @@
-//! Maintenance actions at given times: trim, sync, snapshot, scrub, removal of a tree, or a
-//! program.
+//! Maintenance actions at given times: trim, sync, snapshot, scrub, removal of a tree, filling,
+//! freezing, or a program.
 //!
 //! The input is a [`Maintenance`], the output a [`PhaseResult`] with one worker. Each action is one
 //! operation, counted as a write without bytes, and its latency is its duration. The result also
-//! lists each action with its start ([`Event`]). An action that fails ends the phase.
+//! lists each action with its start ([`Event`]). An action that fails ends the phase, unless it may
+//! fail; then it is listed and not counted.
 //!
 //! The scrub and the program of `run` are child processes. They are killed at the end of a group of
 //! phases, and when the phase is aborted.
@@ -13,7 +14,7 @@ mod tests;
 
 use std::{
     fs::File,
-    io,
+    io::{self, Write},
     os::{fd::AsFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -27,6 +28,7 @@ use model::{
 
 use crate::{
     Context, EngineError,
+    buffer::random,
     clock::now,
     counter::{Counter, Limits},
     driver::{self, Phase, Seat, WorkerLoop},
@@ -38,6 +40,9 @@ const SUBVOLUME: u64 = 256;
 
 /// Interval in which a child process is checked.
 const NAP: Duration = Duration::from_millis(2);
+
+/// Bytes per write when filling, after which the phase may end.
+const CHUNK: usize = 1 << 20;
 
 /// Runs maintenance actions on the filesystem of `context.directory`.
 ///
@@ -122,7 +127,8 @@ impl<'a> Target<'a> {
                 subvolume = Some(root.ok_or_else(missing).map_err(failed)?);
             }
             Action::Scrub => btrfs("a scrub")?,
-            Action::Trim | Action::Sync | Action::Remove | Action::Run(_) => {}
+            Action::Trim | Action::Sync | Action::Remove => {}
+            Action::Fill(_) | Action::Freeze(_) | Action::Run(_) => {}
         }
         Ok(Self { directory, opened, subvolume })
     }
@@ -148,6 +154,9 @@ struct MaintenanceLoop<'a> {
 
 impl MaintenanceLoop<'_> {
     /// Runs the next action. Returns false if the end of the group stopped it.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] and [`EngineError::Maintenance`].
     fn act(&self, counter: &Counter<'_>) -> Result<bool, EngineError> {
         let action = &self.maintenance.action;
         let target = &self.target;
@@ -161,6 +170,15 @@ impl MaintenanceLoop<'_> {
             }
             Action::Remove => {
                 std::fs::remove_dir_all(target.directory.join(Action::tree(self.done)))
+            }
+            Action::Fill(percent) => match self.fill(*percent, counter) {
+                Ok(false) => return self.ended(counter),
+                filled => filled.map(drop),
+            },
+            Action::Freeze(time) => {
+                let stopped = || counter.is_stopped();
+                let time = Duration::from_nanos(time.0);
+                sys::fs_ioctl::freeze(target.opened.as_fd(), time, stopped)
             }
             Action::Scrub => {
                 let directory = target.directory.display().to_string();
@@ -188,6 +206,42 @@ impl MaintenanceLoop<'_> {
         EngineError::Maintenance { action: self.maintenance.action.name(), source }
     }
 
+    /// Fails if the phase is aborted; false otherwise.
+    fn ended(&self, counter: &Counter<'_>) -> Result<bool, EngineError> {
+        counter.check().map_err(|fault| self.seat.failure(fault))?;
+        Ok(false)
+    }
+
+    /// Writes a file until `percent` of the space is used, or until no space is left, and syncs it.
+    /// Returns false if the phase ends before.
+    fn fill(&self, percent: u8, counter: &Counter<'_>) -> io::Result<bool> {
+        let mut file = File::create_new(self.target.directory.join(format!("fill.{}", self.done)))?;
+        let mut chunk = vec![0; CHUNK];
+        let mut written = 0;
+        let mut step = || -> io::Result<bool> {
+            // Some filesystems only know the used space after this.
+            file.sync_all()?;
+            let mut left = free_above(&file, percent)?;
+            let goes_on = left > 0;
+            while left > 0 && !counter.is_stopped() {
+                let length = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+                random(&mut chunk, CHUNK, (self.done << 48) ^ written);
+                file.write_all(&chunk[..length])?;
+                (left, written) = (left - length as u64, written + length as u64);
+            }
+            Ok(goes_on)
+        };
+        loop {
+            match step() {
+                Ok(_) if counter.is_stopped() => return Ok(false),
+                Ok(true) => {}
+                Ok(false) => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Runs a program to its end, and fails unless its exit status is 0.
     fn program(&self, words: &[String], counter: &Counter<'_>) -> Result<bool, EngineError> {
         let failed = |source| self.failed(source);
@@ -206,10 +260,7 @@ impl MaintenanceLoop<'_> {
                     let text = format!("`{}`: {status}", model::words::join(words));
                     return Err(failed(io::Error::other(text)));
                 }
-                None if counter.is_stopped() => {
-                    counter.check().map_err(|fault| self.seat.failure(fault))?;
-                    return Ok(false);
-                }
+                None if counter.is_stopped() => return self.ended(counter),
                 None => std::thread::sleep(NAP),
             }
         }
@@ -227,6 +278,16 @@ impl Drop for Killed {
     }
 }
 
+/// Bytes until `percent` of the space is used, in whole blocks. As for df(1), the space is the sum
+/// of the used blocks and those available to users.
+fn free_above(file: &File, percent: u8) -> io::Result<u64> {
+    let statistics = rustix::fs::fstatvfs(file)?;
+    let used = statistics.f_blocks.saturating_sub(statistics.f_bfree);
+    let space = u128::from(used) + u128::from(statistics.f_bavail);
+    let goal = u64::try_from(space * u128::from(percent) / 100).unwrap_or(u64::MAX);
+    Ok(goal.saturating_sub(used).saturating_mul(statistics.f_frsize))
+}
+
 fn is_unsupported(error: &io::Error) -> bool {
     let codes = [rustix::io::Errno::OPNOTSUPP, rustix::io::Errno::NOTTY];
     codes.iter().any(|code| error.raw_os_error() == Some(code.raw_os_error()))
@@ -242,7 +303,7 @@ impl WorkerLoop for MaintenanceLoop<'_> {
 
     fn advance(&mut self, counter: &mut Counter<'_>) -> Result<bool, EngineError> {
         let fault = |fault| EngineError::from(self.seat.failure(fault));
-        let Maintenance { at, every, count, .. } = *self.maintenance;
+        let Maintenance { at, every, count, may_fail, .. } = *self.maintenance;
         if counter.over || (count > 0 && self.done >= count) {
             return Ok(false);
         }
@@ -252,13 +313,22 @@ impl WorkerLoop for MaintenanceLoop<'_> {
         }
         let begun = now();
         counter.clock = begun;
-        if !self.act(counter)? {
-            return Ok(false);
-        }
+        let error = match self.act(counter) {
+            Ok(true) => String::new(),
+            Ok(false) => return Ok(false),
+            Err(EngineError::Maintenance { source, .. }) if may_fail => source.to_string(),
+            Err(error) => return Err(error),
+        };
         let ended = now();
-        self.events.push(Event { begun, elapsed: ended - begun });
+        let succeeded = error.is_empty();
+        self.events.push(Event { begun, elapsed: ended - begun, error });
         self.done += 1;
-        counter.one(ended, Kind::Write, 0, begun).map_err(fault)?;
+        if succeeded {
+            counter.one(ended, Kind::Write, 0, begun).map_err(fault)?;
+        } else {
+            counter.at(ended).map_err(fault)?;
+            counter.ramp();
+        }
         Ok(!counter.over)
     }
 

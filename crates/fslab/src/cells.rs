@@ -5,8 +5,9 @@ mod programs;
 use std::{collections::BTreeMap, path::Path};
 
 use model::{
-    AaControl, Allocation, Bytes, Cell, Environment, FilesystemLevel, SystemSetting,
+    AaControl, Allocation, Bytes, Cell, Environment, FilesystemLevel, Phase, SystemSetting,
     WorkloadParameters,
+    phase::Work,
     record::{CellRecord, CellState, PhaseInfo},
     storage::StorageKind,
 };
@@ -118,6 +119,7 @@ fn available(
             .unwrap_or_default();
         let obstacle = obstacle.or_else(|| unsettable(&cell, supports));
         let obstacle = obstacle.or_else(|| programs::missing(&phases, guests));
+        let obstacle = obstacle.or_else(|| intrusive(storage, &phases));
         let state = match obstacle {
             Some(reason) if *state == CellState::Open => CellState::Skipped { reason },
             Some(_) | None => state.clone(),
@@ -302,6 +304,20 @@ fn too_much_metadata(
             free.rough()
         )
     })
+}
+
+/// Reason why maintenance actions must not run on a filesystem that others use.
+fn intrusive(storage: &StorageKind, phases: &[Phase]) -> Option<String> {
+    let StorageKind::Directory { path } = storage else { return None };
+    let action = phases.iter().find_map(|phase| {
+        let Work::Maintenance(maintenance) = &phase.work else { return None };
+        Some(&maintenance.action).filter(|action| action.is_intrusive())
+    })?;
+    Some(format!(
+        "the action {} would affect other users of the filesystem of {}; use image_size or a device",
+        action.name(),
+        path
+    ))
 }
 
 /// State of the cells of an entry of `filesystem`: skipped if the storage of the plan is not

@@ -1,6 +1,9 @@
 //! Workloads that run together.
 
-use std::fs;
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
 
 use model::{
     Metric, RunRecord, Warning,
@@ -8,7 +11,7 @@ use model::{
     record::{CellState, Outcome, TrialRecord},
 };
 
-use crate::support::{Bench, needs_root};
+use crate::support::{Bench, needs_root, processes};
 
 const LOG: &str = r#"{ name = "log", suite = "stream", direction = "write", access_pattern = "append", overwrite = false, file_size = "4MiB", block_size = "4KiB", fsync_every = 1, rate = "200/s", arrivals = "poisson" }"#;
 const BULK: &str = r#"{ name = "bulk", role = "background", suite = "stream", direction = "write", block_size = "1MiB", file_size = "8MiB", rate = "20MiB/s" }"#;
@@ -172,6 +175,102 @@ fn a_filesystem_without_snapshots_is_skipped_and_btrfs_has_them() {
         let count = actions.iter().filter(|it| it.description.starts_with(name)).count();
         assert!(count >= least, "{name}: {actions:?}");
     }
+    assert_eq!(bench.left_behind(), Vec::<String>::new());
+    bench.has_nothing_to_undo();
+}
+
+/// Plan with a new ext4 filesystem.
+fn on_image(bench: &Bench, members: &str, runtime: &str) -> String {
+    fs::create_dir_all(bench.path("images")).unwrap();
+    bench.plan(&format!(
+        "repetitions = 1\nseed = 1\n[storage]\nimage_size = \"64MiB\"\nimage_directory = \"{}\"\n\
+         [axes]\nfilesystem = [\"ext4\"]\n[[axes.workload]]\ntogether = [{members}]\n\
+         runtime = \"{runtime}\"\nramp_time = \"0s\"\nalone = \"none\"\n",
+        bench.path("images").display()
+    ))
+}
+
+#[test]
+fn a_filesystem_is_filled_and_frozen() {
+    if !needs_root("a_filesystem_is_filled_and_frozen") {
+        return;
+    }
+    let bench = Bench::new();
+    let fills = r#"{ name = "fills", action = "fill", percent = 60, count = 1 }"#;
+    let freezes = r#"{ name = "freezes", action = "freeze", at = "500ms", every = "500ms", hold = "200ms", count = 2 }"#;
+    let fails =
+        r#"{ name = "fails", action = "run", run = ["false"], every = "500ms", may_fail = true }"#;
+    let filled = r#"{ name = "filled", action = "run", run = ["sh", "-c", "df --output=pcent {target} | tail -n 1 >/tmp/NAME"], at = "3500ms", count = 1 }"#;
+    let used = bench.path("used");
+    let filled = filled.replace("/tmp/NAME", used.to_str().unwrap());
+    let members = [LOG, fills, freezes, fails, &filled].join(", ");
+    let plan = on_image(&bench, &members, "4s");
+    let output = bench.run(&["run", &plan, "-o", "run.fslab"]);
+    let record = store::read(&bench.path("run.fslab")).unwrap();
+    let [trial] = &record.trials[..] else { panic!("{}", output.stderr) };
+    assert_eq!(trial.outcome, Outcome::Measured, "{:?}", trial.outcome);
+    let of = |name: &str| {
+        let actions = trial.actions.iter().filter(|it| it.description.starts_with(name));
+        actions.map(|it| (it.elapsed.0, it.error.as_str())).collect::<Vec<_>>()
+    };
+    assert_eq!(of("fills: fill ").len(), 1, "{:?}", trial.actions);
+    // The log has 4 MiB.
+    let used: u32 =
+        fs::read_to_string(&used).unwrap().trim().trim_end_matches('%').parse().unwrap();
+    assert!((60..=70).contains(&used), "{used} %");
+    let freezes = of("freezes: freeze ");
+    assert!(freezes.len() == 2 && freezes.iter().all(|it| it.0 >= 200_000_000), "{freezes:?}");
+    assert!(value(trial, "log", Metric::LatencyMax).unwrap() >= 100e6, "writes waited");
+    let fails = of("fails: run ");
+    assert!(
+        fails.len() >= 3 && fails.iter().all(|it| it.1.contains("exit status: 1")),
+        "{fails:?}"
+    );
+    bench.has_nothing_to_undo();
+}
+
+#[test]
+fn a_directory_of_others_is_neither_filled_nor_frozen() {
+    let bench = Bench::new();
+    for action in ["fill", "freeze"] {
+        let member = format!(r#"{{ name = "a", action = "{action}", count = 1 }}"#);
+        let plan = plan(&bench, &format!("together = [{LOG}, {member}]\nalone = \"none\""));
+        let output = bench.run(&["run", &plan, "-o", "run.fslab"]);
+        let text = format!("the action {action} would affect other users of the filesystem");
+        assert!(output.stderr.contains(&text), "{}", output.stderr);
+        let _ = fs::remove_file(bench.path("run.fslab"));
+    }
+}
+
+#[test]
+fn a_filesystem_is_thawed_when_the_run_is_killed() {
+    if !needs_root("a_filesystem_is_thawed_when_the_run_is_killed") {
+        return;
+    }
+    let bench = Bench::new();
+    let freeze = r#"{ name = "freezes", action = "freeze", hold = "10s" }"#;
+    let plan = on_image(&bench, &format!("{LOG}, {freeze}"), "20s");
+    let mut run = bench.command(&["run", &plan, "-o", "run.fslab"]).spawn().unwrap();
+    let freezes = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains(&format!("(fsthaw) S {} ", run.id()))
+    };
+    let limit = Instant::now() + Duration::from_secs(60);
+    let child = loop {
+        if let Some(pid) = processes("").into_iter().find(|pid| freezes(*pid)) {
+            break pid;
+        }
+        assert!(Instant::now() < limit, "the filesystem is frozen");
+        thread::sleep(Duration::from_millis(10));
+    };
+    run.kill().unwrap();
+    let killed = Instant::now();
+    run.wait().unwrap();
+    while fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "fsthaw\n") {
+        assert!(killed.elapsed() < Duration::from_secs(5), "the child thaws it at once");
+        thread::sleep(Duration::from_millis(10));
+    }
+    bench.ends(0, &["clean"]);
     assert_eq!(bench.left_behind(), Vec::<String>::new());
     bench.has_nothing_to_undo();
 }

@@ -368,6 +368,8 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// Unmounts the topmost filesystem at a path. Lazy (`MNT_DETACH`) and forced unmounts are not
     /// used.
     fn unmount(&self, target: &Path) -> io::Result<()>;
+    /// Thaws the filesystem mounted at a path if it is frozen.
+    fn thaw(&self, target: &Path) -> io::Result<()>;
     /// Calls `statfs(2)`.
     fn statistics(&self, path: &Path) -> io::Result<Statistics>;
     /// Creates a directory with its parents, and creates files of the given sizes with

@@ -1,17 +1,29 @@
-//! ioctls of mounted filesystems: trim free space, create a snapshot of a btrfs subvolume.
+//! ioctls of mounted filesystems: trim free space, create a snapshot of a btrfs subvolume, freeze
+//! and thaw.
 //!
-//! Both change state and require privileges. Kernel source: `fs/ioctl.c`, `fs/ext4/ioctl.c`,
+//! All change state and require privileges. Kernel source: `fs/ioctl.c`, `fs/ext4/ioctl.c`,
 //! `fs/btrfs/ioctl.c`; numbers: `include/uapi/linux/fs.h`, `include/uapi/linux/btrfs.h`.
 
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
+    time::Duration,
 };
 
-use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    ioctl::{NoArg, Opcode, Setter, Updater, ioctl, opcode},
+    process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid},
+};
+
+use crate::checked;
 
 /// `_IOWR('X', 121, struct fstrim_range)`.
 const FITRIM: Opcode = opcode::read_write::<[u64; 3]>(b'X', 121);
+/// `_IOWR('X', 119, int)`.
+const FIFREEZE: Opcode = opcode::read_write::<libc::c_int>(b'X', 119);
+/// `_IOWR('X', 120, int)`.
+const FITHAW: Opcode = opcode::read_write::<libc::c_int>(b'X', 120);
 /// `_IOW(BTRFS_IOCTL_MAGIC, 23, struct btrfs_ioctl_vol_args_v2)`.
 const SNAP_CREATE_V2: Opcode = opcode::write::<VolumeArguments>(0x94, 23);
 /// `BTRFS_SUBVOL_RDONLY`.
@@ -72,6 +84,111 @@ pub fn snapshot(
     Ok(())
 }
 
+/// Interval in which [`freeze`] checks if it should end.
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Freezes the filesystem of an open directory, and thaws it after `time`, or when `stopped`
+/// returns true.
+///
+/// A child process does both. It thaws the filesystem immediately if the calling thread ends, so
+/// that the filesystem is not left frozen if this process is killed.
+///
+/// # Errors
+/// Errors of `ioctl(2)`: `EBUSY` if the filesystem is frozen, `EOPNOTSUPP` if it does not support
+/// this, `EPERM` without privileges; [`io::ErrorKind::Interrupted`] if the child was killed; the
+/// filesystem is then thawed.
+pub fn freeze(
+    directory: BorrowedFd<'_>,
+    time: Duration,
+    stopped: impl Fn() -> bool,
+) -> io::Result<()> {
+    let root = directory.as_raw_fd();
+    let time = libc::timespec {
+        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    // SAFETY: the child makes system calls only, which are async-signal-safe, on memory that was
+    // prepared before, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe { hold(root, &time) }
+    }
+    let child = Pid::from_raw(i32::try_from(checked(child.into())?).unwrap_or_default());
+    let child = child.ok_or(io::ErrorKind::NotFound)?;
+    if let Ok(ended) = pidfd_open(child, PidfdFlags::empty()) {
+        let mut ended = [PollFd::new(&ended, PollFlags::IN)];
+        while !matches!(poll(&mut ended, Some(&NAP)), Ok(1..)) {
+            if stopped() {
+                // Fails only if the child has ended.
+                let _ = kill_process(child, Signal::TERM);
+            }
+        }
+    }
+    let status = loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Err(rustix::io::Errno::INTR) => {}
+            status => break status?.and_then(|(_, status)| status.exit_status()),
+        }
+    };
+    match status {
+        Some(0) => Ok(()),
+        Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        None => {
+            thaw(directory)?;
+            Err(io::Error::new(io::ErrorKind::Interrupted, "the freezing process was killed"))
+        }
+    }
+}
+
+/// Child of [`freeze`]: freezes, waits for `time` or SIGTERM, thaws, and exits with the error
+/// number.
+///
+/// The kernel sends the signal if the thread that called fork(2) ends. Descriptors do not show
+/// this: if another thread of a killed process waits for the filesystem, they remain open.
+///
+/// # Safety
+/// Only in a process that has one thread and does not share memory.
+unsafe fn hold(root: libc::c_int, time: &libc::timespec) -> ! {
+    // SAFETY: system calls on integers and on live memory of this function.
+    unsafe {
+        let mut signals = std::mem::zeroed();
+        libc::sigfillset(&raw mut signals);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const signals, std::ptr::null_mut());
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong);
+        // Signals to the process group are for the parent.
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"fsthaw".as_ptr());
+        // Locks on open files end with the parent.
+        if root > 0 {
+            libc::syscall(libc::SYS_close_range, 0, root - 1, 0);
+        }
+        libc::syscall(libc::SYS_close_range, root + 1, libc::c_int::MAX, 0);
+        let errno = || *libc::__errno_location();
+        if libc::ioctl(root, FIFREEZE as _, 0) != 0 {
+            libc::_exit(errno());
+        }
+        libc::sigemptyset(&raw mut signals);
+        libc::sigaddset(&raw mut signals, libc::SIGTERM);
+        libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), time);
+        let thawed = libc::ioctl(root, FITHAW as _, 0);
+        libc::_exit(if thawed == 0 { 0 } else { errno() })
+    }
+}
+
+/// Thaws the filesystem of an open directory if it is frozen.
+///
+/// # Errors
+/// Errors of `ioctl(2)`, for instance `EPERM` without privileges.
+pub fn thaw(directory: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: FITHAW has no argument (`ioctl_fsthaw`).
+    match unsafe { ioctl(directory, NoArg::<FITHAW>::new()) } {
+        // Not frozen (`thaw_super`, fs/super.c).
+        Err(rustix::io::Errno::INVAL) => Ok(()),
+        thawed => Ok(thawed?),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::{fs::File, mem::size_of};
@@ -82,6 +199,7 @@ mod tests {
     fn the_layout_and_the_numbers_are_those_of_the_kernel() {
         assert_eq!(size_of::<VolumeArguments>(), 4096);
         assert_eq!(FITRIM, 0xc018_5879);
+        assert_eq!((FIFREEZE, FITHAW), (0xc004_5877, 0xc004_5878));
         assert_eq!(SNAP_CREATE_V2, 0x5000_9417);
     }
 

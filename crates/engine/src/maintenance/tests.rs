@@ -9,7 +9,7 @@ const MS: u64 = 1_000_000;
 
 fn maintenance(action: Action, every: u64, count: u64) -> Maintenance {
     let time = TimeLimit { ramp: Nanos(0), run: Nanos(60_000 * MS) };
-    Maintenance { action, at: Nanos(0), every: Nanos(every * MS), count, time }
+    Maintenance { action, at: Nanos(0), every: Nanos(every * MS), count, may_fail: false, time }
 }
 
 fn run(maintenance: &Maintenance, start: Option<Start<'_>>) -> Result<PhaseResult, EngineError> {
@@ -57,6 +57,11 @@ fn a_program_must_succeed_and_ends_with_its_group() {
     assert!(run(&maintenance(program(&["test", "-d", "{target}"]), 0, 1), None).is_ok());
     let error = run(&maintenance(program(&["false"]), 0, 1), None);
     assert!(matches!(error, Err(EngineError::Maintenance { action: "run", .. })));
+    let may = Maintenance { may_fail: true, ..maintenance(program(&["false"]), 0, 3) };
+    let result = run(&may, None).unwrap();
+    let worker = &result.workers[0];
+    assert_eq!((worker.events.len(), worker.written.ops.0), (3, 0), "failures do not count");
+    assert!(worker.events.iter().all(|event| event.error.contains("exit status: 1")));
     let gate = StartGate::new(1);
     gate.close();
     let start = Start { background: true, ..Start::at(&gate) };

@@ -87,13 +87,16 @@ impl WorkerResult {
     }
 }
 
-/// Maintenance action that was completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Maintenance action that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Start.
     pub begun: Nanos,
     /// Duration.
     pub elapsed: Nanos,
+    /// Error; empty on success.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error: String,
 }
 
 /// Number of operations and their bytes.

@@ -111,6 +111,7 @@ impl Host for FailingHost {
         flush_device(device: &Path) -> io::Result<()>;
         mounts() -> io::Result<Vec<MountEntry>>;
         unmount(target: &Path) -> io::Result<()>;
+        thaw(target: &Path) -> io::Result<()>;
         statistics(path: &Path) -> io::Result<Statistics>;
         make_files(
             directory: &Path, sizes: &[Bytes], seed: u64, stop: &AtomicBool

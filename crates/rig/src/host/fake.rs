@@ -6,7 +6,7 @@ mod script;
 mod stack;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs, io,
     path::{Component, Path, PathBuf},
     sync::{
@@ -50,6 +50,7 @@ struct State {
     magics: BTreeMap<String, u64>,
     loops: BTreeMap<PathBuf, Identity>,
     busy: BTreeMap<PathBuf, u32>,
+    frozen: BTreeSet<PathBuf>,
     /// Space used by files since the storage was last erased, and the limit of this space.
     taken: Bytes,
     space: Option<Bytes>,
@@ -442,6 +443,11 @@ impl Host for FakeHost {
         let place = state.mounts.iter().rposition(|mount| mount.target == target);
         state.mounts.remove(place.ok_or(io::ErrorKind::InvalidInput)?);
         state.done.push(format!("umount {}", target.display()));
+        Ok(())
+    }
+
+    fn thaw(&self, target: &Path) -> io::Result<()> {
+        self.note_thaw(target);
         Ok(())
     }
 

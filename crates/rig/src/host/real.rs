@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, Write as _},
+    os::fd::AsFd as _,
     os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     process::Stdio,
@@ -11,7 +12,7 @@ use std::{
 };
 
 use model::{Allocation, Bytes, Nanos};
-use rustix::fs::{Advice, FallocateFlags, OFlags};
+use rustix::fs::{Advice, FallocateFlags, Mode, OFlags};
 
 use super::{
     Entry, EntryKind, Host, Identity, KernelLog, Loop, Output, ProgramTime, ResidentPages,
@@ -323,6 +324,12 @@ impl Host for RealHost {
     fn unmount(&self, target: &Path) -> io::Result<()> {
         // NOFOLLOW: if a symbolic link has replaced the mount point, the link is not followed.
         Ok(rustix::mount::unmount(target, rustix::mount::UnmountFlags::NOFOLLOW)?)
+    }
+
+    fn thaw(&self, target: &Path) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(target, flags, Mode::empty())?;
+        sys::fs_ioctl::thaw(directory.as_fd())
     }
 
     fn statistics(&self, path: &Path) -> io::Result<Statistics> {

@@ -204,6 +204,9 @@ fn mount(host: &dyn Host, target: &Path, fstype: &str, device: Option<&str>) -> 
         if !ours(top) {
             return Err(format!("{} was mounted there by another process; unmount it", top.fstype));
         }
+        // The device of a frozen filesystem remains in use after umount(2), and nothing could thaw
+        // it. Most filesystems are not frozen, or cannot be.
+        let _ = host.thaw(target);
         match host.unmount(target) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && tries < TRIES => {

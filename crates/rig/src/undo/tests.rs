@@ -207,6 +207,21 @@ fn an_active_run_is_skipped() {
 }
 
 #[test]
+fn a_frozen_filesystem_is_thawed_before_it_is_unmounted() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    work(&mut journaled, 5);
+    journaled.forget();
+    host.freeze(Path::new("/images/fslab-mount"));
+    host.done();
+    assert_eq!(clean(&*host, &temp.path().join("state")).unwrap().failed, []);
+    let done = host.done();
+    let place =
+        |what: &str| done.iter().position(|it| it == &format!("{what} /images/fslab-mount"));
+    assert!(place("thaw").is_some() && place("thaw") < place("umount"), "{done:?}");
+}
+
+#[test]
 fn a_busy_mount_is_retried_then_reported_and_kept() {
     let temp = tempfile::tempdir().unwrap();
     let (host, mut journaled) = started(temp.path());

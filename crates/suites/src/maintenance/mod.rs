@@ -23,24 +23,30 @@ const PROGRAM: Kind = Kind::Lines { takes: "a program and its arguments", read: 
 
 #[rustfmt::skip]
 const PARAMETERS: &[ParameterSpec] = &[
-    parameter("action", Kind::Word(&Action::NAMES), "sync", "Action: discard free space (as fstrim), syncfs, read-only snapshot (btrfs), scrub (btrfs), remove a tree, or run a program."),
+    parameter("action", Kind::Word(&Action::NAMES), "sync", "Action: discard free space (as fstrim), syncfs, read-only snapshot (btrfs), scrub (btrfs), remove a tree, fill the filesystem, freeze it (as fsfreeze), or run a program."),
     parameter("at", Kind::Time, "0s", "Start of the first action, after the start of the workload."),
     parameter("every", Kind::Time, "0s", "Time between the starts of two actions; 0s: each starts when the previous one ends."),
     parameter("count", Kind::Count { min: 0, max: 1 << 20 }, "0", "Maximum number of actions; 0: until the end. remove: number of trees, at least 1."),
+    parameter("may_fail", Kind::Flag, "false", "An action that fails is listed, and does not fail the trial."),
     parameter("run", PROGRAM, "", "Program and arguments (run), without a shell, as the user of fslab; {target} is the directory of the workload."),
     parameter("files", Kind::Amount { min: 1, max: 1 << 32 }, "1000", "Files of each tree (remove)."),
     parameter("file_size", Kind::Size { min: Bytes(0), scales: false }, "4KiB", "Size of each of these files."),
+    parameter("percent", Kind::Count { min: 1, max: 100 }, "90", "Percentage of the space in use, as shown by df, up to which the filesystem is filled (fill)."),
+    parameter("hold", Kind::Time, "0s", "Time for which the filesystem remains frozen (freeze), at most 10s."),
     parameter("runtime", Kind::Time, "10s", "Measured time, if the workload runs alone."),
 ];
 
 const SPEC: SuiteSpec = SuiteSpec {
     name: model::plan::together::ACTIONS,
-    title: "Maintenance of a mounted filesystem: trim, sync, snapshot, scrub, removal, a program.",
-    source: "fslab; fstrim(8), syncfs(2), btrfs-subvolume(8), btrfs-scrub(8)",
+    title: "Maintenance of a mounted filesystem: trim, sync, snapshot, scrub, removal, filling, freezing, a program.",
+    source: "fslab; fstrim(8), syncfs(2), btrfs-subvolume(8), btrfs-scrub(8), fsfreeze(8)",
     notes: include_str!("notes.md"),
     clients: None,
     parameters: PARAMETERS,
 };
+
+/// Maximum time for which a filesystem remains frozen.
+const HOLD_MAX: Nanos = Nanos(10_000_000_000);
 
 /// Entries per directory of a tree.
 const EACH: u64 = 100;
@@ -75,8 +81,21 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
     if point.time("runtime") == Nanos(0) {
         return Err(ValueError::new("`runtime` is 0").hint("use a duration such as \"10s\""));
     }
-    if action != "remove" {
-        point.reset(&SPEC.defaults(), &["files", "file_size"]);
+    if action == "fill" && point.count("count") == 0 && point.time("every") == Nanos(0) {
+        return Err(ValueError::new(
+            "`count` and `every` are 0, but a filesystem is filled only once",
+        )
+        .hint("set count = 1, or `every` if other members remove files"));
+    }
+    if point.time("hold") > HOLD_MAX {
+        return Err(ValueError::new("`hold` is more than 10 s").hint("use at most \"10s\""));
+    }
+    for (of, parameters) in
+        [("remove", &["files", "file_size"][..]), ("fill", &["percent"]), ("freeze", &["hold"])]
+    {
+        if action != of {
+            point.reset(&SPEC.defaults(), parameters);
+        }
     }
     Ok(vec![point])
 }
@@ -87,6 +106,8 @@ fn action(point: &WorkloadParameters) -> Action {
         "snapshot" => Action::Snapshot,
         "scrub" => Action::Scrub,
         "remove" => Action::Remove,
+        "fill" => Action::Fill(u8::try_from(point.count("percent")).unwrap_or(100)),
+        "freeze" => Action::Freeze(point.time("hold")),
         "run" => Action::Run(words::split(point.text("run")).unwrap_or_default().concat()),
         _ => Action::Sync,
     }
@@ -108,6 +129,7 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
         at: point.time("at"),
         every: point.time("every"),
         count: point.count("count"),
+        may_fail: point.flag("may_fail"),
         time: TimeLimit { ramp: Nanos(0), run: point.time("runtime") },
     };
     let measured = phase(maintenance.action.name(), Role::Measure, Work::Maintenance(maintenance));

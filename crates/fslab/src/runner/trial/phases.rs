@@ -266,7 +266,7 @@ pub(super) fn events(phase: &Phase, result: &PhaseResult) -> Vec<Action> {
             (event.begun - begun).seconds(),
         ),
         elapsed: event.elapsed,
-        error: String::new(),
+        error: event.error.clone(),
     };
     each.map(action).collect()
 }

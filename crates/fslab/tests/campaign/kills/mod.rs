@@ -24,7 +24,7 @@ use crate::support::{Bench, needs_root};
 /// Command, signal or failure, and number of tries in `make test` and in the campaign.
 type Row = (Subject, Blow, usize, usize);
 
-const ROWS: [Row; 92] = [
+const ROWS: [Row; 94] = [
     (Subject::Image, Blow::Kill, 2, 20),
     (Subject::Image, Blow::Terminate, 1, 5),
     (Subject::Image, Blow::Interrupt, 0, 2),
@@ -80,6 +80,8 @@ const ROWS: [Row; 92] = [
     (Subject::Server, Blow::Kill, 0, 7),
     (Subject::Server, Blow::Terminate, 0, 2),
     (Subject::Server, Blow::Interrupt, 0, 1),
+    (Subject::Freeze, Blow::Kill, 1, 8),
+    (Subject::Freeze, Blow::Terminate, 0, 2),
     (Subject::Threads, Blow::Kill, 0, 5),
     (Subject::Threads, Blow::Terminate, 0, 2),
     (Subject::Threads, Blow::Interrupt, 0, 2),

@@ -30,6 +30,7 @@ pub(super) enum Subject {
     Replay,
     Program,
     Server,
+    Freeze,
     Threads,
     Processes,
     CrashState,
@@ -74,6 +75,7 @@ impl Subject {
             Self::Replay => "run, replay",
             Self::Program => "run, program with a daemon",
             Self::Server => "run, server",
+            Self::Freeze => "run, freeze",
             Self::Threads => "bench, threads",
             Self::Processes => "bench, processes",
             Self::CrashState => "bench --crash-state",
@@ -102,7 +104,8 @@ impl Subject {
             | Self::Reboot
             | Self::Replay
             | Self::Program
-            | Self::Server => Kind::Run,
+            | Self::Server
+            | Self::Freeze => Kind::Run,
             Self::Demo => Kind::LongRun,
             Self::Threads | Self::Processes | Self::CrashState => Kind::Bench,
             Self::Clean => Kind::Clean,
@@ -172,6 +175,13 @@ const DAEMON: &str = "setsid sh -c 'while :; do sleep 1; done' {state} & \
 
 /// Server, whose parameter is the state directory.
 const SERVER: &str = "touch {scratch}/ready; while :; do sleep 1; done";
+
+/// Writes to a filesystem that is frozen most of the time.
+const FROZEN: &str = "{ together = [\n\
+    { name = \"log\", suite = \"stream\", direction = \"write\", file_size = \"1MiB\", \
+      fsync_every = 1 },\n\
+    { name = \"freeze\", action = \"freeze\", hold = \"200ms\", every = \"250ms\" }],\n\
+    runtime = \"1s\", ramp_time = \"0s\", alone = \"none\" }";
 
 /// Program that is recorded: two processes that change many files.
 const RECORDED: &str = "i=0; while [ $i -lt 150 ]; do echo $i >a; mv a b; cat b >>c; i=$((i + 1)); \
@@ -322,6 +332,9 @@ impl<'a> Ground<'a> {
                  \"count=100\", \"conv=fsync\"] }}"
             );
         }
+        if self.subject == Subject::Freeze {
+            return FROZEN.to_owned();
+        }
         "{ suite = \"iozone\", file_size = \"512KiB\", block_size = \"64KiB\", \
          tests = [\"write\", \"read\"] }"
             .to_owned()
@@ -388,7 +401,8 @@ impl<'a> Ground<'a> {
             | Subject::Icount
             | Subject::Replay
             | Subject::Program
-            | Subject::Server => self.begin(),
+            | Subject::Server
+            | Subject::Freeze => self.begin(),
         };
         if matches!(self.subject, Subject::Threads | Subject::Processes) {
             let more = "--set direction=write --set workers=2 --file-size 256KiB --runtime 1s";

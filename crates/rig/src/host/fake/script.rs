@@ -52,6 +52,19 @@ impl FakeHost {
         self.lock().busy.insert(path.to_owned(), times);
     }
 
+    /// Freezes the filesystem mounted at this path.
+    pub fn freeze(&self, path: &Path) {
+        self.lock().frozen.insert(path.to_owned());
+    }
+
+    /// Thaws a filesystem if it is frozen.
+    pub(super) fn note_thaw(&self, path: &Path) {
+        let mut state = self.lock();
+        if state.frozen.remove(path) {
+            state.done.push(format!("thaw {}", path.display()));
+        }
+    }
+
     /// Limits the space for files.
     #[must_use]
     pub fn with_space(self, space: Bytes) -> Self {
