@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::Write,
+    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
     path::Path,
     sync::{
         atomic::{AtomicU32, Ordering::SeqCst},
@@ -148,6 +149,74 @@ fn a_process_follows_the_end_of_a_pipe() {
     );
     let recording = bench.record(&["sh", "-c", &script]);
     keeps_order(&bench, &recording);
+}
+
+/// Connected sockets, or the two ends of a pipe: the end to receive from, and the one to send to.
+fn connected(call: impl Fn(*mut i32) -> i32) -> [OwnedFd; 2] {
+    let mut ends = [0; 2];
+    assert_eq!(call(ends.as_mut_ptr()), 0);
+    // SAFETY: the call succeeded, so both descriptors are open and belong to this function.
+    ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) })
+}
+
+#[test]
+fn a_thread_follows_the_messages_of_a_socket() {
+    let Some(root) = as_program() else {
+        let bench = Bench::new();
+        let recording = bench.record_test("order::a_thread_follows_the_messages_of_a_socket");
+        return keeps_order(&bench, &recording);
+    };
+    // SAFETY: the array has two elements.
+    let pair = |ends| unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends) };
+    let [receive, send] = connected(pair);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for message in 0..MESSAGES {
+                before(&root, message);
+                let one = 1u8;
+                // SAFETY: the number is live memory of this size.
+                let sent = unsafe { libc::send(send.as_raw_fd(), (&raw const one).cast(), 1, 0) };
+                assert_eq!(sent, 1);
+            }
+        });
+        for message in 0..MESSAGES {
+            let mut one = 0u8;
+            let to = (&raw mut one).cast();
+            // SAFETY: the number is live memory of this size.
+            assert_eq!(unsafe { libc::recv(receive.as_raw_fd(), to, 1, 0) }, 1);
+            after(&root, message);
+        }
+    });
+}
+
+#[test]
+fn a_thread_follows_the_data_of_splice() {
+    let Some(root) = as_program() else {
+        let bench = Bench::new();
+        let recording = bench.record_test("order::a_thread_follows_the_data_of_splice");
+        return keeps_order(&bench, &recording);
+    };
+    // SAFETY: the array has two elements.
+    let [receive, send] = connected(|ends| unsafe { libc::pipe(ends) });
+    let splice = |from: &OwnedFd, to: &OwnedFd| {
+        let (none, length) = (std::ptr::null_mut(), 4);
+        // SAFETY: without offsets, the call takes no pointers.
+        unsafe { libc::splice(from.as_raw_fd(), none, to.as_raw_fd(), none, length, 0) }
+    };
+    fs::write(root.join("source"), vec![7; 4 * MESSAGES]).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let source = OwnedFd::from(File::open(root.join("source")).unwrap());
+            for message in 0..MESSAGES {
+                before(&root, message);
+                assert_eq!(splice(&source, &send), 4);
+            }
+        });
+        for message in 0..MESSAGES {
+            let file = File::create(root.join(format!("after-{message}"))).unwrap();
+            assert_eq!(splice(&receive, &OwnedFd::from(file)), 4);
+        }
+    });
 }
 
 #[test]

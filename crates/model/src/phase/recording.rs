@@ -195,8 +195,8 @@ calls! {
     /// mmap(2) of a file.
     Mmap "mmap" false;
     /// End of a wait for a child process by wait4(2) or waitid(2), or for another task that sent
-    /// data through a pipe, an event counter, or a futex. The replay waits for the operations of
-    /// the child, or of the other task until it sent.
+    /// data through a pipe, a pair of sockets, an event counter, or a futex. The replay waits for
+    /// the operations of the child, or of the other task until it sent.
     Wait "wait" false;
     /// `FICLONE` and `FICLONERANGE` of ioctl(2), if they succeeded. On a filesystem that cannot
     /// share blocks, the replay copies the data.

@@ -29,14 +29,16 @@ pub(crate) enum Then {
         recorded: bool,
         cloexec: bool,
     },
-    /// The size of the operation is the number of transferred bytes.
-    Transfer,
+    /// The size of the operation is the number of transferred bytes, which may come from an object.
+    Transfer(Option<Object>),
     /// The working directory changes.
     Chdir,
     /// The process waited for a child; the address of its status, from waitid(2).
     Wait(Option<u64>),
     /// The task received data.
     Receive(Object),
+    /// socketpair(2) wrote two descriptors to this address.
+    Pair(u64),
     /// The task waited for the end of the thread with this task.
     Join(usize),
     /// The mask changes to this value.
@@ -56,8 +58,10 @@ impl Pending {
     /// pause before the call continues.
     pub(crate) fn is_optional(&self) -> bool {
         let clone = self.op.is_some_and(|op| op.call == FileCall::Clone);
-        let after =
-            matches!(self.then, Then::Wait(_) | Then::Receive(_) | Then::Join(_) | Then::Transfer);
+        let after = matches!(
+            self.then,
+            Then::Wait(_) | Then::Receive(_) | Then::Join(_) | Then::Transfer(_)
+        );
         clone || after
     }
 }
@@ -231,6 +235,7 @@ impl Call<'_> {
             }
             libc::SYS_copy_file_range => self.copy_range(),
             libc::SYS_sendfile => self.sendfile(),
+            libc::SYS_splice => self.splice(),
             libc::SYS_ioctl => self.clone_range(),
             libc::SYS_ftruncate => plain(Op { size: args[1], ..self.of_fd(FileCall::Ftruncate)? }),
             libc::SYS_fallocate => plain(Op {
@@ -286,39 +291,58 @@ impl Call<'_> {
             }
             return None;
         };
-        let offset = |address| match address {
-            0 => NO_OFFSET,
-            _ => self.memory.number(address).unwrap_or(NO_OFFSET),
-        };
         plain(Op {
             fd: from,
             fd2: to,
-            offset: offset(args[1]),
-            flags: offset(args[3]),
+            offset: self.offset(args[1]),
+            flags: self.offset(args[3]),
             size: args[4],
             ..Op::new(FileCall::CopyRange)
         })
     }
 
-    /// Between a file below the root and another file, such as a socket, it is a read or a write.
-    fn sendfile(&mut self) -> Option<Pending> {
-        let [to, from, address, size, ..] = self.args;
-        let (from, to) = (self.slot(fd(from)), self.slot(fd(to)));
-        let offset = match address {
+    /// Offset at an address, or [`NO_OFFSET`] for the position of the file.
+    fn offset(&self, address: u64) -> u64 {
+        match address {
             0 => NO_OFFSET,
             _ => self.memory.number(address).unwrap_or(NO_OFFSET),
-        };
-        let op = match (from, to) {
-            (Some(fd), Some(fd2)) => {
-                let op = Op { fd, fd2, offset, size, ..Op::new(FileCall::Sendfile) };
-                return plain(Op { flags: NO_OFFSET, ..op });
+        }
+    }
+
+    fn sendfile(&mut self) -> Option<Pending> {
+        let [to, from, address, size, ..] = self.args;
+        let offset = self.offset(address);
+        if let (Some(from), Some(to)) = (self.slot(fd(from)), self.slot(fd(to))) {
+            let op = Op { fd: from, fd2: to, offset, size, ..Op::new(FileCall::Sendfile) };
+            return plain(Op { flags: NO_OFFSET, ..op });
+        }
+        self.transfer((from, offset), (to, NO_OFFSET))
+    }
+
+    fn splice(&mut self) -> Option<Pending> {
+        let [from, start, to, end, ..] = self.args;
+        self.transfer((from, self.offset(start)), (to, self.offset(end)))
+    }
+
+    /// Transfer between a file below the root and another file, such as a pipe: a read or a write.
+    fn transfer(&mut self, from: (u64, u64), to: (u64, u64)) -> Option<Pending> {
+        let (from, to) = ((fd(from.0), from.1), (fd(to.0), to.1));
+        let op = |call, fd, offset| Op { fd, offset, ..Op::new(call) };
+        let op = match (self.slot(from.0), self.slot(to.0)) {
+            (Some(slot), _) if from.1 == NO_OFFSET => op(FileCall::Read, slot, 0),
+            (Some(slot), _) => op(FileCall::Pread, slot, from.1),
+            (None, Some(slot)) if to.1 == NO_OFFSET => op(FileCall::Write, slot, 0),
+            (None, Some(slot)) => op(FileCall::Pwrite, slot, to.1),
+            (None, None) => {
+                self.send(to.0);
+                return self.receive(from.0);
             }
-            (Some(fd), None) if offset == NO_OFFSET => Op { fd, ..Op::new(FileCall::Read) },
-            (Some(fd), None) => Op { fd, offset, ..Op::new(FileCall::Pread) },
-            (None, Some(fd)) => Op { fd, ..Op::new(FileCall::Write) },
-            (None, None) => return None,
         };
-        Some(Pending { op: Some(op), then: Then::Transfer })
+        if op.call.changes() {
+            return Some(Pending { op: Some(op), then: Then::Transfer(self.source(from.0)) });
+        }
+        self.send(to.0);
+        Some(Pending { op: Some(op), then: Then::Transfer(None) })
     }
 
     fn clone_range(&mut self) -> Option<Pending> {
@@ -376,8 +400,20 @@ impl Call<'_> {
                 let then = Then::Wait(Some(args[2]));
                 Some(Pending { op: Some(Op::new(FileCall::Wait)), then })
             }
-            libc::SYS_read | libc::SYS_readv => self.receive(),
-            libc::SYS_write | libc::SYS_writev => self.send(),
+            libc::SYS_read
+            | libc::SYS_readv
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_recvmmsg => self.receive(fd(args[0])),
+            libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_sendmmsg => {
+                self.send(fd(args[0]));
+                None
+            }
+            libc::SYS_socketpair => Some(Pending { op: None, then: Then::Pair(args[3]) }),
             libc::SYS_umask => {
                 let mask = u32::try_from(args[0] & 0o777).unwrap_or(0);
                 Some(Pending { op: None, then: Then::Umask(mask) })

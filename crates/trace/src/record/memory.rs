@@ -89,6 +89,9 @@ impl Memory for Stopped {
         if kind == FileType::Fifo {
             return Some(Object::Pipe(device, status.stx_ino));
         }
+        if kind == FileType::Socket {
+            return Some(Object::Socket(status.stx_ino));
+        }
         // Files without a separate inode, such as event counters, have no type.
         if kind != FileType::Unknown {
             return None;

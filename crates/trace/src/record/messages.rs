@@ -1,5 +1,5 @@
-//! Order between tasks that exchange data without files below the root: through pipes, event
-//! counters, and futexes.
+//! Order between tasks that exchange data without files below the root: through pipes, pairs of
+//! sockets, event counters, and futexes.
 //!
 //! What a task does after it received data may depend on what the sender did before. A receive is
 //! therefore recorded as a wait for the operations of the sender that had ended when it sent. The
@@ -14,6 +14,7 @@ use model::phase::FileCall;
 use super::{
     Recorder,
     entry::{Call, Pending, Then, fd},
+    memory::Memory,
     process::Tracee,
     tasks::Tasks,
 };
@@ -24,6 +25,8 @@ use crate::Op;
 pub(crate) enum Object {
     /// Pipe or FIFO: device and inode.
     Pipe(u64, u64),
+    /// Socket that receives data, by its inode.
+    Socket(u64),
     /// Event counter of eventfd(2).
     Event(u64),
     /// Futex of a process, by its address.
@@ -37,6 +40,8 @@ pub(crate) struct Messages {
     sent: HashMap<Object, BTreeMap<usize, (usize, u64)>>,
     /// Number of operations of another task that a task waits for, by both.
     awaited: HashMap<(usize, usize), usize>,
+    /// Other sockets of socketpair(2), by their inodes.
+    peers: HashMap<u64, u64>,
     /// Threads by their process and the address where the kernel clears their ID when they end.
     ends: HashMap<(i32, u64), usize>,
 }
@@ -61,15 +66,30 @@ mod futex {
 
 impl Call<'_> {
     /// Read from a descriptor that is not recorded.
-    pub(super) fn receive(&mut self) -> Option<Pending> {
-        self.memory.channel(fd(self.args[0])).map(|object| wait(Then::Receive(object)))
+    pub(super) fn receive(&mut self, from: i32) -> Option<Pending> {
+        self.source(from).map(|object| wait(Then::Receive(object)))
+    }
+
+    /// Object that data is received from. The senders of other sockets are not known.
+    pub(super) fn source(&self, from: i32) -> Option<Object> {
+        let object = self.memory.channel(from)?;
+        match object {
+            Object::Socket(own) if !self.recorder.messages.peers.contains_key(&own) => None,
+            _ => Some(object),
+        }
     }
 
     /// Write to a descriptor that is not recorded.
-    pub(super) fn send(&mut self) -> Option<Pending> {
-        let object = self.memory.channel(fd(self.args[0]))?;
-        self.recorder.send(self.tracee.task, object);
-        None
+    pub(super) fn send(&mut self, to: i32) {
+        let object = match self.memory.channel(to) {
+            Some(Object::Socket(own)) => {
+                self.recorder.messages.peers.get(&own).copied().map(Object::Socket)
+            }
+            object => object,
+        };
+        if let Some(object) = object {
+            self.recorder.send(self.tracee.task, object);
+        }
     }
 }
 
@@ -97,6 +117,18 @@ impl Recorder {
             };
             time = self.tasks[sender].begin;
             (sender, count) = creator;
+        }
+    }
+
+    /// Two sockets were connected to each other.
+    pub(super) fn add_pair(&mut self, memory: &dyn Memory, address: u64) {
+        let Some(both) = memory.number(address) else { return };
+        let socket = |number| match memory.channel(fd(number)) {
+            Some(Object::Socket(inode)) => Some(inode),
+            _ => None,
+        };
+        if let (Some(first), Some(second)) = (socket(both), socket(both >> 32)) {
+            self.messages.peers.extend([(first, second), (second, first)]);
         }
     }
 
@@ -151,10 +183,10 @@ impl Tasks {
         op: Option<Op>,
     ) {
         let ended = match object {
-            Object::Pipe(..) | Object::Event(_) if result < 0 => return,
+            Object::Pipe(..) | Object::Socket(_) | Object::Event(_) if result < 0 => return,
             // The value had changed already (EAGAIN): the task does not wait, but continues.
             Object::Futex(..) if result < 0 && result != -i64::from(libc::EAGAIN) => return,
-            Object::Pipe(..) => result == 0,
+            Object::Pipe(..) | Object::Socket(_) => result == 0,
             Object::Event(_) | Object::Futex(..) => false,
         };
         let senders = self.recorder.messages.sent.get(&object).cloned().unwrap_or_default();

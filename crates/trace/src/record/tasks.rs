@@ -135,12 +135,9 @@ impl Tasks {
                     tracee.place = self.recorder.slots.copy_place(&tracee.place);
                 }
             }
-            libc::SYS_splice if slot(args[0]).or(slot(args[2])).is_some() => {
-                self.recorder.leave_out("splice");
-            }
             libc::SYS_getdents if slot(args[0]).is_some() => self.recorder.leave_out("getdents"),
             libc::SYS_open_by_handle_at => self.recorder.leave_out("open_by_handle_at"),
-            libc::SYS_splice | libc::SYS_getdents => {}
+            libc::SYS_getdents => {}
             _ => return None,
         }
         Some(None)
@@ -163,10 +160,20 @@ impl Tasks {
         match then {
             Then::Nothing => {}
             // A failure may be due to the other file.
-            Then::Transfer => {
+            Then::Transfer(source) => {
                 op = op.filter(|op| (0..=TRANSFERRED).contains(&op.result));
+                let count = self.recorder.operations(tracee.task);
+                if let (Some(op), Some(object)) = (&mut op, source) {
+                    let wait = Op { think: op.think, ..Op::new(FileCall::Wait) };
+                    self.received(tracee, object, result, Some(wait));
+                    if self.recorder.operations(tracee.task) > count {
+                        // The data arrived during the call.
+                        (op.begin, op.length, op.think) = (self.recorder.now(), 0, 0);
+                    }
+                }
                 op = op.map(|op| self.transferred(tracee.task, op));
             }
+            Then::Pair(address) => self.recorder.add_pair(memory, address),
             Then::Bind { cloexec, path } => {
                 if let (Some(op), true) = (&mut op, number >= 0) {
                     op.opened = self.recorder.slots.open(path);
