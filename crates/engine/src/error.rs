@@ -353,6 +353,19 @@ pub enum EngineError {
         #[source]
         source: ::trace::TraceError,
     },
+    /// A replay did not do the work of the recorded program.
+    #[error(
+        "{count} of {of} operations have another result than recorded ({most}); record the program \
+         again, or set `unexpected_max`"
+    )]
+    Diverged {
+        /// Operations with another result, and operations that were not done.
+        count: u64,
+        /// All operations.
+        of: u64,
+        /// Most frequent differences.
+        most: String,
+    },
     /// SQLite reported an error.
     #[error("SQLite on {}", .path.display())]
     Sqlite {

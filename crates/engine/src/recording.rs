@@ -63,7 +63,7 @@ pub(crate) const ROOT: &str = "fslab-trace";
 /// # Errors
 /// [`EngineError::Recording`] if the recording cannot be read, has another hash, or cannot be
 /// replayed by this user; the error of the worker that failed first: the filesystem is full,
-/// broken, or read-only; [`EngineError::Interrupted`].
+/// broken, or read-only; [`EngineError::Diverged`]; [`EngineError::Interrupted`].
 pub fn run_trace(replay: &TraceReplay, context: &Context<'_>) -> Result<PhaseResult, EngineError> {
     interrupted(context.interrupt)?;
     let program = load(replay)?;
@@ -81,6 +81,7 @@ pub fn run_trace(replay: &TraceReplay, context: &Context<'_>) -> Result<PhaseRes
     let phase = TracePhase::new(replay, &program, &root)?;
     let mut result = driver::run(&phase, context)?;
     phase.facts(&mut result);
+    phase.check(&result)?;
     Ok(result)
 }
 
@@ -170,9 +171,27 @@ impl<'a> TracePhase<'a> {
         if let Some(text) = differences.text() {
             result.facts.set("trace.unexpected", text);
         }
+        if differences.not_done > 0 {
+            result.facts.set("trace.not_done", differences.not_done.to_string());
+        }
         if differences.copied > 0 {
             result.facts.set("trace.copied_clones", differences.copied.to_string());
         }
+    }
+}
+
+impl TracePhase<'_> {
+    /// Fails if more results deviate from the recording than the phase accepts.
+    #[expect(clippy::cast_precision_loss, reason = "a share of operations")]
+    fn check(&self, result: &PhaseResult) -> Result<(), EngineError> {
+        let differences = self.differences.lock().unwrap_or_else(|it| it.into_inner());
+        let unexpected: u64 = result.workers.iter().map(|worker| worker.unexpected.0).sum();
+        let count = unexpected - differences.unsupported;
+        let of = result.ops().0 + differences.not_done;
+        if count as f64 <= self.replay.unexpected_max * of as f64 {
+            return Ok(());
+        }
+        Err(EngineError::Diverged { count, of, most: differences.text().unwrap_or_default() })
     }
 }
 

@@ -82,6 +82,8 @@ pub(super) struct Differences {
     counts: BTreeMap<(FileCall, i64, i64), u64>,
     /// Operations that were skipped because their descriptor is not open.
     pub(super) not_done: u64,
+    /// Operations that the filesystem does not support.
+    pub(super) unsupported: u64,
     /// Clones that the filesystem does not support, and that were replayed as copies.
     pub(super) copied: u64,
 }

@@ -80,6 +80,7 @@ pub(super) fn perform(phase: &TracePhase<'_>, seat: &Seat<'_>) -> Result<WorkerR
         caller: Caller { phase, buffer, owner, copied: 0 },
         times,
         unexpected: 0,
+        unsupported: 0,
         not_done: 0,
         differences: Vec::with_capacity(KEPT),
         started: Nanos(0),
@@ -96,6 +97,8 @@ struct Run<'a> {
     /// Latencies by the number of the call.
     times: Vec<Option<Box<Histogram>>>,
     unexpected: u64,
+    /// Those of them that the filesystem does not support.
+    unsupported: u64,
     not_done: u64,
     /// Index of a step, and its result.
     differences: Vec<(usize, i64)>,
@@ -160,6 +163,7 @@ impl WorkerLoop for Run<'_> {
             all.add(&self.steps[index].op, got);
         }
         all.not_done += self.not_done;
+        all.unsupported += self.unsupported;
         all.copied += self.caller.copied;
         Ok(())
     }
@@ -258,6 +262,7 @@ impl Run<'_> {
             return Err(self.seat.failure(Fault::Os { operation, offset: None, errno }));
         }
         self.unexpected += 1;
+        self.unsupported += u64::from(got == -i64::from(libc::EOPNOTSUPP));
         if self.differences.len() < KEPT {
             self.differences.push((self.next, got));
         }

@@ -33,7 +33,7 @@ use std::{
     thread,
 };
 
-use engine::{Context, Progress, run_trace};
+use engine::{Context, EngineError, Progress, run_trace};
 use model::{
     PhaseResult,
     phase::{FileCall, TraceOrder, TraceReplay, TraceTiming},
@@ -103,6 +103,7 @@ impl Bench {
             sha256: String::new(),
             order: TraceOrder::Resources,
             timing: TraceTiming::Asap,
+            unexpected_max: 1.0,
             seed: 1,
             prepares: true,
         }
@@ -554,4 +555,31 @@ fn replays_of_other_users_are_exact() {
     as_other_user("sqlite_is_replayed_exactly");
     as_other_user("shell_pipelines_are_replayed_exactly");
     as_other_user("files_without_names_and_descriptors_in_proc");
+}
+
+#[test]
+fn a_replay_without_a_file_of_the_program_fails() {
+    let bench = Bench::new();
+    fs::write(bench.root.join("a"), [1; 100]).unwrap();
+    fs::write(bench.root.join("b"), [1; 100]).unwrap();
+    let script = format!(
+        "cd {}; cat b >c; for i in $(seq 50); do : <a; done; cat a >c",
+        bench.root.display()
+    );
+    let mut recording = bench.record(&["sh", "-c", &script]);
+    // Neither `a` nor what is read from it exists in the replay.
+    let a = recording.nodes.iter().position(|node| recording.path(node.name) == b"a").unwrap();
+    recording.nodes.remove(a);
+    fs::write(bench.file(), trace::bytes(&recording).unwrap()).unwrap();
+    let place = TempDir::new_in(bench.directory.path()).unwrap();
+    let (progress, interrupt) = (Progress::default(), AtomicBool::new(false));
+    let context = context(place.path(), &progress, &interrupt);
+    let replay = TraceReplay { unexpected_max: 0.01, ..bench.trace_replay() };
+    run_trace(&replay, &context).unwrap();
+    let replay = TraceReplay { prepares: false, ..replay };
+    let error = run_trace(&replay, &context).unwrap_err();
+    let EngineError::Diverged { count, of, most } = error else { panic!("{error}") };
+    assert!(count >= 51 && count < of, "{count} of {of}: {most}");
+    assert_eq!(of, recording.operations() as u64);
+    assert!(most.contains("open: recorded 3, replayed No such file or directory"), "{most}");
 }

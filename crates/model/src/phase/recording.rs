@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Replay of a recording in the directory under test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceReplay {
     /// Path of the recording.
     pub trace: String,
@@ -13,6 +13,8 @@ pub struct TraceReplay {
     pub order: TraceOrder,
     /// Time between operations.
     pub timing: TraceTiming,
+    /// Maximum share of operations with another result than recorded, from 0 to 1.
+    pub unexpected_max: f64,
     /// Seed of the written data.
     pub seed: u64,
     /// True for the untimed phase that creates the files that existed before the recording.

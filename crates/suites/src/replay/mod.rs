@@ -35,6 +35,7 @@ const PARAMETERS: &[ParameterSpec] = &[
     parameter("sha256", DIGEST, "", "SHA-256 of the recording; by default that of the file when the plan is read. Another file is rejected."),
     parameter("timing", Kind::Word(&["asap", "think", "recorded"]), "asap", "Start of operations: as soon as their order allows, after the CPU time that the program used, or at the recorded times."),
     parameter("order", Kind::Word(&["resources", "recorded", "tasks"]), "resources", "Order of operations of different tasks: by the files, names, and descriptors that they use, as recorded, or none."),
+    parameter("unexpected_max", Kind::Fraction, "0.01", "Maximum share of operations with another result than recorded. If there are more, the trial fails."),
     parameter("cache", Kind::Word(&["cold", "unchanged"]), "cold", "Cache state before the operations."),
     parameter("footprint", Kind::Size { min: Bytes(0), scales: false }, "0", "Space that the files use; 0: unknown."),
 ];
@@ -67,6 +68,7 @@ fn phases(point: &WorkloadParameters, seed: u64) -> Vec<Phase> {
             sha256: point.text("sha256").to_owned(),
             order: order.unwrap_or(TraceOrder::Resources),
             timing: timing.unwrap_or(TraceTiming::Asap),
+            unexpected_max: point.fraction("unexpected_max"),
             seed,
             prepares,
         })

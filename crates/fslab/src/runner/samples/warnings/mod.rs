@@ -77,10 +77,12 @@ fn all(
     if missing > 0 {
         warnings.push(Warning::LogTruncated { missing });
     }
-    let copied = result.facts.get("trace.copied_clones").and_then(|text| text.parse().ok());
+    let fact = |name| result.facts.get(name).and_then(|text| text.parse::<u64>().ok());
+    let copied = fact("trace.copied_clones");
     warnings.extend(copied.map(|count| Warning::ClonesCopied { count }));
     if unexpected > 0 {
-        warnings.push(Warning::UnexpectedStatus { count: unexpected, of: result.ops().0 });
+        let of = result.ops().0 + fact("trace.not_done").unwrap_or(0);
+        warnings.push(Warning::UnexpectedStatus { count: unexpected, of });
     }
     caches::of(&mut warnings, phase, result, known, samples);
     writes::of(&mut warnings, phase, result, known);
