@@ -72,11 +72,10 @@ impl Call<'_> {
 
     /// Object that data is received from. The senders of other sockets are not known.
     pub(super) fn source(&self, from: i32) -> Option<Object> {
-        let object = self.memory.channel(from)?;
-        match object {
-            Object::Socket(own) if !self.recorder.messages.peers.contains_key(&own) => None,
-            _ => Some(object),
-        }
+        self.memory.channel(from).filter(|object| match object {
+            Object::Socket(own) => self.recorder.messages.peers.contains_key(own),
+            Object::Pipe(..) | Object::Event(_) | Object::Futex(..) => true,
+        })
     }
 
     /// Write to a descriptor that is not recorded.
