@@ -1,13 +1,16 @@
 //! Contents of devices, and the names that allow overwriting them.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{
+    fs::{self, File},
+    os::unix::fs::{FileExt, symlink},
+};
 
 use expect_test::expect;
 use model::Bytes;
 
 use super::fixture::*;
 use crate::{
-    guard::{Permission, Refusal, claim_device},
+    guard::{Permission, Refusal, Roots, claim_device},
     signature::{self, tests::crafted},
 };
 
@@ -52,7 +55,7 @@ fn a_loop_device_is_identified_by_its_backing_file_only() {
     let device = LoopDevice::over(&file);
     run("mkfs.ext4", &["-q", "-L", "diary", &device.text()]);
     let file = file.to_str().unwrap();
-    let real = crate::guard::Roots::default();
+    let real = Roots::default();
     for wrong in [&device.text(), &device.name(), &device.number(), "diary", "", "image"] {
         let refusal = claim_device(&device.path, &permit(&[wrong]), &real, &[]).unwrap_err();
         let text = refusal.to_string();
@@ -83,6 +86,30 @@ fn the_contents_of_partitions_are_shown_and_need_permission() {
     let refusal = claim(&second).unwrap_err().to_string();
     assert!(refusal.contains(&format!("--overwrite-device '{}'", file.display())), "{refusal}");
     claim_at_any_price(&device, &second).unwrap();
+}
+
+/// In a container, /dev may lack the nodes of a disk or of its partitions.
+#[test]
+fn a_missing_node_is_ignored_and_an_unreadable_one_is_refused() {
+    if lacks_root() {
+        return;
+    }
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), 32 << 20), 1);
+    let part = device.partition(1);
+    for (claimed, other) in [(&device.path, &part), (&part, &device.path)] {
+        let dev = temp.path().join("dev");
+        fs::create_dir(&dev).unwrap();
+        let roots = Roots { dev: dev.clone(), ..Roots::default() };
+        let claim = || claim_device(claimed, &Permission::default(), &roots, &[]);
+        claim().unwrap();
+        // A link to itself.
+        let node = dev.join(other.file_name().unwrap());
+        symlink(&node, &node).unwrap();
+        let refusal = claim().unwrap_err();
+        assert!(matches!(&refusal, Refusal::Open { path, .. } if *path == node), "{refusal:?}");
+        fs::remove_dir_all(dev).unwrap();
+    }
 }
 
 #[test]
