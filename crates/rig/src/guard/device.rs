@@ -244,7 +244,12 @@ pub(super) fn open(path: &Path, exclusive: bool, roots: &Roots) -> Result<(File,
 /// Path of the device node: the kernel name below [`Roots::dev`] if that path leads to this device,
 /// otherwise the given path with symbolic links resolved. Fails if the resolved path now leads to
 /// another device.
-fn node(path: &Path, name: &str, number: Number, roots: &Roots) -> Result<PathBuf, Refusal> {
+pub(super) fn node(
+    path: &Path,
+    name: &str,
+    number: Number,
+    roots: &Roots,
+) -> Result<PathBuf, Refusal> {
     let usual = roots.dev.join(name);
     if Number::at(&usual) == Some(number) {
         return Ok(usual);

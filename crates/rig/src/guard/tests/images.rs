@@ -28,6 +28,10 @@ fn a_new_image_needs_a_directory() {
     assert!(matches!(refusal, Refusal::Open { .. }), "{refusal:?}");
     fs::write(temp.path().join("file"), "").unwrap();
     claim(&temp.path().join("file/new")).unwrap_err();
+    let link = temp.path().join("link");
+    symlink(&link, &link).unwrap();
+    let refusal = claim(&link).unwrap_err();
+    assert!(matches!(refusal, Refusal::Open { .. }), "{refusal:?}");
 }
 
 #[test]

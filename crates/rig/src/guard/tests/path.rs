@@ -13,8 +13,9 @@ use model::Bytes;
 
 use super::fixture::*;
 use crate::{
-    guard::{Medium, Permission, Refusal, Roots, claim_device},
+    guard::{Medium, Permission, Refusal, Roots, claim_device, device::node},
     host::{Host as _, RealHost},
+    medium::Number,
 };
 
 const SIZE: u64 = 16 << 20;
@@ -44,6 +45,26 @@ fn a_blank_device_is_claimed_by_node_and_by_link() {
             )
         );
         claimed.recheck().unwrap();
+    }
+}
+
+#[test]
+fn a_node_of_another_device_is_not_used() {
+    if lacks_root() {
+        return;
+    }
+    let temp = scratch();
+    let over = |name| LoopDevice::over(&zeros(&temp.path().join(name), SIZE));
+    let (device, other) = (over("device"), over("other"));
+    let roots = Roots { dev: temp.path().into(), ..Roots::default() };
+    symlink(&other.path, temp.path().join(device.name())).unwrap();
+    let [number, others] = [&device, &other].map(|device| Number::parse(&device.number()).unwrap());
+    let name = device.name();
+    assert_eq!(node(&device.path, &name, number, &roots).unwrap(), device.path);
+    for path in [&other.path, temp.path()] {
+        let refusal = node(path, &name, number, &roots).unwrap_err();
+        let Refusal::Changed { is, .. } = &refusal else { panic!("{refusal:?}") };
+        assert!(*is == others.to_string() || is == "no block device", "{refusal}");
     }
 }
 
