@@ -151,11 +151,9 @@ fn claim_new(path: &Path) -> Result<ClaimedImage, Refusal> {
     }
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
-    match fs::metadata(directory) {
-        Ok(metadata) if metadata.is_dir() => Ok(ClaimedImage::New),
-        Ok(_) => Err(Refusal::NotRegularFile { path: directory.into() }),
-        Err(source) => Err(Refusal::Open { path: directory.into(), source }),
-    }
+    // It is a directory, because the lookup of the file in it failed with ENOENT, not ENOTDIR.
+    let refused = |source| Refusal::Open { path: directory.into(), source };
+    fs::metadata(directory).map(|_| ClaimedImage::New).map_err(refused)
 }
 
 /// True if every byte of a file is zero. Holes are not read (lseek(2), `SEEK_DATA`). On filesystems
