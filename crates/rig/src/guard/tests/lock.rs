@@ -86,3 +86,20 @@ fn a_disk_locked_by_another_program_is_rejected() {
     claim(&device.path).unwrap();
     claim(&device.partition(1)).unwrap();
 }
+
+/// As by udev, which probes a disk after each write.
+#[test]
+fn a_lock_that_is_held_briefly_is_awaited() {
+    if lacks_root() {
+        return;
+    }
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
+    let mut flock = Command::new("flock");
+    let mut other = flock.arg("-x").arg(&device.path).args(["sleep", "0.5"]).spawn().unwrap();
+    while is_free(&device.path) {
+        std::thread::yield_now();
+    }
+    claim(&device.path).unwrap();
+    other.wait().unwrap();
+}
