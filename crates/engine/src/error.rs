@@ -355,8 +355,8 @@ pub enum EngineError {
     },
     /// A replay did not do the work of the recorded program.
     #[error(
-        "{count} of {of} operations have another result than recorded ({most}); record the program \
-         again, or set `unexpected_max`"
+        "{count} of {of} operations were not done or have another result than recorded ({most}); \
+         record the program again on this type of filesystem, or set `unexpected_max`"
     )]
     Diverged {
         /// Operations with another result, and operations that were not done.

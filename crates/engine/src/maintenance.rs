@@ -178,7 +178,11 @@ impl MaintenanceLoop<'_> {
             Action::Freeze(time) => {
                 let stopped = || counter.is_stopped();
                 let time = Duration::from_nanos(time.0);
-                sys::fs_ioctl::freeze(target.opened.as_fd(), time, stopped)
+                match sys::fs_ioctl::freeze(target.opened.as_fd(), time, stopped) {
+                    Ok(false) if stopped() => return self.ended(counter),
+                    Ok(false) => Err(io::Error::other("another process ended it by SIGTERM")),
+                    frozen => frozen.map(drop),
+                }
             }
             Action::Scrub => {
                 let directory = target.directory.display().to_string();
@@ -215,29 +219,39 @@ impl MaintenanceLoop<'_> {
     /// Writes a file until `percent` of the space is used, or until no space is left, and syncs it.
     /// Returns false if the phase ends before.
     fn fill(&self, percent: u8, counter: &Counter<'_>) -> io::Result<bool> {
-        let mut file = File::create_new(self.target.directory.join(format!("fill.{}", self.done)))?;
+        let path = self.target.directory.join(format!("fill.{}", self.done));
+        match self.write(&path, percent, counter) {
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            filled => return filled,
+        }
+        // There may be no space for the file itself, or for data that was not written yet.
+        match File::open(&path).and_then(|file| file.sync_all()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(true),
+            synced => synced.map(|()| true),
+        }
+    }
+
+    /// Part of [`Self::fill`] that may fail because no space is left.
+    fn write(&self, path: &Path, percent: u8, counter: &Counter<'_>) -> io::Result<bool> {
+        let mut file = File::create_new(path)?;
         let mut chunk = vec![0; CHUNK];
         let mut written = 0;
-        let mut step = || -> io::Result<bool> {
+        loop {
             // Some filesystems only know the used space after this.
             file.sync_all()?;
             let mut left = free_above(&file, percent)?;
-            let goes_on = left > 0;
-            while left > 0 && !counter.is_stopped() {
+            if left == 0 {
+                return Ok(true);
+            }
+            while left > 0 {
+                if counter.is_stopped() {
+                    return Ok(false);
+                }
                 let length = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
                 random(&mut chunk, CHUNK, (self.done << 48) ^ written);
                 file.write_all(&chunk[..length])?;
                 (left, written) = (left - length as u64, written + length as u64);
-            }
-            Ok(goes_on)
-        };
-        loop {
-            match step() {
-                Ok(_) if counter.is_stopped() => return Ok(false),
-                Ok(true) => {}
-                Ok(false) => return Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(true),
-                Err(error) => return Err(error),
             }
         }
     }

@@ -105,6 +105,14 @@ impl Mapping {
     pub(crate) fn len(&self) -> usize {
         self.len
     }
+
+    /// Leaves the pages out of child processes. After fork(2), each first write would copy a page
+    /// otherwise, and direct I/O must not use private pages that are shared (open(2)).
+    fn is_not_inherited(&self) {
+        // SAFETY: the range is this mapping, and the advice does not change it in this process. It
+        // fails only for memory of devices.
+        let _ = unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxDontFork) };
+    }
 }
 
 impl Drop for Mapping {
@@ -132,9 +140,11 @@ impl Pages {
         let with_margin = huge_pages.and_then(|bytes| bytes.checked_add(HUGE_PAGE));
         let Some(whole) = with_margin.and_then(NonZeroUsize::new).filter(|_| !small) else {
             let mapping = Mapping::private(len, MapFlags::POPULATE)?;
+            mapping.is_not_inherited();
             return Ok(Self { mapping, start: 0, len: len.get() });
         };
         let mapping = Mapping::private(whole, MapFlags::empty())?;
+        mapping.is_not_inherited();
         let start = mapping.base().as_ptr().align_offset(HUGE_PAGE);
         let used = whole.get() - HUGE_PAGE;
         // SAFETY: the alignment skips less than one huge page, so these bytes are in the mapping.

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 use model::{
     AaControl, Allocation, Bytes, Cell, Environment, FilesystemLevel, Phase, SystemSetting,
     WorkloadParameters,
-    phase::Work,
+    phase::{Action, Maintenance, Work},
     record::{CellRecord, CellState, PhaseInfo},
     storage::StorageKind,
 };
@@ -66,7 +66,9 @@ pub(crate) fn of(
         available(chosen, catalog, seed, |level| catalog.level(level, host), &supports, false);
     for record in cells.iter_mut().filter(|record| record.state == CellState::Open) {
         let storage = chosen.storage.kind.of(&record.cell.settings);
-        if let Some(reason) = too_much_metadata(&storage, catalog, &record.cell, host) {
+        let reason = too_much_metadata(&storage, catalog, &record.cell, host);
+        let reason = reason.or_else(|| too_much_fill(&storage, &record.cell, host));
+        if let Some(reason) = reason {
             record.state = CellState::Skipped { reason };
         }
     }
@@ -297,8 +299,37 @@ fn too_much_metadata(
     let free = host.statistics(directory).ok()?.available;
     (needs > free && !lazy).then(|| {
         format!(
-            "mkfs writes about {}, but {} has {} free; set mkfs_options = [\"-E\", \
+            "mkfs writes {}, but {} has {} free; set mkfs_options = [\"-E\", \
              \"nodiscard,lazy_itable_init=1\"], or use another `image_directory`",
+            needs.rough(),
+            directory.display(),
+            free.rough()
+        )
+    })
+}
+
+/// Reason why an action `fill` would write more to sparse images than fits in their directory.
+fn too_much_fill(storage: &StorageKind, cell: &Cell, host: &dyn Host) -> Option<String> {
+    let StorageKind::Image { size, count, directory, allocation: Allocation::Sparse, .. } = storage
+    else {
+        return None;
+    };
+    let suite = suites::find(&cell.workload.suite)?;
+    let percents = (suite.phases)(&cell.workload, 0).into_iter().filter_map(|phase| {
+        let Work::Maintenance(Maintenance { action: Action::Fill(percent), .. }) = phase.work
+        else {
+            return None;
+        };
+        Some(u64::from(percent))
+    });
+    let percent = percents.max()?;
+    let needs = Bytes(size.0.saturating_mul(u64::from(*count)) / 100 * percent);
+    let directory = Path::new(directory.as_deref().unwrap_or(IMAGE_DIRECTORY));
+    let free = host.statistics(directory).ok()?.available;
+    (needs > free).then(|| {
+        format!(
+            "the action fill would write {}, but {} has {} free; use a smaller `image_size`, \
+             a lower `percent`, or another `image_directory`",
             needs.rough(),
             directory.display(),
             free.rough()

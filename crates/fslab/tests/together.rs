@@ -243,6 +243,23 @@ fn a_directory_of_others_is_neither_filled_nor_frozen() {
 }
 
 #[test]
+fn a_sparse_image_is_not_filled_beyond_the_space_of_its_directory() {
+    if !needs_root("a_sparse_image_is_not_filled_beyond_the_space_of_its_directory") {
+        return;
+    }
+    let bench = Bench::new();
+    let fill = r#"{ name = "fills", action = "fill", count = 1 }"#;
+    let plan = on_image(&bench, &format!("{LOG}, {fill}"), "1s");
+    let free = rustix::fs::statvfs(bench.path("images")).unwrap();
+    let size = format!("image_size={}KiB", free.f_bavail * free.f_frsize / 512);
+    let words = ["run", &plan, "-o", "run.fslab", "--set", &size, "--set"];
+    let sparse = "image_allocation=sparse";
+    let output = bench.run(&[&words[..], &[sparse]].concat());
+    assert!(output.stderr.contains("the action fill would write about "), "{}", output.stderr);
+    bench.has_nothing_to_undo();
+}
+
+#[test]
 fn a_filesystem_is_thawed_when_the_run_is_killed() {
     if !needs_root("a_filesystem_is_thawed_when_the_run_is_killed") {
         return;

@@ -287,8 +287,9 @@ impl JournaledHost {
         Ok((step, elapsed))
     }
 
-    /// Unmounts a filesystem, with retries while it is busy; returns the duration of the last call.
+    /// Thaws and unmounts a filesystem, with retries; returns the duration of the last call.
     pub(crate) fn unmount(&mut self, step: Step, target: &Path) -> Result<Nanos, RigError> {
+        let _ = self.host.thaw(target); // most are not frozen
         let mut tries = 0;
         let elapsed = loop {
             let what = format!("umount {}", target.display());
@@ -304,8 +305,7 @@ impl JournaledHost {
             }
         };
         // Nothing is mounted there anymore; this only closes the journal entry.
-        self.undo(step, format!("mount on {}", target.display()))?;
-        Ok(elapsed)
+        self.undo(step, format!("mount on {}", target.display())).map(|()| elapsed)
     }
 
     /// Changes a setting and reads it back. A value that the kernel rejects or rounds yields a

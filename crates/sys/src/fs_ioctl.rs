@@ -87,8 +87,11 @@ pub fn snapshot(
 /// Interval in which [`freeze`] checks if it should end.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
+/// Exit status of the freezing process after it was stopped. Error numbers are less.
+const STOPPED: libc::c_int = 255;
+
 /// Freezes the filesystem of an open directory, and thaws it after `time`, or when `stopped`
-/// returns true.
+/// returns true. Returns true if it was frozen for the whole time.
 ///
 /// A child process does both. It thaws the filesystem immediately if the calling thread ends, so
 /// that the filesystem is not left frozen if this process is killed.
@@ -101,24 +104,26 @@ pub fn freeze(
     directory: BorrowedFd<'_>,
     time: Duration,
     stopped: impl Fn() -> bool,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let root = directory.as_raw_fd();
     let time = libc::timespec {
         tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: time.subsec_nanos().into(),
     };
+    let parent = std::process::id().cast_signed();
     // SAFETY: the child makes system calls only, which are async-signal-safe, on memory that was
     // prepared before, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: as above.
-        unsafe { hold(root, &time) }
+        unsafe { hold(root, &time, parent) }
     }
     let child = Pid::from_raw(i32::try_from(checked(child.into())?).unwrap_or_default());
     let child = child.ok_or(io::ErrorKind::NotFound)?;
     if let Ok(ended) = pidfd_open(child, PidfdFlags::empty()) {
         let mut ended = [PollFd::new(&ended, PollFlags::IN)];
-        while !matches!(poll(&mut ended, Some(&NAP)), Ok(1..)) {
+        // On an error, waitpid(2) waits.
+        while matches!(poll(&mut ended, Some(&NAP)), Ok(0) | Err(rustix::io::Errno::INTR)) {
             if stopped() {
                 // Fails only if the child has ended.
                 let _ = kill_process(child, Signal::TERM);
@@ -132,7 +137,8 @@ pub fn freeze(
         }
     };
     match status {
-        Some(0) => Ok(()),
+        Some(0) => Ok(true),
+        Some(STOPPED) => Ok(false),
         Some(errno) => Err(io::Error::from_raw_os_error(errno)),
         None => {
             thaw(directory)?;
@@ -149,13 +155,16 @@ pub fn freeze(
 ///
 /// # Safety
 /// Only in a process that has one thread and does not share memory.
-unsafe fn hold(root: libc::c_int, time: &libc::timespec) -> ! {
+unsafe fn hold(root: libc::c_int, time: &libc::timespec, parent: libc::pid_t) -> ! {
     // SAFETY: system calls on integers and on live memory of this function.
     unsafe {
         let mut signals = std::mem::zeroed();
         libc::sigfillset(&raw mut signals);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const signals, std::ptr::null_mut());
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong);
+        if libc::getppid() != parent {
+            libc::_exit(STOPPED);
+        }
         // Signals to the process group are for the parent.
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"fsthaw".as_ptr());
@@ -170,9 +179,13 @@ unsafe fn hold(root: libc::c_int, time: &libc::timespec) -> ! {
         }
         libc::sigemptyset(&raw mut signals);
         libc::sigaddset(&raw mut signals, libc::SIGTERM);
-        libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), time);
+        let stopped = libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), time);
         let thawed = libc::ioctl(root, FITHAW as _, 0);
-        libc::_exit(if thawed == 0 { 0 } else { errno() })
+        libc::_exit(match thawed {
+            0 if stopped == libc::SIGTERM => STOPPED,
+            0 => 0,
+            _ => errno(),
+        })
     }
 }
 

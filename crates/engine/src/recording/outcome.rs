@@ -76,13 +76,18 @@ pub(super) fn is_fatal(op: &Op, got: i64) -> bool {
     got < 0 && got != op.result && fatal.iter().any(|errno| -i64::from(*errno) == got)
 }
 
+/// True if a filesystem does not support a call, as the recorded one, or that of the replay.
+pub(super) fn is_unsupported(result: i64) -> bool {
+    [libc::EOPNOTSUPP, libc::ENOSYS, libc::ENOTTY].iter().any(|errno| -i64::from(*errno) == result)
+}
+
 /// Differences from the recording: call, recorded and actual result.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     counts: BTreeMap<(FileCall, i64, i64), u64>,
     /// Operations that were skipped because their descriptor is not open.
     pub(super) not_done: u64,
-    /// Operations that the filesystem does not support.
+    /// Differences of calls that one of the two filesystems does not support.
     pub(super) unsupported: u64,
     /// Clones that the filesystem does not support, and that were replayed as copies.
     pub(super) copied: u64,

@@ -22,7 +22,7 @@ use super::{
     TracePhase,
     calls::{BUFFER, Caller, Outcome},
     files,
-    outcome::{agrees, is_fatal},
+    outcome::{agrees, is_fatal, is_unsupported},
     raw::enter,
 };
 use crate::{
@@ -262,7 +262,7 @@ impl Run<'_> {
             return Err(self.seat.failure(Fault::Os { operation, offset: None, errno }));
         }
         self.unexpected += 1;
-        self.unsupported += u64::from(got == -i64::from(libc::EOPNOTSUPP));
+        self.unsupported += u64::from(is_unsupported(got) || is_unsupported(step.op.result));
         if self.differences.len() < KEPT {
             self.differences.push((self.next, got));
         }

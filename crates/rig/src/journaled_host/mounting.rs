@@ -130,6 +130,8 @@ impl JournaledHost {
         target: &Path,
         daemons: &[u32],
     ) -> Result<(Nanos, Option<ProgramTime>), RigError> {
+        // As in `unmount`.
+        let _ = self.host.thaw(target);
         let mut tries = 0;
         let output = loop {
             let output = self.run_and_reap(argv, daemons)?;

@@ -53,6 +53,11 @@ fn remove(host: &dyn Host, mount: &MountEntry, command: Option<&[String]>) -> Re
         let mounts = host.mounts().map_err(|error| error.to_string())?;
         Ok::<bool, String>(!mounts.contains(mount))
     };
+    // The device of a frozen filesystem remains in use after umount(2). A server of FUSE may not
+    // answer.
+    if !mount.fstype.starts_with("fuse") {
+        let _ = host.thaw(target);
+    }
     let mut tries = 0;
     loop {
         let mut failure = String::new();
@@ -207,9 +212,11 @@ mod tests {
         // If the run was killed before it recorded the device, the mount point is unmounted.
         let host = mounted(temp.path());
         host.mount(&other("ext4")).unwrap();
+        host.freeze(Path::new(TARGET));
         host.done();
         assert_eq!(undo(&host, None, &UMOUNT), Ok(()));
-        assert_eq!(host.done(), [format!("umount {TARGET}"), UMOUNT.join(" ")]);
+        let thaw = format!("thaw {TARGET}");
+        assert_eq!(host.done(), [thaw, format!("umount {TARGET}"), UMOUNT.join(" ")]);
     }
 
     #[test]

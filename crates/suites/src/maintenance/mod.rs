@@ -87,6 +87,10 @@ fn refine(mut point: WorkloadParameters) -> Result<Vec<WorkloadParameters>, Valu
         )
         .hint("set count = 1, or `every` if other members remove files"));
     }
+    if point.flag("may_fail") && point.count("count") == 0 && point.time("every") == Nanos(0) {
+        return Err(ValueError::new("`may_fail` without a pause: `count` and `every` are 0")
+            .hint("set `every`, for example \"1s\", or `count`"));
+    }
     if point.time("hold") > HOLD_MAX {
         return Err(ValueError::new("`hold` is more than 10 s").hint("use at most \"10s\""));
     }

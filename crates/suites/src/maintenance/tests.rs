@@ -27,10 +27,19 @@ fn unsuitable_parameters_are_rejected() {
         &[("action", "remove")],
         &[("action", "run"), ("run", "echo {mount}")],
         &[("runtime", "0s")],
+        &[("action", "fill")],
+        &[("action", "trim"), ("may_fail", "true")],
+        &[("action", "freeze"), ("hold", "11s")],
     ] {
         let error = point(wrong).unwrap_err();
         assert!(error.hint.is_some() || error.message.contains("mount"), "{wrong:?}: {error}");
     }
+    let fill = point(&[("action", "fill"), ("percent", "70"), ("count", "1")]).unwrap();
+    assert_eq!(action(&fill), Action::Fill(70));
+    let freeze = point(&[("action", "freeze"), ("hold", "2s")]).unwrap();
+    assert_eq!(action(&freeze), Action::Freeze(Nanos(2_000_000_000)));
+    // Parameters of other actions do not make a different workload.
+    assert_eq!(point(&[("percent", "70"), ("hold", "2s")]), point(&[]));
     let run = point(&[("action", "run"), ("run", "ls '{target}/a b'")]).unwrap();
     assert_eq!(action(&run), Action::Run(vec!["ls".into(), "{target}/a b".into()]));
 }

@@ -173,7 +173,8 @@ impl Tasks {
                 }
                 op = op.map(|op| self.transferred(tracee.task, op));
             }
-            Then::Pair(address) => self.recorder.add_pair(memory, address),
+            Then::Pair(address) if result == 0 => self.recorder.add_pair(memory, address),
+            Then::Pair(_) => {}
             Then::Bind { cloexec, path } => {
                 if let (Some(op), true) = (&mut op, number >= 0) {
                     op.opened = self.recorder.slots.open(path);
@@ -218,7 +219,7 @@ impl Tasks {
             op.size -= TRANSFER;
             op.result = op.size.cast_signed();
             op.think = 0;
-            if op.call == FileCall::Pread {
+            if matches!(op.call, FileCall::Pread | FileCall::Pwrite) {
                 op.offset = op.offset.saturating_add(TRANSFER);
             }
         }

@@ -1,10 +1,12 @@
 //! A claimed disk is locked until the end of the run. Another program can lock it only while a
 //! program of the run works; another run can never claim it.
 
-use std::{path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
+
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use super::fixture::*;
-use crate::guard::{Permission, Refusal, Roots, claim_device};
+use crate::guard::{Permission, Refusal, Roots, claim_device, lock::holder};
 
 const SIZE: u64 = 32 << 20;
 
@@ -85,6 +87,56 @@ fn a_disk_locked_by_another_program_is_rejected() {
     drop(locker);
     claim(&device.path).unwrap();
     claim(&device.partition(1)).unwrap();
+}
+
+/// A process between fork and exec shares the open files.
+#[test]
+fn a_lock_is_released_although_its_file_is_open() {
+    if lacks_root() {
+        return;
+    }
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
+    let claimed = claim(&device.path).unwrap();
+    let own = rustix::process::getpid();
+    let process = pidfd_open(own, PidfdFlags::empty()).unwrap();
+    let shared = fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| {
+        let entry = entry.unwrap();
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        (fs::read_link(entry.path()).ok()? == device.path)
+            .then(|| pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).unwrap())
+    });
+    let shared: Vec<_> = shared.collect();
+    assert!(!shared.is_empty() && !is_free(&device.path));
+    drop(claimed);
+    assert!(is_free(&device.path));
+}
+
+#[test]
+fn the_holder_of_a_lock_is_found() {
+    use std::os::unix::fs::MetadataExt as _;
+    let temp = scratch();
+    let file = fs::File::create(temp.path().join("locked")).unwrap();
+    let inode = file.metadata().unwrap().ino();
+    let roots = Roots { proc: temp.path().into(), ..Roots::default() };
+    assert_eq!(holder(&file, &roots), "another process");
+    let name = |process: u32, name: &str| {
+        fs::create_dir(temp.path().join(process.to_string())).unwrap();
+        fs::write(temp.path().join(format!("{process}/comm")), name).unwrap();
+    };
+    name(11, "other\n");
+    name(12, "waiting\n");
+    name(13, "flock\n");
+    // A lock of another file, a process that waits, unknown processes, and the holder.
+    let locks = format!(
+        "1: FLOCK  ADVISORY  WRITE 11 08:01:1{inode} 0 EOF\n\
+         2: -> FLOCK  ADVISORY  WRITE 12 08:01:{inode} 0 EOF\n\
+         3: OFDLCK ADVISORY  WRITE -1 08:01:{inode} 0 EOF\n\
+         4: FLOCK  ADVISORY  WRITE 0 08:01:{inode} 0 EOF\n\
+         5: FLOCK  ADVISORY  WRITE 13 08:01:{inode} 0 EOF\n"
+    );
+    fs::write(temp.path().join("locks"), locks).unwrap();
+    assert_eq!(holder(&file, &roots), "flock (process 13)");
 }
 
 /// As by udev, which probes a disk after each write.

@@ -6,7 +6,8 @@ use model::{Allocation, Bytes};
 
 use super::fixture::*;
 use crate::guard::{
-    Refusal, allocated, images_within_limit, space::space_within, space_for_images, store_outside,
+    Refusal, allocated, images_within_limit, space::space_within, space_for_images,
+    store::is_same_file, store_outside,
 };
 
 const NONE: Bytes = Bytes(0);
@@ -124,6 +125,23 @@ fn the_run_file_is_not_on_the_filesystem_under_test() {
 }
 
 /// stat(2) returns a separate device number for each subvolume, so it is not reliable here.
+#[test]
+fn paths_of_one_file_that_does_not_exist_are_equal() {
+    let temp = scratch();
+    let here = std::env::current_dir().unwrap();
+    assert!(is_same_file(Path::new("none.fslab"), &here.join("none.fslab")));
+    let [one, other] = ["one", "other"].map(|name| temp.path().join(name));
+    for directory in [&one, &other] {
+        fs::create_dir(directory).unwrap();
+    }
+    let link = temp.path().join("link");
+    symlink(&one, &link).unwrap();
+    let path = one.join("none.fslab");
+    assert!(is_same_file(&path, &link.join("none.fslab")));
+    assert!(!is_same_file(&path, &other.join("none.fslab")));
+    assert!(!is_same_file(&path, &one.join("other.fslab")));
+}
+
 #[test]
 fn subvolumes_are_one_filesystem() {
     if lacks_root() || lacks_program("mkfs.btrfs") {
