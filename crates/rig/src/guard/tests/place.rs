@@ -6,7 +6,7 @@ use model::{Allocation, Bytes};
 
 use super::fixture::*;
 use crate::guard::{
-    Refusal, allocated, images_within_limit, space::space_within, space_for_images,
+    Refusal, allocated, images_within_limit, space::space_within, space_for_images, space_in,
     store::is_same_file, store_outside,
 };
 
@@ -44,6 +44,16 @@ fn images_must_fit_their_filesystem() {
         space_for_images(&new, Bytes::gib(1), NONE, Allocation::Preallocated).unwrap_err();
     let text = refusal.to_string();
     assert!(text.contains("1056MiB") && text.contains("not/made/yet"), "{text}");
+}
+
+#[test]
+fn a_directory_must_have_the_space() {
+    let temp = scratch();
+    let new = temp.path().join("not/made/yet");
+    for place in [temp.path(), &new] {
+        space_in(place, NONE).unwrap();
+        assert!(is_space(space_in(place, Bytes(u64::MAX))));
+    }
 }
 
 #[test]
