@@ -6,12 +6,13 @@
 //! - The operations of a task are in order and do not overlap.
 //! - Descriptors are numbered from 1 without gaps larger than the number of operations.
 //! - Transfers have at most 1 GiB.
+//! - mknod(2) creates regular files, FIFOs, and sockets, no devices.
 
 use std::collections::HashSet;
 
 use model::phase::FileCall;
 
-use crate::{NONE, Node, NodeKind, Op, Recording, TraceError};
+use crate::{NODE_TYPES, NONE, Node, NodeKind, Op, Recording, TraceError};
 
 /// Maximum length of a path: `PATH_MAX` without the NUL byte.
 pub(crate) const PATH: usize = 4095;
@@ -72,6 +73,9 @@ fn numbers(op: &Op, paths: u64, descriptors: u64) -> Result<(), &'static str> {
     }
     if op.result < ERRORS {
         return Err("its result is invalid");
+    }
+    if op.call == FileCall::Mknod && !NODE_TYPES.contains(&op.flags) {
+        return Err("it creates neither a regular file nor a FIFO nor a socket");
     }
     let transfers = matches!(
         op.call,

@@ -200,7 +200,8 @@ impl Compiler<'_> {
         }
         match op.call {
             FileCall::Symlink => self.symlink(op, walk.as_ref()),
-            FileCall::Mkdir => self.mkdir(op, walk.as_ref()),
+            FileCall::Mkdir => self.creates(op, walk.as_ref(), NodeKind::Directory),
+            FileCall::Mknod => self.creates(op, walk.as_ref(), NodeKind::of_type(op.flags)),
             FileCall::Unlink | FileCall::Rmdir => self.unlink(op, walk.as_ref()),
             FileCall::Rename => self.rename(op, walk.as_ref(), second.as_ref()),
             FileCall::Link => self.link(op, walk.as_ref(), second.as_ref()),
@@ -296,11 +297,11 @@ impl Compiler<'_> {
         }
     }
 
-    fn mkdir(&mut self, op: &Op, walk: Option<&Walk>) {
+    fn creates(&mut self, op: &Op, walk: Option<&Walk>, kind: NodeKind) {
         let Some(walk) = walk else { return };
         self.changes_name(walk);
         if let (true, Some(last)) = (op.succeeded(), walk.last) {
-            let inode = self.space.add(NodeKind::Directory);
+            let inode = self.space.add(kind);
             self.space.inode_mut(inode).mode = permissions(op);
             self.space.enter(walk.directory, last, inode);
         }
@@ -443,7 +444,8 @@ pub(crate) fn follows(op: &Op) -> bool {
         | FileCall::Rename
         | FileCall::Symlink
         | FileCall::Readlink
-        | FileCall::Mkdir => false,
+        | FileCall::Mkdir
+        | FileCall::Mknod => false,
         // AT_SYMLINK_FOLLOW is the exception here.
         FileCall::Link => op.flags & NO_FOLLOW == 0,
         FileCall::Chdir => true,

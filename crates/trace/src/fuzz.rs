@@ -70,7 +70,7 @@ fn from_numbers(bytes: &[u8]) -> Recording {
     };
     let (nodes, ops) = bytes.split_at(bytes.len().min(15));
     for row in nodes.chunks_exact(5) {
-        let kind = NodeKind::ALL[usize::from(row[2] % 4)];
+        let kind = NodeKind::ALL[usize::from(row[2]) % NodeKind::ALL.len()];
         recording.nodes.push(Node {
             parent: row[0].into(),
             name: row[1].into(),

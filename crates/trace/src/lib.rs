@@ -163,7 +163,7 @@ pub struct Op {
     pub offset: u64,
     /// Length, nanoseconds, or the number of the task that a wait is for.
     pub size: u64,
-    /// Flags.
+    /// Flags. Of [`FileCall::Mknod`], the type of the file: one of [`NODE_TYPES`].
     pub flags: u64,
 }
 
@@ -216,6 +216,10 @@ impl Op {
 /// symbolic link.
 pub const NO_FOLLOW: u64 = 1;
 
+/// Types of the files that [`FileCall::Mknod`] creates: regular file, FIFO, and socket.
+pub const NODE_TYPES: [u64; 3] =
+    [libc::S_IFREG as u64, libc::S_IFIFO as u64, libc::S_IFSOCK as u64];
+
 /// Kind of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeKind {
@@ -226,13 +230,27 @@ pub enum NodeKind {
     Directory,
     /// Symbolic link.
     Symlink,
-    /// Anything else. A replay does not create it.
+    /// Device. A replay does not create it.
     Other,
+    /// FIFO.
+    Fifo,
+    /// Name of a socket.
+    Socket,
 }
 
 impl NodeKind {
     /// All kinds, in the order of their numbers in recordings.
-    pub const ALL: [Self; 4] = [Self::File, Self::Directory, Self::Symlink, Self::Other];
+    pub const ALL: [Self; 6] =
+        [Self::File, Self::Directory, Self::Symlink, Self::Other, Self::Fifo, Self::Socket];
+
+    /// Kind of a file that [`FileCall::Mknod`] with this type creates.
+    pub(crate) fn of_type(kind: u64) -> Self {
+        match u32::try_from(kind) {
+            Ok(libc::S_IFIFO) => Self::Fifo,
+            Ok(libc::S_IFSOCK) => Self::Socket,
+            _ => Self::File,
+        }
+    }
 }
 
 /// File that existed before the program started.

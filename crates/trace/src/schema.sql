@@ -5,7 +5,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT;
 -- Relative paths, targets of symbolic links, names of extended attributes.
 CREATE TABLE path (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 -- Files below the root before the program started; parents first, node 1 is the root.
--- parent: number of the directory, from 0. kind: 0 file, 1 directory, 2 symbolic link, 3 other. same: first node of the same file.
+-- parent: number of the directory, from 0. kind: 0 file, 1 directory, 2 symbolic link, 3 device, 4 FIFO, 5 socket. same: first node of the same file.
 CREATE TABLE node (id INTEGER PRIMARY KEY, parent INTEGER NOT NULL, name INTEGER NOT NULL,
   kind INTEGER NOT NULL, size INTEGER NOT NULL, mode INTEGER NOT NULL, same INTEGER NOT NULL,
   target INTEGER NOT NULL) STRICT;

@@ -210,15 +210,13 @@ impl Space {
         walk.found = Some(from);
         while let Some(name) = rest.pop() {
             let Some(at) = walk.found else { break };
-            match self.inode(at).kind {
-                NodeKind::Directory => walk.directory = at,
-                NodeKind::File | NodeKind::Symlink | NodeKind::Other => {
-                    // The rest of the path is below a file: ENOTDIR.
-                    rest.push(name);
-                    walk.found = None;
-                    break;
-                }
+            if self.inode(at).kind != NodeKind::Directory {
+                // The rest of the path is below a file: ENOTDIR.
+                rest.push(name);
+                walk.found = None;
+                break;
             }
+            walk.directory = at;
             match name.as_slice() {
                 b"." => {
                     walk.last = None;

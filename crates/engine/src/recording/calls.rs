@@ -188,6 +188,8 @@ impl Caller<'_> {
             FileCall::Chdir => (libc::O_PATH | libc::O_DIRECTORY) as u64,
             _ => op.flags & OPEN_FLAGS,
         };
+        // Changes nothing for regular files (open(2)). The open of a FIFO would wait.
+        flags |= libc::O_NONBLOCK as u64;
         let path_only = libc::O_PATH as u64;
         if flags & path_only != 0 {
             flags &= (libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW) as u64;
@@ -254,7 +256,7 @@ impl Caller<'_> {
         let op = step.op;
         match op.call {
             FileCall::Truncate => {
-                return self.opened(step, libc::O_WRONLY, &|number| {
+                return self.opened(step, libc::O_WRONLY | libc::O_NONBLOCK, &|number| {
                     call(libc::SYS_ftruncate, [fd(number), word(op.size), 0, 0, 0, 0])
                 });
             }
@@ -299,6 +301,10 @@ impl Caller<'_> {
                 call(libc::SYS_faccessat2, [directory, path, word(op.offset & 7), flags, 0, 0])
             }
             FileCall::Mkdir => call(libc::SYS_mkdirat, [directory, path, mode, 0, 0, 0]),
+            // The type was checked with the recording.
+            FileCall::Mknod => {
+                call(libc::SYS_mknodat, [directory, path, mode | word(op.flags), 0, 0, 0])
+            }
             FileCall::Rmdir => {
                 let removes = libc::AT_REMOVEDIR as usize;
                 call(libc::SYS_unlinkat, [directory, path, removes, 0, 0, 0])

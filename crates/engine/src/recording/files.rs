@@ -16,7 +16,9 @@ use std::{
 };
 
 use rustix::{
-    fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2, statvfs, syncfs},
+    fs::{
+        CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mknodat, open, openat2, statvfs, syncfs,
+    },
     process::geteuid,
 };
 use trace::{NONE, Node, NodeKind, Program, TraceError};
@@ -93,7 +95,7 @@ pub(super) fn create(
                 let made = fs::DirBuilder::new().mode(0o700).create(&path);
                 made.map_err(failed(Operation::MakeDirectory, &path))?;
             }
-            (NodeKind::File | NodeKind::Symlink, 1..) => {
+            (NodeKind::File | NodeKind::Symlink | NodeKind::Fifo | NodeKind::Socket, 1..) => {
                 let first = &paths[node.same as usize - 1];
                 fs::hard_link(first, &path).map_err(failed(Operation::Link, &path))?;
             }
@@ -105,6 +107,17 @@ pub(super) fn create(
                 let target = &program.paths[node.target as usize - 1];
                 let made = symlink(OsStr::from_bytes(target.as_bytes()), &path);
                 made.map_err(failed(Operation::SymbolicLink, &path))?;
+            }
+            (NodeKind::Fifo | NodeKind::Socket, NONE) => {
+                let kind = match node.kind {
+                    NodeKind::Fifo => FileType::Fifo,
+                    _ => FileType::Socket,
+                };
+                let mode = fs::Permissions::from_mode(node.mode & MODES);
+                mknodat(CWD, &path, kind, Mode::from_raw_mode(0o600), 0)
+                    .map_err(io::Error::from)
+                    .and_then(|()| fs::set_permissions(&path, mode))
+                    .map_err(failed(Operation::MakeNode, &path))?;
             }
             (NodeKind::Other, _) => {}
         }

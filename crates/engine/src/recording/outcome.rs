@@ -53,6 +53,7 @@ pub(super) fn agrees(op: &Op, got: i64) -> bool {
         | FileCall::Access
         | FileCall::List
         | FileCall::Mkdir
+        | FileCall::Mknod
         | FileCall::Rmdir
         | FileCall::Unlink
         | FileCall::Rename

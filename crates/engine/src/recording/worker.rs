@@ -275,6 +275,7 @@ fn operation(call: FileCall) -> Operation {
     match call {
         FileCall::Open | FileCall::Chdir => Operation::Open,
         FileCall::Mkdir => Operation::MakeDirectory,
+        FileCall::Mknod => Operation::MakeNode,
         FileCall::Rename => Operation::Rename,
         FileCall::Link => Operation::Link,
         FileCall::Symlink => Operation::SymbolicLink,

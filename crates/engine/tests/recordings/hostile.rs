@@ -62,7 +62,11 @@ fn hostile(target: &str, as_node: bool) -> Recording {
                     fd,
                     opened: if open { opened } else { 0 },
                     // O_RDWR, O_CREAT, and O_TRUNC; a mode with the bit that sets the user.
-                    flags: if open { 0o1102 } else { 0 },
+                    flags: match call {
+                        FileCall::Open => 0o1102,
+                        FileCall::Mknod => trace::NODE_TYPES[1],
+                        _ => 0,
+                    },
                     offset: 0o4777,
                     size: 7,
                     ..Op::new(*call)
@@ -111,6 +115,41 @@ fn hostile_recordings_change_nothing_outside() {
         }
     }
     as_other_user("hostile::hostile_recordings_change_nothing_outside");
+}
+
+#[test]
+fn fifos_of_hostile_recordings_do_not_block_and_devices_are_refused() {
+    use trace::{Node, NodeKind, Op, Task};
+    let bench = Bench::new();
+    let open = |flags| Op { path: 1, opened: 1, flags, ..Op::new(FileCall::Open) };
+    let mut ops = vec![
+        Op { path: 1, flags: trace::NODE_TYPES[1], offset: 0o600, ..Op::new(FileCall::Mknod) },
+        open(1),
+        open(0),
+        Op { fd: 1, size: 10, result: 10, ..Op::new(FileCall::Read) },
+        open(2),
+        Op { fd: 1, size: 1 << 20, result: 1 << 20, ..Op::new(FileCall::Write) },
+        Op { fd: 1, path: 0, opened: 2, ..open(1) },
+        Op { path: 1, ..Op::new(FileCall::Truncate) },
+    ];
+    for (begin, op) in (0u64..).zip(&mut ops) {
+        op.begin = begin;
+    }
+    let mut recording = Recording {
+        paths: vec![b"fifo".to_vec()],
+        nodes: vec![Node { kind: NodeKind::Directory, mode: 0o755, ..Node::default() }],
+        tasks: vec![Task { ops, ..Task::default() }],
+        ..Recording::default()
+    };
+    fs::write(bench.file(), trace::bytes(&recording).unwrap()).unwrap();
+    let (result, place) = bench.replay(TraceOrder::Resources, TraceTiming::Asap);
+    assert!(result.workers[0].unexpected.0 >= 3);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    for device in [libc::S_IFBLK, libc::S_IFCHR] {
+        recording.tasks[0].ops[0].flags = u64::from(device);
+        let error = trace::parse(&trace::bytes(&recording).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("neither a regular file nor a FIFO"), "{error}");
+    }
 }
 
 #[test]

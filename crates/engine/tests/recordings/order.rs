@@ -14,6 +14,7 @@ use std::{
 };
 
 use model::phase::{TraceOrder, TraceTiming};
+use rustix::fs::{FileType, Mode};
 
 use crate::{Bench, as_program, compare};
 
@@ -139,16 +140,33 @@ fn a_process_follows_the_messages_of_a_pipe() {
 #[test]
 fn a_process_follows_the_end_of_a_pipe() {
     let bench = Bench::new();
+    follows_end_of_fifo(&bench, "../pipe");
+}
+
+#[test]
+fn a_process_follows_the_end_of_a_fifo_below_the_root() {
+    let bench = Bench::new();
+    follows_end_of_fifo(&bench, "pipe");
+    // The FIFO existed before.
+    let bench = Bench::new();
+    fs::create_dir(bench.root.join("old")).unwrap();
+    let fifo = bench.root.join("old/pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+        .unwrap();
+    follows_end_of_fifo(&bench, "old/pipe");
+}
+
+fn follows_end_of_fifo(bench: &Bench, fifo: &str) {
     // The shell does not wait for the end of the process in the background.
     let script = format!(
-        "cd {}; : > first; mkfifo ../pipe; \
-         (echo; head -c {} /dev/zero > before-0; true) > ../pipe & \
-         while read x; do :; done < ../pipe; : > after-0",
+        "cd {}; : > first; test -p {fifo} || mkfifo {fifo}; \
+         (echo; head -c {} /dev/zero > before-0; true) > {fifo} & \
+         while read x; do :; done < {fifo}; : > after-0",
         bench.root.display(),
         MESSAGES * SIZE
     );
     let recording = bench.record(&["sh", "-c", &script]);
-    keeps_order(&bench, &recording);
+    keeps_order(bench, &recording);
 }
 
 /// Connected sockets, or the two ends of a pipe: the end to receive from, and the one to send to.

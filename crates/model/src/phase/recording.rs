@@ -205,6 +205,9 @@ calls! {
     Clone "ficlone" true;
     /// sendfile(2) between two files.
     Sendfile "sendfile" true;
+    /// mknod(2) of a regular file, a FIFO, or a socket, and bind(2) of a socket to a name. Nodes of
+    /// devices are neither recorded nor replayed.
+    Mknod "mknod" true;
 }
 
 impl FileCall {

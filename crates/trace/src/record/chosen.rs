@@ -36,6 +36,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_recvmsg,
     libc::SYS_recvmmsg,
     libc::SYS_sendmmsg,
+    libc::SYS_bind,
     libc::SYS_socketpair,
     libc::SYS_flock,
     libc::SYS_fsync,

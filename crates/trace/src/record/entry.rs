@@ -43,6 +43,8 @@ pub(crate) enum Then {
     Join(usize),
     /// The mask changes to this value.
     Umask(u32),
+    /// bind(2) gives a socket a name.
+    Name,
 }
 
 /// Call in progress.
@@ -60,7 +62,7 @@ impl Pending {
         let clone = self.op.is_some_and(|op| op.call == FileCall::Clone);
         let after = matches!(
             self.then,
-            Then::Wait(_) | Then::Receive(_) | Then::Join(_) | Then::Transfer(_)
+            Then::Wait(_) | Then::Receive(_) | Then::Join(_) | Then::Transfer(_) | Then::Name
         );
         clone || after
     }
@@ -137,16 +139,21 @@ impl Call<'_> {
     /// File that a path argument names.
     pub(super) fn named(&mut self, directory: i32, address: u64) -> Option<Named> {
         let path = self.memory.string(address)?;
+        self.named_by(directory, &path)
+    }
+
+    /// File that a path names, from the descriptor of a directory.
+    pub(super) fn named_by(&mut self, directory: i32, path: &[u8]) -> Option<Named> {
         if path.is_empty() {
             return None;
         }
-        if let Some(number) = paths::descriptor(&path, self.tracee.process) {
+        if let Some(number) = paths::descriptor(path, self.tracee.process) {
             return self.slot(number).map(Named::Descriptor);
         }
         let root = &self.recorder.root;
         if path[0] == b'/' {
-            let rest = root.below(&path)?;
-            return Some(Named::Path { fd: NONE, path: rest, absolute: path });
+            let rest = root.below(path)?;
+            return Some(Named::Path { fd: NONE, path: rest, absolute: path.to_vec() });
         }
         let (slot, from) = match directory {
             AT_FDCWD => {
@@ -158,11 +165,11 @@ impl Call<'_> {
                 None => (NONE, self.memory.link(directory)?),
             },
         };
-        let absolute = paths::normal(&paths::join(&from, &path));
+        let absolute = paths::normal(&paths::join(&from, path));
         let rest = root.below(&absolute)?;
         let inside = slot != NONE || root.below(&from).as_deref() == Some(b".");
         // A slash at the end requires a directory.
-        let path = if inside { path } else { rest };
+        let path = if inside { path.to_vec() } else { rest };
         Some(Named::Path { fd: slot, path, absolute })
     }
 

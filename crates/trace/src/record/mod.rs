@@ -78,6 +78,8 @@ pub(crate) struct Recorder {
     /// Current time of a log; `None`: the clock.
     instant: Option<u64>,
     stop_cost: StopCost,
+    /// True if a FIFO may be below the root.
+    fifos: bool,
 }
 
 /// Task whose older operations are compressed.
@@ -116,6 +118,7 @@ impl Recorder {
             started: now(),
             instant,
             stop_cost: StopCost::default(),
+            fifos: false,
         }
     }
 
@@ -224,7 +227,8 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
     let nodes = scan::scan(&real, &mut paths).map_err(root_error)?;
     let names =
         vec![real.as_os_str().as_bytes().to_vec(), paths::normal(given.as_os_str().as_bytes())];
-    let recorder = Recorder::new(Root::new(names), paths, None);
+    let mut recorder = Recorder::new(Root::new(names), paths, None);
+    recorder.fifos = nodes.iter().any(|node| node.kind == crate::NodeKind::Fifo);
     let mut session = Session::new(recorder, settings.waiting);
     ptrace::report_signals();
     let directory = std::env::current_dir().map_err(failed)?;

@@ -7,10 +7,11 @@ use super::{
     entry::{AT_EMPTY_PATH, AT_FDCWD, CLOEXEC, Call, Named, Pending, Then, fd, plain},
     memory,
 };
-use crate::{NO_FOLLOW, NONE, Op};
+use crate::{NO_FOLLOW, NODE_TYPES, NONE, Op};
 
 const AT_REMOVEDIR: u64 = 0x200;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
+const SOCKET: u64 = libc::S_IFSOCK as u64;
 
 impl Call<'_> {
     /// Extended attributes of a descriptor, or of a name (`Some(flags)`).
@@ -153,17 +154,46 @@ impl Call<'_> {
             libc::SYS_symlink => self.symlink(args[0], AT_FDCWD, args[1]),
             libc::SYS_symlinkat => self.symlink(args[0], fd(args[1]), args[2]),
             libc::SYS_mknod | libc::SYS_mknodat => {
-                let (directory, path) = match number {
-                    libc::SYS_mknod => (AT_FDCWD, args[0]),
-                    _ => (fd(args[0]), args[1]),
+                let (directory, path, mode) = match number {
+                    libc::SYS_mknod => (AT_FDCWD, args[0], args[1]),
+                    _ => (fd(args[0]), args[1], args[2]),
                 };
-                if self.named(directory, path).is_some() {
-                    self.recorder.leave_out("mknod");
-                }
-                None
+                let path = self.memory.string(path)?;
+                self.mknod((directory, &path), mode, Then::Nothing)
+            }
+            libc::SYS_bind => {
+                let path = self.socket_name()?;
+                // unix_bind_bsd() of Linux: all permissions that the mask leaves.
+                self.mknod((AT_FDCWD, &path), SOCKET | 0o777, Then::Name)
             }
             _ => None,
         }
+    }
+
+    /// Creation of a file of the type in its mode.
+    fn mknod(&mut self, (directory, path): (i32, &[u8]), mode: u64, then: Then) -> Option<Pending> {
+        let named = self.named_by(directory, path)?;
+        let kind = match mode & u64::from(libc::S_IFMT) {
+            0 => u64::from(libc::S_IFREG),
+            kind => kind,
+        };
+        if !NODE_TYPES.contains(&kind) {
+            self.recorder.leave_out("mknod of a device");
+            return None;
+        }
+        self.recorder.fifos |= kind == u64::from(libc::S_IFIFO);
+        let op = Op { flags: kind, offset: self.mode(mode), ..self.op(FileCall::Mknod, &named) };
+        Some(Pending { op: Some(op), then })
+    }
+
+    /// Path that bind(2) gives to a socket: `struct sockaddr_un` (unix(7)).
+    fn socket_name(&self) -> Option<Vec<u8>> {
+        let mut address = [0; 110];
+        let length = address.len().min(usize::try_from(self.args[2]).ok()?);
+        let read = self.memory.read(self.args[1], &mut address[..length]);
+        let family = address[..read].first_chunk().copied().map(u16::from_ne_bytes)?;
+        let name = address[2..read].split(|byte| *byte == 0).next()?;
+        (i32::from(family) == libc::AF_UNIX).then(|| name.to_vec())
     }
 
     /// Mode with the mask of the process.

@@ -49,9 +49,12 @@ pub(super) fn scan(root: &Path, paths: &mut Paths) -> io::Result<Vec<Node>> {
             } else if kind.is_symlink() {
                 node.kind = NodeKind::Symlink;
                 node.target = paths.number(&fs::read_link(&path)?.into_os_string().into_vec());
+            } else if kind.is_fifo() {
+                node.kind = NodeKind::Fifo;
+            } else if kind.is_socket() {
+                node.kind = NodeKind::Socket;
             } else if !kind.is_file() {
                 node.kind = NodeKind::Other;
-                debug_assert!(kind.is_fifo() || kind.is_socket() || !kind.is_file());
             }
             if !kind.is_dir() && status.nlink() > 1 {
                 node.same = *links.entry(status.ino()).or_insert(NONE);

@@ -10,6 +10,7 @@ use super::{
     Recorder,
     entry::{self, Pending, Then},
     memory::Memory,
+    messages::Object,
     process::{Clock, Tracee},
 };
 use crate::{
@@ -175,6 +176,13 @@ impl Tasks {
             }
             Then::Pair(address) if result == 0 => self.recorder.add_pair(memory, address),
             Then::Pair(_) => {}
+            // Another file has the name: the error of mknod(2). Other errors may not be about names.
+            Then::Name if number == -libc::EADDRINUSE => {
+                op = op.map(|op| Op { result: -i64::from(libc::EEXIST), ..op });
+            }
+            Then::Name => op = op.filter(|op| op.succeeded()),
+            // FIFOs are channels between tasks, as pipes are.
+            Then::Bind { .. } if number >= 0 && self.opens_fifo(memory, number) => op = None,
             Then::Bind { cloexec, path } => {
                 if let (Some(op), true) = (&mut op, number >= 0) {
                     op.opened = self.recorder.slots.open(path);
@@ -207,6 +215,10 @@ impl Tasks {
         if let Some(op) = op {
             self.recorder.push(tracee.task, op);
         }
+    }
+
+    fn opens_fifo(&self, memory: &dyn Memory, number: i32) -> bool {
+        self.recorder.fifos && matches!(memory.channel(number), Some(Object::Pipe(..)))
     }
 
     /// Operation with the size that was transferred. More than [`TRANSFER`] bytes become several

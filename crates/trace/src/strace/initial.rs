@@ -134,7 +134,7 @@ impl Files<'_> {
         let exists = op.result == -i64::from(libc::EEXIST);
         let creates = match op.call {
             FileCall::Open => op.flags & CREATE != 0,
-            FileCall::Mkdir | FileCall::Symlink => true,
+            FileCall::Mkdir | FileCall::Symlink | FileCall::Mknod => true,
             _ => false,
         };
         // Each round adds one directory or the file itself.
@@ -191,10 +191,7 @@ impl Files<'_> {
     ) {
         // A link whose target is unknown.
         let unknown = b"unknown".to_vec();
-        let target = match kind {
-            NodeKind::Symlink => Some(target.unwrap_or(&unknown)),
-            NodeKind::File | NodeKind::Directory | NodeKind::Other => None,
-        };
+        let target = (kind == NodeKind::Symlink).then(|| target.unwrap_or(&unknown));
         let space = &mut self.compiler.space;
         let inode = match target {
             Some(target) => space.add_link(target),
@@ -202,10 +199,7 @@ impl Files<'_> {
         };
         space.enter(directory, component, inode);
         let Some(parent) = self.node_of.get(&directory).copied() else { return };
-        let mode = match kind {
-            NodeKind::Directory => 0o755,
-            NodeKind::File | NodeKind::Symlink | NodeKind::Other => 0o644,
-        };
+        let mode = if kind == NodeKind::Directory { 0o755 } else { 0o644 };
         let mode = status.map_or(mode, |status| u32::try_from(status.mode & 0o777).unwrap_or(0));
         let name = space.name(component).to_vec();
         self.node_of.insert(inode, self.nodes.len());
