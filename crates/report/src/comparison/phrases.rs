@@ -166,7 +166,7 @@ pub(super) fn titles(tests: &[TestPair]) -> Vec<String> {
             true => test.label.strip_prefix(&suite(test)).unwrap_or_default().trim_start(),
             false => test.label.as_str(),
         };
-        if !one_label {
+        if !one_label && !label.is_empty() {
             title.push_str(&format!(", {}", one_line(without_key(label))));
         }
         if !primary(test) {

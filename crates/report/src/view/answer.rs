@@ -134,16 +134,10 @@ pub(crate) fn shown_findings(answers: &[Answer], most: usize) -> (Vec<Vec<&str>>
 /// Tests with results and their titles.
 fn named(view: &View) -> Vec<Named<'_>> {
     let measured = |test: &&Test| test.entries.iter().any(|entry| entry.summary.is_some());
-    // The name of a single suite is omitted.
-    let suite = match &view.suites[..] {
-        [only] => format!("{} ", only.name),
-        _ => String::new(),
-    };
     let points = view.suites.iter().flat_map(|suite| &suite.points);
     let tests: Vec<(&str, &Test)> = points
         .flat_map(|point| {
-            let label = point.label.strip_prefix(&suite).unwrap_or(&point.label);
-            point.tests.iter().filter(measured).map(move |test| (label, test))
+            point.tests.iter().filter(measured).map(|test| (point.label.as_str(), test))
         })
         .collect();
     let names: Vec<(&str, &str)> =
@@ -153,17 +147,24 @@ fn named(view: &View) -> Vec<Named<'_>> {
 }
 
 /// Short titles of tests, which are given by workload and name. The title is the name if no other
-/// test has it. Otherwise it is the workload if that has no other test, or else both.
+/// test has it. Otherwise it is the workload if that has no other test, or else both. The first word
+/// of all workloads is omitted if it is the same, such as the name of the only suite.
 pub(crate) fn titles(tests: &[(&str, &str)]) -> Vec<String> {
+    let first = |workload: &str| workload.split(' ').next().unwrap_or_default().len();
+    let common = tests.first().map_or("", |(workload, _)| &workload[..first(workload)]);
+    let is_common = tests.iter().all(|(it, _)| &it[..first(it)] == common);
     let (mut workloads, mut names) = (BTreeMap::new(), BTreeMap::new());
     for (workload, name) in tests {
         *workloads.entry(workload).or_insert(0) += 1;
         *names.entry(name).or_insert(0) += 1;
     }
     let title = |(workload, name): &(&str, &str)| {
-        let label = without_key(workload);
+        let rest = if is_common { workload[common.len()..].trim_start() } else { workload };
+        let label = without_key(rest);
         one_line(&match (workloads[workload] == 1, names[name] == 1) {
             (_, true) => (*name).to_owned(),
+            // Only its parameters with the default values differ.
+            _ if label.is_empty() => (*name).to_owned(),
             (true, false) => label.to_owned(),
             (false, false) => format!("{name} {label}"),
         })
