@@ -6,6 +6,7 @@
 //! - The operations of a task are in order and do not overlap.
 //! - Descriptors are numbered from 1 without gaps larger than the number of operations.
 //! - Transfers have at most 1 GiB.
+//! - rename(2), link(2), and symlink(2) have a second path.
 //! - mknod(2) creates regular files, FIFOs, and sockets, no devices.
 
 use std::collections::HashSet;
@@ -73,6 +74,10 @@ fn numbers(op: &Op, paths: u64, descriptors: u64) -> Result<(), &'static str> {
     }
     if op.result < ERRORS {
         return Err("its result is invalid");
+    }
+    let two = matches!(op.call, FileCall::Rename | FileCall::Link | FileCall::Symlink);
+    if two && op.path2 == NONE {
+        return Err("it has no second path");
     }
     if op.call == FileCall::Mknod && !NODE_TYPES.contains(&op.flags) {
         return Err("it creates neither a regular file nor a FIFO nor a socket");

@@ -3,7 +3,7 @@
 
 use model::phase::{FileCall, TraceOrder};
 
-use crate::{Node, NodeKind, Op, Recording, Task, check, compile, parse};
+use crate::{NODE_TYPES, Node, NodeKind, Op, Recording, Task, check, compile, parse};
 
 /// Reads and compiles a recording: a file, or a sequence of numbers that become nodes, tasks, and
 /// operations, because mutations of compressed columns hardly ever are valid.
@@ -97,7 +97,11 @@ fn from_numbers(bytes: &[u8]) -> Recording {
             opened: if opens && row[4] <= 200 { opened } else { 0 },
             path: row[7].into(),
             path2: row[8].into(),
-            flags: u64::from(row[9]) << (row[9] % 20),
+            flags: if call == FileCall::Mknod {
+                NODE_TYPES[usize::from(row[9] % 3)]
+            } else {
+                u64::from(row[9]) << (row[9] % 20)
+            },
             size: if call == FileCall::Wait { 1 + u64::from(row[9] % 3) } else { row[9].into() },
             ..Op::new(call)
         });

@@ -17,7 +17,7 @@ use super::{
     files::MODES,
     raw::{
         XATTR_CALLS, call, clone, close, close_number, copy_range, digits, fd, flock, lock, map,
-        sendfile, text, times, word, xattr,
+        one_name, sendfile, text, times, word, xattr,
     },
 };
 
@@ -87,7 +87,7 @@ impl Caller<'_> {
         }
         let done = match op.call {
             FileCall::Open | FileCall::Chdir => self.open(step),
-            FileCall::Rename | FileCall::Link | FileCall::Symlink => self.two_names(step),
+            FileCall::Rename | FileCall::Link => self.two_names(step),
             FileCall::Wait => Some(op.result),
             _ if op.path != NONE => self.by_name(step),
             _ => self.by_descriptor(op),
@@ -210,15 +210,6 @@ impl Caller<'_> {
 
     fn two_names(&self, step: &Step) -> Option<i64> {
         let op = &step.op;
-        if op.call == FileCall::Symlink {
-            let target = self.phase.paths.whole(op.path2);
-            let name = match self.name(op.fd, step.straight, op.path)? {
-                Ok(name) => name,
-                Err(errno) => return Some(errno),
-            };
-            let args = [text(target), fd(name.directory), text(name.path), 0, 0, 0];
-            return Some(call(libc::SYS_symlinkat, args));
-        }
         let to = match self.name(op.fd2, step.straight2, op.path2)? {
             Ok(name) => name,
             Err(errno) => return Some(errno),
@@ -300,16 +291,6 @@ impl Caller<'_> {
             FileCall::Access => {
                 call(libc::SYS_faccessat2, [directory, path, word(op.offset & 7), flags, 0, 0])
             }
-            FileCall::Mkdir => call(libc::SYS_mkdirat, [directory, path, mode, 0, 0, 0]),
-            // The type was checked with the recording.
-            FileCall::Mknod => {
-                call(libc::SYS_mknodat, [directory, path, mode | word(op.flags), 0, 0, 0])
-            }
-            FileCall::Rmdir => {
-                let removes = libc::AT_REMOVEDIR as usize;
-                call(libc::SYS_unlinkat, [directory, path, removes, 0, 0, 0])
-            }
-            FileCall::Unlink => call(libc::SYS_unlinkat, [directory, path, 0, 0, 0, 0]),
             FileCall::Readlink => call(libc::SYS_readlinkat, [directory, path, buffer, size, 0, 0]),
             FileCall::Chmod if op.flags & NO_FOLLOW == 0 => {
                 call(libc::SYS_fchmodat, [directory, path, mode, 0, 0, 0])
@@ -324,7 +305,11 @@ impl Caller<'_> {
                 let times = times(&op);
                 call(libc::SYS_utimensat, [directory, path, times.as_ptr() as usize, flags, 0, 0])
             }
-            _ => return None,
+            FileCall::Symlink => {
+                let target = text(self.phase.paths.whole(op.path2));
+                call(libc::SYS_symlinkat, [target, directory, path, 0, 0, 0])
+            }
+            _ => return one_name(&op, directory, path),
         })
     }
 

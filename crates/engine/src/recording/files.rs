@@ -109,10 +109,8 @@ pub(super) fn create(
                 made.map_err(failed(Operation::SymbolicLink, &path))?;
             }
             (NodeKind::Fifo | NodeKind::Socket, NONE) => {
-                let kind = match node.kind {
-                    NodeKind::Fifo => FileType::Fifo,
-                    _ => FileType::Socket,
-                };
+                let is_fifo = node.kind == NodeKind::Fifo;
+                let kind = if is_fifo { FileType::Fifo } else { FileType::Socket };
                 let mode = fs::Permissions::from_mode(node.mode & MODES);
                 mknodat(CWD, &path, kind, Mode::from_raw_mode(0o600), 0)
                     .map_err(io::Error::from)

@@ -11,7 +11,7 @@ use std::{
 use model::phase::FileCall;
 use trace::{NO_OFFSET, Op};
 
-use super::calls::BUFFER;
+use super::{calls::BUFFER, files::MODES};
 
 /// Attempts to get a lock, 100 µs apart.
 const ATTEMPTS: u32 = 1000;
@@ -191,6 +191,24 @@ pub(super) fn map(op: &Op, file: usize) -> i64 {
 /// Address of an offset for a call; 0 if it uses the position of the file.
 fn pointer(offset: &mut u64) -> usize {
     if *offset == NO_OFFSET { 0 } else { &raw mut *offset as usize }
+}
+
+/// Adds or removes a name. `None` for other calls.
+pub(super) fn one_name(op: &Op, directory: usize, path: usize) -> Option<i64> {
+    let mode = word(op.offset & u64::from(MODES));
+    Some(match op.call {
+        FileCall::Mkdir => call(libc::SYS_mkdirat, [directory, path, mode, 0, 0, 0]),
+        // The type was checked with the recording.
+        FileCall::Mknod => {
+            call(libc::SYS_mknodat, [directory, path, mode | word(op.flags), 0, 0, 0])
+        }
+        FileCall::Rmdir => {
+            let removes = libc::AT_REMOVEDIR as usize;
+            call(libc::SYS_unlinkat, [directory, path, removes, 0, 0, 0])
+        }
+        FileCall::Unlink => call(libc::SYS_unlinkat, [directory, path, 0, 0, 0, 0]),
+        _ => return None,
+    })
 }
 
 /// Copies data to another file.

@@ -147,8 +147,8 @@ fn named(view: &View) -> Vec<Named<'_>> {
 }
 
 /// Short titles of tests, which are given by workload and name. The title is the name if no other
-/// test has it. Otherwise it is the workload if that has no other test, or else both. The first word
-/// of all workloads is omitted if it is the same, such as the name of the only suite.
+/// test has it. Otherwise it is the workload if that has no other test, or else both. The first
+/// word of all workloads is omitted if it is the same, such as the name of the only suite.
 pub(crate) fn titles(tests: &[(&str, &str)]) -> Vec<String> {
     let first = |workload: &str| workload.split(' ').next().unwrap_or_default().len();
     let common = tests.first().map_or("", |(workload, _)| &workload[..first(workload)]);

@@ -257,6 +257,10 @@ impl Call<'_> {
             }
             return None;
         };
+        // The name of a descriptor in /proc exists: the call fails.
+        if matches!(to, Named::Descriptor(_)) {
+            return None;
+        }
         if self.is_root(from) || self.is_root(to) {
             self.recorder.leave_out("creation or removal of the root");
             return None;

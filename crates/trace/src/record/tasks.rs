@@ -176,7 +176,7 @@ impl Tasks {
             }
             Then::Pair(address) if result == 0 => self.recorder.add_pair(memory, address),
             Then::Pair(_) => {}
-            // Another file has the name: the error of mknod(2). Other errors may not be about names.
+            // Another file has the name: the error of mknod(2). Other errors may have other causes.
             Then::Name if number == -libc::EADDRINUSE => {
                 op = op.map(|op| Op { result: -i64::from(libc::EEXIST), ..op });
             }
