@@ -130,6 +130,8 @@ pub(crate) struct TracePhase<'a> {
     done: Vec<Done>,
     /// True if workers change their root directory.
     confined: bool,
+    /// Flags of each open: `O_NONBLOCK` if there may be a FIFO, whose open would wait.
+    open_flags: i32,
     differences: Mutex<Differences>,
 }
 
@@ -159,6 +161,7 @@ impl<'a> TracePhase<'a> {
             slots,
             done,
             confined,
+            open_flags: if program.has_fifos() { libc::O_NONBLOCK } else { 0 },
             differences,
         })
     }

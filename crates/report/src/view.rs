@@ -43,7 +43,7 @@ use rayon::prelude::*;
 
 use crate::document::Section;
 
-pub(crate) use answer::without_key;
+pub(crate) use answer::{common_name, without_key};
 pub(crate) use capped::Capped;
 pub(crate) use devices::Contest;
 pub(crate) use equivalence_margin::EquivalenceMargin;

@@ -6,7 +6,7 @@
 //! - The operations of a task are in order and do not overlap.
 //! - Descriptors are numbered from 1 without gaps larger than the number of operations.
 //! - Transfers have at most 1 GiB.
-//! - rename(2), link(2), and symlink(2) have a second path.
+//! - rename(2), link(2), and symlink(2) have a second path, and rename(2) has a first one.
 //! - mknod(2) creates regular files, FIFOs, and sockets, no devices.
 
 use std::collections::HashSet;
@@ -78,6 +78,9 @@ fn numbers(op: &Op, paths: u64, descriptors: u64) -> Result<(), &'static str> {
     let two = matches!(op.call, FileCall::Rename | FileCall::Link | FileCall::Symlink);
     if two && op.path2 == NONE {
         return Err("it has no second path");
+    }
+    if op.call == FileCall::Rename && op.path == NONE {
+        return Err("it has no first path");
     }
     if op.call == FileCall::Mknod && !NODE_TYPES.contains(&op.flags) {
         return Err("it creates neither a regular file nor a FIFO nor a socket");

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use model::phase::{FileCall, TraceOrder};
 
 use crate::{
-    Node, Op, Recording, TraceError,
+    Node, NodeKind, Op, Recording, TraceError,
     check::TRANSFER,
     effects::{Compiler, Effect},
     order::{self, Wait, Waits},
@@ -36,6 +36,17 @@ pub struct Program {
     /// Operations that are not replayed: their path leaves the root, or they change an extended
     /// attribute that is not one of the user.
     pub left_out: u64,
+}
+
+impl Program {
+    /// True if a FIFO existed before, or is created.
+    pub fn has_fifos(&self) -> bool {
+        let mut steps = self.workers.iter().flatten();
+        self.nodes.iter().any(|node| node.kind == NodeKind::Fifo)
+            || steps.any(|step| {
+                step.op.call == FileCall::Mknod && step.op.flags == u64::from(libc::S_IFIFO)
+            })
+    }
 }
 
 /// Operation of a replay.

@@ -161,6 +161,13 @@ fn hostile_recordings_are_rejected() {
         (|it| it.tasks[0].ops[2].result = -4096, "its result is invalid"),
         (|it| it.tasks[0].ops[1].size = (1 << 30) + 1, "more than 1 GiB"),
         (|it| it.tasks[0].ops[2].opened = 2, "out of range"),
+        (
+            |it| {
+                let op = &mut it.tasks[0].ops[0];
+                (op.call, op.path, op.path2) = (FileCall::Rename, NONE, 1);
+            },
+            "no first path",
+        ),
         (|it| it.tasks[0].ops[0].call = FileCall::Symlink, "no second path"),
         (|it| it.tasks[0].ops[0].call = FileCall::Link, "no second path"),
         (|it| it.tasks[0].ops[0].call = FileCall::Rename, "no second path"),

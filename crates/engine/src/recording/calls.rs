@@ -188,8 +188,7 @@ impl Caller<'_> {
             FileCall::Chdir => (libc::O_PATH | libc::O_DIRECTORY) as u64,
             _ => op.flags & OPEN_FLAGS,
         };
-        // Changes nothing for regular files (open(2)). The open of a FIFO would wait.
-        flags |= libc::O_NONBLOCK as u64;
+        flags |= u64::from(self.phase.open_flags.cast_unsigned());
         let path_only = libc::O_PATH as u64;
         if flags & path_only != 0 {
             flags &= (libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW) as u64;
@@ -247,7 +246,7 @@ impl Caller<'_> {
         let op = step.op;
         match op.call {
             FileCall::Truncate => {
-                return self.opened(step, libc::O_WRONLY | libc::O_NONBLOCK, &|number| {
+                return self.opened(step, libc::O_WRONLY | self.phase.open_flags, &|number| {
                     call(libc::SYS_ftruncate, [fd(number), word(op.size), 0, 0, 0, 0])
                 });
             }

@@ -19,6 +19,7 @@ use rustix::{
     fs::{
         CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mknodat, open, openat2, statvfs, syncfs,
     },
+    io::Errno,
     process::geteuid,
 };
 use trace::{NONE, Node, NodeKind, Program, TraceError};
@@ -112,10 +113,14 @@ pub(super) fn create(
                 let is_fifo = node.kind == NodeKind::Fifo;
                 let kind = if is_fifo { FileType::Fifo } else { FileType::Socket };
                 let mode = fs::Permissions::from_mode(node.mode & MODES);
-                mknodat(CWD, &path, kind, Mode::from_raw_mode(0o600), 0)
-                    .map_err(io::Error::from)
-                    .and_then(|()| fs::set_permissions(&path, mode))
-                    .map_err(failed(Operation::MakeNode, &path))?;
+                match mknodat(CWD, &path, kind, Mode::from_raw_mode(0o600), 0) {
+                    // The filesystem has no such files, for example exfat.
+                    Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+                    made => {
+                        made.map_err(Into::into).and_then(|()| fs::set_permissions(&path, mode))
+                    }
+                }
+                .map_err(failed(Operation::MakeNode, &path))?;
             }
             (NodeKind::Other, _) => {}
         }

@@ -124,13 +124,13 @@ fn fifos_of_hostile_recordings_do_not_block_and_devices_are_refused() {
     let open = |flags| Op { path: 1, opened: 1, flags, ..Op::new(FileCall::Open) };
     let mut ops = vec![
         Op { path: 1, flags: trace::NODE_TYPES[1], offset: 0o600, ..Op::new(FileCall::Mknod) },
+        Op { path: 1, ..Op::new(FileCall::Truncate) },
         open(1),
         open(0),
         Op { fd: 1, size: 10, result: 10, ..Op::new(FileCall::Read) },
         open(2),
         Op { fd: 1, size: 1 << 20, result: 1 << 20, ..Op::new(FileCall::Write) },
         Op { fd: 1, path: 0, opened: 2, ..open(1) },
-        Op { path: 1, ..Op::new(FileCall::Truncate) },
     ];
     for (begin, op) in (0u64..).zip(&mut ops) {
         op.begin = begin;

@@ -22,9 +22,9 @@ use std::{
     os::{
         fd::{AsRawFd, OwnedFd},
         unix::{
-            ffi::OsStringExt,
+            ffi::{OsStrExt, OsStringExt},
             fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
-            net::UnixListener,
+            net::{UnixDatagram, UnixListener},
             process::CommandExt,
         },
     },
@@ -520,7 +520,7 @@ fn fifos_and_sockets_are_created_and_devices_are_counted() {
         assert_eq!(recording.facts["not_recorded.mknod of a device"], "1");
         let calls = summary(&recording).calls;
         assert_eq!(calls[&FileCall::Mknod].count, 5, "mknod(2) and bind(2)");
-        assert_eq!(calls[&FileCall::Open].count, 3, "without those of the FIFO that succeeded");
+        assert_eq!(calls[&FileCall::Open].count, 4, "without that of the FIFO to read and write");
         for order in [TraceOrder::Resources, TraceOrder::Tasks] {
             let (result, place) = bench.replay(order, TraceTiming::Asap);
             compare(&recording, &result);
@@ -546,11 +546,24 @@ fn fifos_and_sockets_are_created_and_devices_are_counted() {
     let file = open(root.join("file"), ends, Mode::empty()).unwrap();
     rustix::io::write(&file, b"content").unwrap();
     let socket = root.join("socket");
-    let _first = UnixListener::bind(&socket).unwrap();
+    let first = UnixDatagram::unbound().unwrap();
+    rustix::fs::fchmod(&first, Mode::from_raw_mode(0o700)).unwrap();
+    let name = socket.as_os_str().as_bytes();
+    let mut address = libc::sockaddr_un { sun_family: 1, sun_path: [0; 108] };
+    address.sun_path.iter_mut().zip(name).for_each(|(to, from)| *to = from.cast_signed());
+    let length = u32::try_from(2 + name.len()).unwrap();
+    // SAFETY: the address is valid for the call, and not longer than its structure.
+    let bound = unsafe { libc::bind(first.as_raw_fd(), (&raw const address).cast(), length) };
+    assert_eq!(bound, 0);
     let taken = UnixListener::bind(&socket).unwrap_err();
     assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
     fs::rename(&socket, root.join("renamed")).unwrap();
     fs::metadata(root.join("renamed")).unwrap();
+    // The mode of a FIFO, and names of descriptors.
+    let path_only = open(root.join("fifo"), OFlags::PATH, Mode::empty()).unwrap();
+    let own = |number: &OwnedFd| format!("/proc/self/fd/{}", number.as_raw_fd());
+    fs::set_permissions(own(&path_only), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::rename(own(&file), root.join("moved")).unwrap_err();
     // A file with the former name of a FIFO.
     fs::remove_file(root.join("fifo")).unwrap();
     fs::write(root.join("fifo"), "no FIFO").unwrap();

@@ -13,7 +13,7 @@ use model::metric::{Better, Unit};
 use super::NOT_RECORDED;
 use crate::{
     units::{self, alone, capital, fixed, one_line},
-    view::{metric_label, without_key},
+    view::{common_name, metric_label, without_key},
 };
 
 /// Maximum length of a value within a sentence, in characters.
@@ -150,22 +150,19 @@ pub(super) fn named(test: &TestPair) -> String {
 
 /// Titles of tests for tables: `random-write on xfs`, followed by workload and metric if they vary.
 pub(super) fn titles(tests: &[TestPair]) -> Vec<String> {
-    let suite = |test: &TestPair| test.label.split(' ').next().unwrap_or_default().to_owned();
     let first = tests.first();
     let same = |of: &dyn Fn(&TestPair) -> String| {
         first.is_some_and(|first| tests.iter().all(|test| of(test) == of(first)))
     };
-    let (one_suite, one_label) = (same(&suite), same(&|test| test.label.clone()));
+    let one_label = same(&|test| test.label.clone());
+    let common = common_name(tests.iter().map(|test| test.label.as_str()));
     let one_metric = same(&|test| test.metric.name().into());
     let mut places: BTreeMap<String, u32> = BTreeMap::new();
     tests.iter().for_each(|test| *places.entry(place(test)).or_default() += 1);
     let primary = |test: &TestPair| one_metric || places.get(&place(test)) == Some(&1);
     let title = |test: &TestPair| {
         let mut title = format!("{} on {}", one_line(&test.phase), filesystem(test));
-        let label = match one_suite {
-            true => test.label.strip_prefix(&suite(test)).unwrap_or_default().trim_start(),
-            false => test.label.as_str(),
-        };
+        let label = test.label.strip_prefix(common).unwrap_or(&test.label).trim_start();
         if !one_label && !label.is_empty() {
             title.push_str(&format!(", {}", one_line(without_key(label))));
         }

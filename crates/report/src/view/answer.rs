@@ -147,20 +147,16 @@ fn named(view: &View) -> Vec<Named<'_>> {
 }
 
 /// Short titles of tests, which are given by workload and name. The title is the name if no other
-/// test has it. Otherwise it is the workload if that has no other test, or else both. The first
-/// word of all workloads is omitted if it is the same, such as the name of the only suite.
+/// test has it. Otherwise it is the workload if that has no other test, or else both.
 pub(crate) fn titles(tests: &[(&str, &str)]) -> Vec<String> {
-    let first = |workload: &str| workload.split(' ').next().unwrap_or_default().len();
-    let common = tests.first().map_or("", |(workload, _)| &workload[..first(workload)]);
-    let is_common = tests.iter().all(|(it, _)| &it[..first(it)] == common);
+    let common = common_name(tests.iter().map(|(workload, _)| *workload));
     let (mut workloads, mut names) = (BTreeMap::new(), BTreeMap::new());
     for (workload, name) in tests {
         *workloads.entry(workload).or_insert(0) += 1;
         *names.entry(name).or_insert(0) += 1;
     }
     let title = |(workload, name): &(&str, &str)| {
-        let rest = if is_common { workload[common.len()..].trim_start() } else { workload };
-        let label = without_key(rest);
+        let label = without_key(workload.strip_prefix(common).unwrap_or(workload).trim_start());
         one_line(&match (workloads[workload] == 1, names[name] == 1) {
             (_, true) => (*name).to_owned(),
             // Only its parameters with the default values differ.
@@ -170,6 +166,17 @@ pub(crate) fn titles(tests: &[(&str, &str)]) -> Vec<String> {
         })
     };
     tests.iter().map(title).collect()
+}
+
+/// Name that all labels begin with and that only parameters follow, such as the name of the only
+/// suite; empty if there is none.
+pub(crate) fn common_name<'a>(labels: impl Iterator<Item = &'a str> + Clone) -> &'a str {
+    let split = |label: &'a str| label.split_once(' ').unwrap_or((label, ""));
+    let name = labels.clone().next().map_or("", |label| split(label).0);
+    let parameters = |rest: &str| rest.split(' ').next().is_some_and(|word| word.contains('='));
+    let mut split = labels.map(split);
+    let common = split.all(|(own, rest)| own == name && (rest.is_empty() || parameters(rest)));
+    if common { name } else { "" }
 }
 
 /// Removes the key from a label that consists of one size: `4KiB` for `block_size=4KiB`. Other

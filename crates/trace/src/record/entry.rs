@@ -62,7 +62,12 @@ impl Pending {
         let clone = self.op.is_some_and(|op| op.call == FileCall::Clone);
         let after = matches!(
             self.then,
-            Then::Wait(_) | Then::Receive(_) | Then::Join(_) | Then::Transfer(_) | Then::Name
+            Then::Wait(_)
+                | Then::Receive(_)
+                | Then::Join(_)
+                | Then::Transfer(_)
+                | Then::Name
+                | Then::Bind { .. }
         );
         clone || after
     }

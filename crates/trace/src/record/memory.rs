@@ -1,6 +1,9 @@
 //! Memory and links of recorded programs.
 
-use std::{fs, os::unix::ffi::OsStringExt};
+use std::{
+    fs,
+    os::unix::{ffi::OsStringExt, fs::PermissionsExt},
+};
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 use sys::ptrace;
@@ -29,6 +32,9 @@ pub(crate) trait Memory {
 
     /// Object that a descriptor refers to, if data can be sent through it.
     fn channel(&self, descriptor: i32) -> Option<Object>;
+
+    /// Permission bits of the object that a descriptor refers to.
+    fn permissions(&self, descriptor: i32) -> Option<u32>;
 
     /// Number at an address.
     fn number(&self, address: u64) -> Option<u64> {
@@ -77,6 +83,11 @@ impl Memory for Stopped {
 
     fn directory(&self) -> Option<Vec<u8>> {
         path(&format!("/proc/{}/cwd", self.tid))
+    }
+
+    fn permissions(&self, descriptor: i32) -> Option<u32> {
+        let status = fs::metadata(format!("/proc/{}/fd/{descriptor}", self.tid)).ok()?;
+        Some(status.permissions().mode() & 0o7777)
     }
 
     fn channel(&self, descriptor: i32) -> Option<Object> {

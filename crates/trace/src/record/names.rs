@@ -163,8 +163,9 @@ impl Call<'_> {
             }
             libc::SYS_bind => {
                 let path = self.socket_name()?;
-                // unix_bind_bsd() of Linux: all permissions that the mask leaves.
-                self.mknod((AT_FDCWD, &path), SOCKET | 0o777, Then::Name)
+                // unix_bind_bsd() of Linux: the permissions of the socket that the mask leaves.
+                let mode = self.memory.permissions(fd(args[0])).unwrap_or(0o777);
+                self.mknod((AT_FDCWD, &path), SOCKET | u64::from(mode), Then::Name)
             }
             _ => None,
         }
@@ -177,11 +178,19 @@ impl Call<'_> {
             0 => u64::from(libc::S_IFREG),
             kind => kind,
         };
-        if !NODE_TYPES.contains(&kind) {
-            self.recorder.leave_out("mknod of a device");
+        let is_fifo = kind == u64::from(libc::S_IFIFO);
+        // A log does not show which descriptors are those of a FIFO.
+        if is_fifo && self.recorder.instant.is_some() {
+            self.recorder.leave_out("mknod of a FIFO");
             return None;
         }
-        self.recorder.fifos |= kind == u64::from(libc::S_IFIFO);
+        if [libc::S_IFBLK, libc::S_IFCHR].map(u64::from).contains(&kind) {
+            self.recorder.leave_out("mknod of a device");
+        }
+        if !NODE_TYPES.contains(&kind) {
+            return None;
+        }
+        self.recorder.fifos |= is_fifo;
         let op = Op { flags: kind, offset: self.mode(mode), ..self.op(FileCall::Mknod, &named) };
         Some(Pending { op: Some(op), then })
     }
@@ -257,8 +266,9 @@ impl Call<'_> {
             }
             return None;
         };
-        // The name of a descriptor in /proc exists: the call fails.
-        if matches!(to, Named::Descriptor(_)) {
+        // Names in /proc/self/fd exist, and are on another filesystem: these calls fail.
+        let number = |named: &Named| matches!(named, Named::Descriptor(_));
+        if number(to) || call == FileCall::Rename && number(from) {
             return None;
         }
         if self.is_root(from) || self.is_root(to) {

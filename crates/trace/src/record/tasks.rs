@@ -182,7 +182,7 @@ impl Tasks {
             }
             Then::Name => op = op.filter(|op| op.succeeded()),
             // FIFOs are channels between tasks, as pipes are.
-            Then::Bind { .. } if number >= 0 && self.opens_fifo(memory, number) => op = None,
+            Then::Bind { .. } if self.opens_fifo(memory, op.as_ref(), number) => op = None,
             Then::Bind { cloexec, path } => {
                 if let (Some(op), true) = (&mut op, number >= 0) {
                     op.opened = self.recorder.slots.open(path);
@@ -217,8 +217,10 @@ impl Tasks {
         }
     }
 
-    fn opens_fifo(&self, memory: &dyn Memory, number: i32) -> bool {
-        self.recorder.fifos && matches!(memory.channel(number), Some(Object::Pipe(..)))
+    fn opens_fifo(&self, memory: &dyn Memory, op: Option<&Op>, number: i32) -> bool {
+        let path_only = op.is_some_and(|op| op.flags & libc::O_PATH as u64 != 0);
+        let may_be = self.recorder.fifos && number >= 0 && !path_only;
+        may_be && matches!(memory.channel(number), Some(Object::Pipe(..)))
     }
 
     /// Operation with the size that was transferred. More than [`TRANSFER`] bytes become several

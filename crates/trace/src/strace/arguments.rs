@@ -209,6 +209,10 @@ impl Memory for Arguments {
     fn channel(&self, descriptor: i32) -> Option<Object> {
         self.pipes.get(&descriptor).map(|inode| Object::Pipe(0, *inode))
     }
+
+    fn permissions(&self, _: i32) -> Option<u32> {
+        None
+    }
 }
 
 #[cfg(test)]

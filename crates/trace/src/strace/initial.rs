@@ -45,6 +45,7 @@ pub(super) fn files(
         nodes: vec![root],
         node_of: HashMap::from([(ROOT, 0)]),
         missed: HashSet::new(),
+        added: HashSet::new(),
         written: HashSet::new(),
         positions: HashMap::new(),
     };
@@ -83,6 +84,8 @@ struct Files<'a> {
     node_of: HashMap<u32, usize>,
     /// Names that did not exist, as directory and component.
     missed: HashSet<(u32, u32)>,
+    /// Directories and names of the nodes.
+    added: HashSet<(u32, u32)>,
     /// Files that were changed.
     written: HashSet<u32>,
     positions: HashMap<u32, u64>,
@@ -199,6 +202,10 @@ impl Files<'_> {
         };
         space.enter(directory, component, inode);
         let Some(parent) = self.node_of.get(&directory).copied() else { return };
+        // The former file of this name was removed, and the creation of this one is not in the log.
+        if !self.added.insert((directory, component)) {
+            return;
+        }
         let mode = if kind == NodeKind::Directory { 0o755 } else { 0o644 };
         let mode = status.map_or(mode, |status| u32::try_from(status.mode & 0o777).unwrap_or(0));
         let name = space.name(component).to_vec();
