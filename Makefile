@@ -4,7 +4,7 @@ export CARGO_BUILD_JOBS
 
 .PHONY: demo test campaign mutants bench crosscheck bench-icount calibrate check docs book dist ci prepare clean-machine
 
-demo:                    ## measure this machine's filesystems, in a guest if the kernel lacks them, and write a report
+demo:                    ## measure the filesystems of this machine and of a guest, and write a report
 	command -v cc >/dev/null || scripts/prepare
 	scripts/prepare --guest --kernel 6.12,6.1 & packages=$$!; \
 		cargo build --profile demo --locked -p fslab && wait $$packages

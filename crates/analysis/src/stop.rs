@@ -86,8 +86,8 @@ pub fn decide(values_per_primary: &[Vec<f64>], profile: Profile, fixed: Option<u
     }
 }
 
-/// Closes a cell because the time limit was reached, at any number of repetitions. The time limit
-/// does not depend on the results, so it does not bias them.
+/// Closes a cell because the time limit was reached, at any number of repetitions. No
+/// interval and no comparison influences this.
 ///
 /// The lists are those of [`decide`]; the result is always [`Decision::Enough`]. Each phase whose
 /// interval is not within the target of the profile has its own warning and

@@ -59,9 +59,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Benchmark this machine's filesystems on image files and write a report.
     ///
-    /// Filesystems that the running kernel lacks are measured in a guest (a temporary virtual
-    /// machine). Without root, all filesystems are measured in a guest. If no guest can run, the
-    /// demo measures the current directory and lists what is missing.
+    /// The first part measures times: of each filesystem that the running kernel supports, or,
+    /// without root, of the filesystem of the current directory. The second part counts the
+    /// instructions of nine filesystems in a guest (a temporary virtual machine). If no guest can
+    /// run, it is omitted, and the demo lists what is missing.
     Demo(Demo),
     /// Run a plan: a TOML file or a built-in plan (`fslab list plans`).
     ///

@@ -52,6 +52,8 @@ enum OutputMode {
 /// State shown by the plain and the live mode.
 #[derive(Default)]
 struct State {
+    /// Trials that were stored before.
+    stored: usize,
     /// Stored trials, and the estimate of the rest.
     done: usize,
     remaining: Remaining,
@@ -145,6 +147,7 @@ impl Screen {
     fn count(&self, event: &Event<'_>) {
         let mut state = self.state.borrow_mut();
         match event {
+            Event::RunStarted { done, .. } => state.stored = *done,
             Event::Progress(RunProgress { done, remaining, .. }) => {
                 (state.done, state.remaining) = (*done, *remaining);
             }
@@ -155,8 +158,7 @@ impl Screen {
                     repetition + 1
                 );
             }
-            Event::RunStarted { .. }
-            | Event::TrialEnded { .. }
+            Event::TrialEnded { .. }
             | Event::Skipped { .. }
             | Event::PhaseStarted { .. }
             | Event::PhaseEnded { .. }
@@ -179,8 +181,8 @@ impl Screen {
             Event::TrialEnded { filesystem, label, aa_duplicate, repetition, elapsed, outcome } => {
                 let outcome = match outcome {
                     Outcome::Measured => String::new(),
-                    Outcome::Failed { reason } => format!(" FAILED: {reason}"),
-                    Outcome::Invalid { reason } => format!(" invalid, rerun: {reason}"),
+                    Outcome::Failed { reason } => format!("; FAILED: {reason}"),
+                    Outcome::Invalid { reason } => format!("; invalid, rerun: {reason}"),
                 };
                 format!(
                     "[{}/{}] {} · repetition {} in {}{}{outcome}",
@@ -197,11 +199,10 @@ impl Screen {
             }
             Event::Forecast(forecast) => forecast_line(forecast),
             Event::RunEnded { tally, elapsed } => {
-                let trials = plural(state.done as u64, "trial");
+                let trials = plural(state.done.saturating_sub(state.stored) as u64, "trial");
                 let invalid = match tally.invalid {
                     0 => String::new(),
-                    1 => ", 1 of them invalid and rerun".into(),
-                    many => format!(", {many} of them invalid and rerun"),
+                    many => format!(", {many} of them invalid"),
                 };
                 let time = report::duration((*elapsed).into());
                 format!("{trials} in {time}{invalid}")

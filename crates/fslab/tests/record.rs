@@ -56,6 +56,8 @@ fn a_program_without_operations_below_the_root_is_reported() {
     assert!(output.stderr.contains("set --root to a directory"), "{}", output.stderr);
     let output = bench.ends(2, &["record", "-o", "x.fstrace", "./no-program"]);
     assert!(output.stderr.contains("cannot start ./no-program"), "{}", output.stderr);
+    let output = bench.ends(2, &["record", "-o", "x.fstrace", "--root", "/", "true"]);
+    assert!(output.stderr.contains("use --root DIRECTORY"), "{}", output.stderr);
     assert!(!bench.path("x.fstrace").exists());
     let output = bench.ends(2, &["trace", "show", "data"]);
     assert!(output.stderr.contains("check the path"), "{}", output.stderr);

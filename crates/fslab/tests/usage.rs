@@ -128,9 +128,9 @@ fn durations_counts_and_percentages_are_checked() {
             $ fslab run demo --set repetitions=0
             error: --set repetitions=0: invalid value `0` for `repetitions`; expected integer, 1 to 1000
             $ fslab compare a.fslab b.fslab --gate 5
-            error: --gate 5: must be a percentage greater than 0% and at most 100%, such as 5% or 2.5%
+            error: --gate 5: must be a percentage with its sign, greater than 0% and at most 100%, such as 5% or 2.5%
             $ fslab compare a.fslab b.fslab --margin -5%
-            error: --margin -5%: must be a percentage greater than 0% and at most 100%, such as 5% or 2.5%
+            error: --margin -5%: must be a percentage with its sign, greater than 0% and at most 100%, such as 5% or 2.5%
             $ fslab loadfile --iterations -1
             error: --iterations -1: must be an integer of at least 0
         "#]],

@@ -20,9 +20,9 @@ pub enum SystemSetting {
     Device,
     /// Size of the image files under the filesystem.
     Size,
-    /// Read-ahead of all devices of the stack.
+    /// Read-ahead of the storage devices and of the devices below them, without layers.
     ReadAhead,
-    /// Request-queue size of all devices of the stack.
+    /// Request-queue size of the storage devices and of the devices below them, without layers.
     NrRequests,
     /// Cache mode that the kernel assumes for the devices.
     WriteCache,
@@ -76,8 +76,8 @@ const fn row(
 pub const SETTINGS: &[SettingSpec] = &[
     row(SystemSetting::Device, "device", Kind::Text { takes: "a name in the list `axes.device`", read: level_name }, "Device or image files under the filesystem: an entry of `axes.device`."),
     row(SystemSetting::Size, "size", Kind::Size { min: Bytes::mib(1), scales: false }, "Size of each image file under the filesystem."),
-    row(SystemSetting::ReadAhead, "read_ahead", Kind::Size { min: Bytes(0), scales: false }, "Read-ahead (`read_ahead_kb`) of all devices of the stack."),
-    row(SystemSetting::NrRequests, "nr_requests", Kind::Count { min: 4, max: 1 << 16 }, "Request-queue size (`queue/nr_requests`) of all devices of the stack."),
+    row(SystemSetting::ReadAhead, "read_ahead", Kind::Size { min: Bytes(0), scales: false }, "Read-ahead (`read_ahead_kb`) of the storage devices and of the devices below them, without layers."),
+    row(SystemSetting::NrRequests, "nr_requests", Kind::Count { min: 4, max: 1 << 16 }, "Request-queue size (`queue/nr_requests`) of the storage devices and of the devices below them, without layers."),
     row(SystemSetting::WriteCache, "write_cache", Kind::Word(&["write back", "write through"]), "Cache mode the kernel assumes (`queue/write_cache`): fsync flushes `write back` devices only. The device's own cache is unchanged, and so are disks of the stack that others use."),
     row(SystemSetting::CpuSpeed, "cpu_speed", Kind::Text { takes: "a percentage of the maximum frequency such as \"50%\"", read: percent }, "CPU frequency in percent of the maximum; without cpufreq emulated by a CPU quota (`setting-emulated`)."),
     row(SystemSetting::CpuGovernor, "cpu_governor", Kind::Text { takes: "the name of a governor such as \"performance\"", read: word }, "Frequency governor (`scaling_governor`)."),

@@ -31,7 +31,9 @@ pub(crate) struct Root {
 
 impl Root {
     pub(crate) fn new(names: Vec<Vec<u8>>) -> Self {
-        Self { names }
+        // A path below the root begins with its name and a slash, also below `/`.
+        let trimmed = |name: Vec<u8>| name.strip_suffix(b"/").map_or(name.clone(), <[u8]>::to_vec);
+        Self { names: names.into_iter().map(trimmed).collect() }
     }
 
     /// Rest of an absolute path below the root; `.` for the root itself. Components `..` are
@@ -103,6 +105,9 @@ mod tests {
         assert_eq!(below("/srv/x/../mail/a").as_deref(), Some("a"));
         assert_eq!(below("/srv/mail/../x"), None);
         assert_eq!(below("/srv/mailbox"), None);
+        let all = Root::new(vec![b"/".to_vec()]);
+        assert_eq!(all.below(b"/srv//mail").as_deref(), Some(&b"srv//mail"[..]));
+        assert_eq!(all.below(b"/").as_deref(), Some(&b"."[..]));
     }
 
     #[test]

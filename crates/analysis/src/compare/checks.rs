@@ -38,7 +38,7 @@ impl Method {
         match self {
             Self::Welch => "Welch's test on logarithms",
             Self::PairedT => "Student's test on the ratios within blocks",
-            Self::MedianRatio => "the ratio of the medians",
+            Self::MedianRatio => "the ratio of the medians on a log scale",
         }
     }
 }

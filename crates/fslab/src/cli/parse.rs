@@ -45,7 +45,8 @@ pub(super) fn percent(text: &str) -> Result<Ratio, String> {
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
     let fraction = number.map(|number: f64| number / 100.0);
     fraction.filter(|fraction| *fraction > 0.0 && *fraction <= 1.0).map(Ratio).ok_or_else(|| {
-        "must be a percentage greater than 0% and at most 100%, such as 5% or 2.5%".to_owned()
+        "must be a percentage with its sign, greater than 0% and at most 100%, such as 5% or 2.5%"
+            .to_owned()
     })
 }
 

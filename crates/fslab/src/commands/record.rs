@@ -17,6 +17,12 @@ pub(super) fn run(arguments: &Record) -> Result<Exit, Failure> {
     // Before the program runs.
     check_new(&path)?;
     let root = arguments.root.clone().unwrap_or_else(|| PathBuf::from("."));
+    if root.canonicalize().is_ok_and(|root| root.parent().is_none()) {
+        return Err(Failure::usage(anyhow!(
+            "the root of the recording is /: each replay would create all files of this system \
+             first; use --root DIRECTORY"
+        )));
+    }
     let settings = Settings {
         root,
         command: arguments.command.clone(),

@@ -154,17 +154,24 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .with_context(|| format!("cannot write the report {}; use another path", path.display()))?)
 }
 
-/// Rejects writing a report over its run file.
+/// Rejects a path at which a report cannot be written.
 ///
 /// # Errors
-/// If both paths refer to the same file.
+/// If it is that of the run file, or its directory does not exist.
 pub(super) fn apart(output: &Path, run_file: &Path) -> Result<(), Failure> {
-    match same(output, run_file) {
-        false => Ok(()),
-        true => Err(Failure::usage(anyhow::anyhow!(
+    if same(output, run_file) {
+        return Err(Failure::usage(anyhow::anyhow!(
             "{} is the run file itself; use another file for the report",
             output.display()
+        )));
+    }
+    let directory = output.parent().filter(|directory| !directory.as_os_str().is_empty());
+    match directory.filter(|directory| !directory.is_dir()) {
+        Some(directory) => Err(Failure::usage(anyhow::anyhow!(
+            "the directory {} of the report does not exist; create it, or use another path",
+            directory.display()
         ))),
+        None => Ok(()),
     }
 }
 

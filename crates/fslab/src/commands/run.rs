@@ -477,7 +477,12 @@ fn end(
 fn finished(path: &Path, arguments: &Run) -> Result<(View, PathBuf), Failure> {
     let view = super::report::viewed(path, &super::report::read(path)?);
     let html = arguments.html(path)?;
-    super::report::write(&html, report::html(&view, &[]).as_bytes())?;
+    super::report::write(&html, report::html(&view, &[]).as_bytes()).inspect_err(|_| {
+        output::message(&format!(
+            "all results are in {0}; report: fslab report {0} --html FILE",
+            path.display()
+        ));
+    })?;
     Ok((view, html))
 }
 
@@ -485,7 +490,7 @@ impl Run {
     /// Path of the HTML report of a run file.
     ///
     /// # Errors
-    /// If the path is that of the run file itself.
+    /// If the path is that of the run file itself, or its directory does not exist.
     fn html(&self, run_file: &Path) -> Result<PathBuf, Failure> {
         let html = self.view.html.clone().unwrap_or_else(|| run_file.with_extension("html"));
         super::report::apart(&html, run_file)?;

@@ -9,7 +9,8 @@ impl Warning {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::TooFewRepetitions { .. } => {
-                "set `repetitions` to at least 6, or remove it from the plan"
+                "run at least 6 repetitions: raise or remove `repetitions`, or continue an \
+                 interrupted run with --resume"
             }
             Self::WideInterval { .. } => {
                 "run more repetitions (raise or remove `repetitions`, or use --profile rigorous), \

@@ -1,6 +1,9 @@
 //! Headline of a comparison: its verdict in one sentence.
 
-use analysis::runs::{Chain, FindingsObstacle, Gate, GateVerdict, TestPair};
+use analysis::{
+    compare::Comparison,
+    runs::{Chain, FindingsObstacle, Gate, GateVerdict, TestPair},
+};
 
 use super::{Mark, RenderedComparison, phrases};
 
@@ -126,8 +129,14 @@ fn largest<'a>(tests: impl Iterator<Item = &'a TestPair>) -> Option<&'a TestPair
 
 /// `random-write on xfs -12.0 % [-14.3, -9.7]`.
 fn change(test: &TestPair) -> String {
-    let change = phrases::change(test).map(phrases::signed).unwrap_or_default();
-    format!("{} on {} {change}", crate::units::one_line(&test.phase), phrases::filesystem(test))
+    let disagrees = |comparison: &Comparison| crate::view::disagreement(comparison).is_some();
+    let change = match &test.comparison {
+        Ok(comparison) if disagrees(comparison) => "; estimates disagree".to_owned(),
+        Ok(_) | Err(_) => phrases::change(test)
+            .map(|change| format!(" {}", phrases::signed(change)))
+            .unwrap_or_default(),
+    };
+    format!("{} on {}{change}", crate::units::one_line(&test.phase), phrases::filesystem(test))
 }
 
 fn others(text: &str, more: usize) -> String {

@@ -270,7 +270,7 @@ pub(super) fn changed(
         None => format!("{} %", percents(value.abs())),
     };
     let size = match test.comparison.as_ref().ok().and_then(crate::view::disagreement) {
-        Some(why) => format!(" (not quantified because estimates disagree: {why})"),
+        Some(why) => format!(" (not quantified because estimates disagree: {size}, but {why})"),
         None => format!(" by {size}"),
     };
     let way = if aspects.is_empty() { String::new() } else { format!(" ({aspects})") };
@@ -311,7 +311,7 @@ pub(super) fn open(test: &TestPair, step: &Paired) -> String {
             messages.join("; ")
         }
         Verdict::Inconclusive { .. } if !comparison.ratios_agree => format!(
-            "estimates disagree: the ratio of the medians is {}",
+            "estimates disagree: the ratio of the medians on a log scale is {}",
             ratio(comparison.ratio_of_medians.0, None)
         ),
         Verdict::Inconclusive { needed } => format!(

@@ -72,17 +72,14 @@ fn method(view: &View) -> Section {
 /// Run file, samples, and references to published results.
 fn data(view: &View, budget: &Budget) -> Section {
     let (run, samples) = (&view.facts.run, count(view.samples.rows, "sample"));
-    let file = format!(
-        "All results are computed from the run file {run}.fslab (SQLite). It contains the plan, \
-         the environment, every sample, the latency histograms, the warnings, and all actions. \
-         sqlite3, DuckDB, and pandas can read it."
-    );
-    let commands = format!(
-        "sqlite3 {run}.fslab .schema\n\
-         fslab report {run}.fslab --format csv > samples.csv\n\
-         fslab report {run}.fslab --format json > summaries.json"
-    );
-    let mut blocks = vec![Block::Paragraph(file), Block::Code("Commands", commands)];
+    let file = "All results are computed from the run file (SQLite). It contains the plan, the \
+                environment, every sample, the latency histograms, the warnings, and all actions. \
+                sqlite3, DuckDB, and pandas can read it.";
+    let commands = "sqlite3 RUN.fslab .schema\n\
+                    fslab report RUN.fslab --format csv > samples.csv\n\
+                    fslab report RUN.fslab --format json > summaries.json";
+    let mut blocks =
+        vec![Block::Paragraph(file.to_owned()), Block::Code("Commands", commands.to_owned())];
     if budget.has_charts() {
         blocks.push(match &view.samples.csv {
             Some(csv) => {

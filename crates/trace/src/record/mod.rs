@@ -289,7 +289,7 @@ fn find(name: &OsString) -> io::Result<PathBuf> {
     std::env::split_paths(&directories)
         .map(|directory| directory.join(path))
         .find(executes)
-        .ok_or_else(|| io::ErrorKind::NotFound.into())
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
 }
 
 impl Session {
