@@ -47,6 +47,12 @@ impl Progress {
         }
     }
 
+    /// Ends the display of the last phase: a step without operations, or the preparation of the next
+    /// phase, begins.
+    pub fn clear(&self) {
+        self.begin(None, Bytes(0));
+    }
+
     /// Starts a new phase; `control` is `None` for a phase without data transfers.
     pub(crate) fn begin(&self, control: Option<Arc<ControlBlock>>, total: Bytes) {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);

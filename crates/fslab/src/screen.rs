@@ -66,6 +66,7 @@ struct Live {
     plan: ProgressBar,
     trial: ProgressBar,
     phase: ProgressBar,
+    progress: Progress,
     /// Start of the current phase.
     since: Arc<Mutex<Instant>>,
     stop: Arc<AtomicBool>,
@@ -226,6 +227,7 @@ impl Screen {
                 live.say(self.line(event));
             }
             Event::PhaseStarted { name, .. } => {
+                live.progress.clear();
                 live.phase.set_prefix(output::line(name));
                 *live.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
             }
@@ -335,10 +337,10 @@ impl Live {
         let since = Arc::new(Mutex::new(Instant::now()));
         let redraw = std::thread::spawn({
             let (stop, plan, phase) = (Arc::clone(&stop), plan.clone(), phase.clone());
-            let since = Arc::clone(&since);
+            let (since, progress) = (Arc::clone(&since), progress.clone());
             move || redraw(&stop, &plan, &phase, &since, &progress)
         });
-        Self { all, board, plan, trial, phase, since, stop, redraw: Some(redraw) }
+        Self { all, board, plan, trial, phase, progress, since, stop, redraw: Some(redraw) }
     }
 
     /// Ends the redrawing first, because it would restore the line.
