@@ -47,8 +47,8 @@ impl Progress {
         }
     }
 
-    /// Ends the display of the last phase: a step without operations, or the preparation of the next
-    /// phase, begins.
+    /// Ends the display of the last phase: a step without operations, or the preparation of the
+    /// next phase, begins.
     pub fn clear(&self) {
         self.begin(None, Bytes(0));
     }

@@ -165,8 +165,10 @@ pub(super) fn apart(output: &Path, run_file: &Path) -> Result<(), Failure> {
             output.display()
         )));
     }
-    let directory = output.parent().filter(|directory| !directory.as_os_str().is_empty());
-    match directory.filter(|directory| !directory.is_dir()) {
+    // A missing directory of the run file is reported as such.
+    let directory = output.parent().filter(|own| Some(*own) != run_file.parent());
+    let named = directory.filter(|directory| !directory.as_os_str().is_empty());
+    match named.filter(|directory| !directory.is_dir()) {
         Some(directory) => Err(Failure::usage(anyhow::anyhow!(
             "the directory {} of the report does not exist; create it, or use another path",
             directory.display()
