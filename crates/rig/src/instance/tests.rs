@@ -83,17 +83,32 @@ fn assert_nothing_left(temp: &Path) {
     assert_eq!(left(&temp.join("images")), [""; 0]);
 }
 
+/// True if this machine can measure the type; otherwise the test is skipped.
+fn can_measure(name: &str) -> bool {
+    let catalog = Catalog::embedded();
+    match catalog.availability(catalog.get(name).unwrap(), &RealHost) {
+        crate::Availability::Usable { .. } if RealHost.is_root() => true,
+        crate::Availability::Usable { .. } => {
+            skipped("needs root");
+            false
+        }
+        crate::Availability::Missing { reason, .. } => {
+            skipped(&reason);
+            false
+        }
+    }
+}
+
 /// Creates, fills, cools, checks, and removes one filesystem on images.
 fn life(name: &str, size: Bytes, count: u32) {
+    if !can_measure(name) {
+        return;
+    }
     let temp = place();
     let run_id = format!("life-{name}-{count}");
     let Some(rig) = open(temp.path(), &run_id, &image(size, count)) else { return };
     let catalog = Catalog::embedded();
     let filesystem = catalog.get(name).unwrap();
-    if let crate::Availability::Missing { reason, .. } = catalog.availability(filesystem, &RealHost)
-    {
-        return skipped(&reason);
-    }
     let level = FilesystemLevel { mount: "noatime".into(), ..FilesystemLevel::plain(name) };
     for _ in 0..2 {
         let mut mounted = rig.instance(&InstanceSpec::plain(filesystem, &level)).unwrap();

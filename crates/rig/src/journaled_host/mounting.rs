@@ -23,6 +23,9 @@ use crate::{
 /// has exited.
 const MOUNT_TRIES: u32 = 20;
 
+/// Number of checks until each child that a command left has created its session, [`PAUSE`] apart.
+const SESSION_TRIES: u32 = 5;
+
 /// Interval at which daemons that ended are removed from the process table.
 const REAP_INTERVAL: Nanos = Nanos(5_000_000);
 
@@ -51,7 +54,7 @@ impl JournaledHost {
         let before =
             before.map_err(|error| failed(format!("cannot read the mount table: {error}")))?;
         command.check_before(&before).map_err(failed)?;
-        let daemons = daemons(&*self.host);
+        let earlier = Processes::of(&*self.host);
         if let Err(error) = self.host.adopt_orphans() {
             tracing::debug!(%error, "daemons count as other processes");
         }
@@ -72,8 +75,7 @@ impl JournaledHost {
             Ok(output) => Err(failed(output.verdict())),
             Err(error) => Err(error),
         };
-        let mut started = self::daemons(&*self.host);
-        started.retain(|process| !daemons.contains(process));
+        let started = earlier.daemons_since(&*self.host);
         match done {
             Ok(output) => Ok(CommandMount { step, output, daemons: started }),
             Err(error) => {
@@ -196,25 +198,60 @@ impl JournaledHost {
     }
 }
 
-/// Processes that have `/dev/fuse` open, and children of this process in another session, which
-/// daemons create (daemon(7)), in ascending order. Processes of other users are not visible without
-/// root.
-fn daemons(host: &dyn Host) -> Vec<u32> {
-    let own = family(host, Path::new("/proc/self")).map(|(_, session)| session);
-    let names = host.list(Path::new("/proc")).unwrap_or_default();
-    let mut processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    processes.retain(|process| {
-        let directory = Path::new("/proc").join(process.to_string());
-        let files = directory.join("fd");
-        let names = host.list(&files).unwrap_or_default();
-        let family = family(host, &directory);
-        family.is_some_and(|(parent, session)| parent == host.pid() && Some(session) != own)
-            || names.iter().any(|name| {
-                host.follow(&files.join(name)).is_ok_and(|path| path.ends_with("dev/fuse"))
-            })
-    });
-    processes.sort_unstable();
-    processes
+/// Processes that are or may become daemons, in ascending order. Processes of other users are not
+/// visible without root.
+struct Processes {
+    /// Processes that have `/dev/fuse` open, and children of this process in another session, which
+    /// daemons create (daemon(7)).
+    daemons: Vec<u32>,
+    /// Children of this process in its session.
+    children: Vec<u32>,
+}
+
+impl Processes {
+    /// Processes that exist now.
+    fn of(host: &dyn Host) -> Self {
+        let own = family(host, Path::new("/proc/self")).map(|(_, session)| session);
+        let names = host.list(Path::new("/proc")).unwrap_or_default();
+        let mut processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        processes.sort_unstable();
+        let mut found = Self { daemons: Vec::new(), children: Vec::new() };
+        for process in processes {
+            let directory = Path::new("/proc").join(process.to_string());
+            let family = family(host, &directory);
+            let child = family.filter(|(parent, _)| *parent == host.pid());
+            if child.is_some_and(|(_, session)| Some(session) != own) || has_fuse(host, &directory)
+            {
+                found.daemons.push(process);
+            } else if child.is_some() && serves(host, process) {
+                found.children.push(process);
+            }
+        }
+        found
+    }
+
+    /// Daemons that were started since then. A child that a command left may not have created its
+    /// session yet, so new children in this session are waited for.
+    fn daemons_since(&self, host: &dyn Host) -> Vec<u32> {
+        let mut tries = 0;
+        loop {
+            let Self { mut daemons, children } = Self::of(host);
+            if tries == SESSION_TRIES || children.iter().all(|child| self.children.contains(child))
+            {
+                daemons.retain(|process| !self.daemons.contains(process));
+                return daemons;
+            }
+            tries += 1;
+            host.sleep(PAUSE);
+        }
+    }
+}
+
+/// True if the process with this directory in `/proc` has `/dev/fuse` open.
+fn has_fuse(host: &dyn Host, directory: &Path) -> bool {
+    let files = directory.join("fd");
+    let fuse = |name| host.follow(&files.join(name)).is_ok_and(|path| path.ends_with("dev/fuse"));
+    host.list(&files).unwrap_or_default().iter().any(fuse)
 }
 
 /// Parent and session of a process, from its directory in `/proc` (proc_pid_stat(5)).

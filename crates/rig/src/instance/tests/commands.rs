@@ -13,25 +13,9 @@ fn level(fs_type: &str, mount: &[&str]) -> FilesystemLevel {
     level
 }
 
-/// True if this machine can measure the type; otherwise the test is skipped.
-fn can(name: &str) -> bool {
-    let catalog = Catalog::embedded();
-    match catalog.availability(catalog.get(name).unwrap(), &RealHost) {
-        crate::Availability::Usable { .. } if RealHost.is_root() => true,
-        crate::Availability::Usable { .. } => {
-            skipped("needs root");
-            false
-        }
-        crate::Availability::Missing { reason, .. } => {
-            skipped(&reason);
-            false
-        }
-    }
-}
-
 /// Creates, fills, cools, and removes a filesystem in a directory.
 fn life(name: &str) {
-    if !can(name) {
+    if !can_measure(name) {
         return;
     }
     let temp = place();
@@ -77,11 +61,12 @@ fn fuse_filesystems_are_measured() {
     life("fuse-overlayfs");
 }
 
-/// Level whose mount command starts a daemon that uses the filesystem. Its number is in `pid`. The
-/// unmount command ends the daemon and, as umount.nilfs2(8) does, waits until it no longer exists.
+/// Level whose mount command starts a daemon that uses the filesystem. The daemon creates its
+/// session after the command has exited. Its number is in `pid`. The unmount command ends the
+/// daemon and, as umount.nilfs2(8) does, waits until it no longer exists.
 fn with_daemon(pid: &Path) -> FilesystemLevel {
     const MOUNT: &str = "mount \"$1\" \"$2\" && cd \"$2\" || exit 1
-        setsid sleep 100000 </dev/null >/dev/null 2>&1 &
+        { sleep 0.2; exec setsid sleep 100000; } </dev/null >/dev/null 2>&1 &
         echo $! > \"$3\"";
     const UMOUNT: &str = "read process < \"$2\" && kill $process
         for n in 1 2 3 4 5 6 7 8 9 10; do
@@ -190,7 +175,7 @@ fn assert_unmounted(directory: &Path) {
 
 #[test]
 fn a_wrong_mount_is_refused_and_undone() {
-    if !can("overlayfs") {
+    if !can_measure("overlayfs") {
         return;
     }
     let text = refused("type", &level("overlay", &["mount", "-t", "tmpfs", "x", "{mount}"]));
@@ -214,7 +199,7 @@ fn a_wrong_mount_is_refused_and_undone() {
 
 #[test]
 fn a_bind_mount_is_refused_and_undone() {
-    if !can("overlayfs") {
+    if !can_measure("overlayfs") {
         return;
     }
     let mounts = RealHost.mounts().unwrap();
@@ -228,7 +213,7 @@ fn a_bind_mount_is_refused_and_undone() {
 /// The mount point and the source are exchanged.
 #[test]
 fn a_mount_in_another_place_is_refused_and_undone() {
-    if !can("overlayfs") {
+    if !can_measure("overlayfs") {
         return;
     }
     let other = place();
@@ -249,7 +234,7 @@ fn a_mount_in_another_place_is_refused_and_undone() {
 /// As after `kill -9`: the mount command has run, and its mount was not checked.
 #[test]
 fn clean_undoes_an_unchecked_mount() {
-    if !can("overlayfs") {
+    if !can_measure("overlayfs") {
         return;
     }
     let temp = place();
@@ -275,7 +260,7 @@ fn clean_undoes_an_unchecked_mount() {
 /// Files of others in the filesystem are kept, and the workload has a separate directory.
 #[test]
 fn a_filesystem_with_other_files_keeps_them() {
-    if !can("bindfs") {
+    if !can_measure("bindfs") {
         return;
     }
     let temp = place();
