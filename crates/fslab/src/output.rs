@@ -143,13 +143,14 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Columns of the terminal of stdout, or 100 if stdout is not a terminal.
+/// Columns of the terminal of stdout. If stdout is not a terminal, the value of `COLUMNS`, or 100.
 pub(crate) fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(io::stdout()).map(|size| size.ws_col);
-    match columns {
-        Ok(columns) if columns > 0 => usize::from(columns).clamp(60, 200),
-        _ => 100,
-    }
+    let columns = match columns {
+        Ok(columns) if columns > 0 => columns,
+        _ => std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(100),
+    };
+    usize::from(columns).clamp(60, 200)
 }
 
 /// Rows and columns of the terminal of stderr.

@@ -16,7 +16,7 @@ use model::{
     KnownNames, Plan, PlanError, Scale, Storage, matrix::LabeledCell, storage::StorageKind,
     workload::ValueError,
 };
-use rig::Catalog;
+use rig::{Catalog, Host, RealHost};
 
 pub(crate) use self::by_name::{is_job, near as near_workloads, quoted};
 use crate::{cli::Changes, exit::Failure};
@@ -384,21 +384,39 @@ fn find(given: &str) -> Result<(String, String, String), Failure> {
         return Ok((ready.name.into(), format!("{given} (built-in plan)"), ready.text.into()));
     }
     let text = sys::input::text(path, LONGEST).map_err(|source| {
-        let names: Vec<_> = BUILTIN_PLANS.iter().map(|ready| ready.name).collect();
-        let near = model::suggest::nearest(given, names.iter().copied());
-        let hint = match near {
-            Some(near) => format!("did you mean the built-in plan `{near}`?"),
-            None => match &by_name::near(given)[..] {
-                near if looks_like_a_file || near.is_empty() => {
-                    format!("use a TOML file or a built-in plan: {}", names.join(", "))
-                }
-                near => format!("did you mean the workload {}?", near.join(" or ")),
-            },
-        };
-        Failure::usage(anyhow::anyhow!("cannot read the plan {given}: {source}; {hint}"))
+        Failure::usage(match looks_like_a_file {
+            true => anyhow::anyhow!("cannot read the plan {given}: {source}; use a TOML file"),
+            false => anyhow::Error::msg(unknown(given)),
+        })
     })?;
     let name = path.file_stem().map_or_else(|| given.into(), |stem| stem.to_string_lossy().into());
     Ok((name, given.into(), text))
+}
+
+/// Message for a name that is neither a plan nor a workload.
+fn unknown(given: &str) -> String {
+    if let Some(filesystem) = by_name::filesystem(given) {
+        return filesystem;
+    }
+    if RealHost.find(given).is_some() {
+        return format!(
+            "`{given}` is a program, not a plan or workload; to measure a program, use `fslab run \
+             command --set run='{given} ...'`"
+        );
+    }
+    let names = || BUILTIN_PLANS.iter().map(|ready| ready.name);
+    let hint = match (model::suggest::nearest(given, names()), &by_name::near(given)[..]) {
+        (Some(near), _) => format!("did you mean the built-in plan `{near}`?"),
+        (None, []) => {
+            let names: Vec<_> = names().collect();
+            format!(
+                "use a TOML file, a workload (`fslab list workloads`), or a built-in plan: {}",
+                names.join(", ")
+            )
+        }
+        (None, near) => format!("did you mean the workload {}?", near.join(" or ")),
+    };
+    format!("no plan or workload `{given}`; {hint}")
 }
 
 /// Diagnostic with line and hint in the style of a compiler.

@@ -69,7 +69,7 @@ fn options_override_a_plan() {
     let bench = bench();
     let options = ["--filesystem", "ext2,ext4", "--image", "2GiB", "--repetitions", "3"];
     let shown = bench.ends(0, &[&["show", "demo"], &options[..]].concat()).stdout;
-    assert!(shown.contains("3 repetitions") && shown.contains("image file of 2GiB"), "{shown}");
+    assert!(shown.contains("repetitions 3 (") && shown.contains("image file of 2GiB"), "{shown}");
     assert!(shown.contains("mkfs.ext2") && !shown.contains("mkfs.xfs"), "{shown}");
     assert!(!shown.contains("printed alone"), "{shown}");
 }
@@ -141,8 +141,8 @@ fn missing_storage_and_filesystems_name_the_options() {
     refused(
         &["run", "oltp-9k"],
         expect![[r#"
-        error: cannot read the plan oltp-9k: No such file or directory (os error 2); did you mean the workload `oltp-8k`?
-    "#]],
+            error: no plan or workload `oltp-9k`; did you mean the workload `oltp-8k`?
+        "#]],
     );
 }
 

@@ -144,7 +144,7 @@ fn a_missing_plan() {
     let bench = Bench::new();
     let output = bench.ends(2, &["run", "dmeo"]);
     expect![[r#"
-        error: cannot read the plan dmeo: No such file or directory (os error 2); did you mean the built-in plan `demo`?
+        error: no plan or workload `dmeo`; did you mean the built-in plan `demo`?
     "#]].assert_eq(&output.stderr);
 }
 

@@ -191,9 +191,55 @@ fn misspelled_and_contradictory_arguments() {
             $ fslab run demo --set workload=oltp-8k
             error: --set workload=oltp-8k: `workload` cannot be overridden; change it in the text of the plan
             $ fslab run demo --set foo=1
-            error: --set foo=1: the plan has no key `foo`; valid keys: filesystem, scheduler, fill_percent, profile, repetitions, aa_control, time_limit, invalid_trials, design, seed, fsck, isolation, guest, guest_device, guest_device_latency, study, memory_limit, external_directory, image_size, image_count, image_directory, image_allocation, device, directory, a name of `fslab list settings`, or a parameter of the plan's suites (`fslab list suites`)
+            error: --set foo=1: the plan has no key `foo`; valid keys: filesystem, scheduler, fill_percent, profile, repetitions, aa_control, time_limit, invalid_trials, design, seed, fsck, isolation, guest, guest_device, guest_device_latency, study, memory_limit, external_directory, image_size, image_count, image_directory, image_allocation, device, directory, mount.OPTION, mkfs.OPTION, a name of `fslab list settings`, or a parameter of the plan's suites (`fslab list suites`)
             $ fslab compare a.fslab b.fslab --strict
             error: fslab compare: --gate is missing; see `fslab compare --help`
+        "#]],
+    );
+}
+
+#[test]
+fn filesystems_programs_and_values_in_other_places() {
+    messages(
+        &[
+            "run randread-4k --filesystem ext4 XFS",
+            "run xfs",
+            "run sh",
+            "run nosuch",
+            "run no/such",
+            "run --command ls",
+            "run randread-4k --filesystem EXT4 --image 4GiB",
+            "run randread-4k --mount noatime",
+            "run randread-4k --mkfs-options x",
+            "run demo --set mount=noatime",
+            "run demo --set mkfs=x",
+            "report --json file",
+        ],
+        expect![[r#"
+            $ fslab run randread-4k --filesystem ext4 XFS
+            error: `XFS` is a filesystem, not a workload; names of filesystems follow --filesystem and are separated by commas, such as --filesystem ext4,xfs
+            $ fslab run xfs
+            error: `xfs` is a filesystem, not a workload; names of filesystems follow --filesystem and are separated by commas, such as --filesystem ext4,xfs
+            $ fslab run sh
+            error: `sh` is a program, not a plan or workload; to measure a program, use `fslab run command --set run='sh ...'`
+            $ fslab run nosuch
+            error: no plan or workload `nosuch`; use a TOML file, a workload (`fslab list workloads`), or a built-in plan: bonnie-2012, dbench-2012, demo, demo-directory, demo-guest, filesystem-cost, interference, io500-like, iozone-2009, kernel-history, metadata-scaling, smallfiles-2011, tasks-2006
+            $ fslab run no/such
+            error: cannot read the plan no/such: No such file or directory (os error 2); use a TOML file
+            $ fslab run --command ls
+            error: fslab run has no option --command; use `fslab run command --set run='ls'`
+            $ fslab run randread-4k --filesystem EXT4 --image 4GiB
+            error: --filesystem EXT4: unknown filesystem type `EXT4`; did you mean `ext4`?
+            $ fslab run randread-4k --mount noatime
+            error: fslab run has no option --mount; use --set mount.OPTION=VALUE, such as --set mount.noatime=true
+            $ fslab run randread-4k --mkfs-options x
+            error: fslab run has no option --mkfs-options; use --set mkfs.OPTION=VALUE, such as --set mkfs.-b=4096
+            $ fslab run demo --set mount=noatime
+            error: --set mount=noatime: `mount` cannot be overridden; set one option, such as mount.noatime=true
+            $ fslab run demo --set mkfs=x
+            error: --set mkfs=x: `mkfs` cannot be overridden; set one option, such as mkfs.-b=4096
+            $ fslab report --json file
+            error: fslab report has no option --json; use --format json
         "#]],
     );
 }

@@ -15,6 +15,7 @@ mod clock;
 pub mod cluster;
 pub mod design;
 pub mod environment;
+pub mod file_type;
 mod guest;
 pub mod histogram;
 pub mod matrix;

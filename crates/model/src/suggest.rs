@@ -66,17 +66,19 @@ const FAMILIAR: &[(&str, &[&str])] = &[
 /// (`randread` suggests `randread-4k`).
 ///
 /// Similarity is the optimal string alignment distance (insert, delete, replace, swap neighboring
-/// letters). At most a third of the letters of the word may differ, but one letter may always
-/// differ. Beginnings are compared only for words of at least three letters.
+/// letters), and ignores case. At most a third of the letters of the word may differ, but one
+/// letter may always differ. Beginnings are compared only for words of at least three letters.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     if let Some(found) = familiar(word, &known) {
         return Some(found);
     }
+    let word = &word.to_lowercase();
     let letters = word.chars().count();
     let similar = |beginning: bool| {
         let limit = (letters / 3).max(1);
-        let rated = known.iter().map(|name| (distance(word, name, beginning), *name));
+        let rated =
+            known.iter().map(|name| (distance(word, &name.to_lowercase(), beginning), *name));
         rated.filter(|(distance, _)| *distance <= limit).min().map(|(_, name)| name)
     };
     similar(false).or_else(|| if letters >= 3 { similar(true) } else { None })
@@ -122,6 +124,8 @@ mod tests {
         let known = ["filesystem", "workload", "scheduler"];
         assert_eq!(nearest("filesytem", known), Some("filesystem"));
         assert_eq!(nearest("wrokload", known), Some("workload"));
+        assert_eq!(nearest("Workload", known), Some("workload"));
+        assert_eq!(nearest("FILESYTEM", known), Some("filesystem"));
         assert_eq!(nearest("colour", known), None);
         assert_eq!(nearest("", known), None);
     }

@@ -188,7 +188,11 @@ fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Missing {
         range => format!(" ({range})"),
     };
     let reason = format!("the running kernel {} does not support {fstype}", release.trim());
-    Some((reason.replace("  ", " "), format!("use a kernel that supports it{range}")))
+    let guest = match filesystem.kernel.since {
+        Some(_) => ", or a guest with one (--guest auto)",
+        None => "",
+    };
+    Some((reason.replace("  ", " "), format!("use a kernel that supports it{range}{guest}")))
 }
 
 fn tools(filesystem: &Filesystem, host: &dyn Host) -> Missing {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use model::file_type::{RECORDING, RUN_FILE};
 use rusqlite::Connection;
 
-use crate::{APPLICATION_ID, SCHEMA, StoreError};
+use crate::{SCHEMA, StoreError};
 
 /// Checks that a connection is open to a run file of this schema version.
 ///
@@ -18,23 +19,27 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     check_version(schema?, path)
 }
 
-/// Schema version of a run file; `None` if the file belongs to another application.
-pub(crate) fn version(connection: &Connection) -> rusqlite::Result<Option<i32>> {
+/// Schema version of a run file; otherwise, what the file is.
+pub(crate) type Version = Result<i32, &'static str>;
+
+/// Schema version of a run file, or what the file is.
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<Version> {
     let pragma = |name: &str| {
         connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
     };
     match pragma("application_id")? {
-        APPLICATION_ID => pragma("user_version").map(Some),
-        _ => Ok(None),
+        RUN_FILE => pragma("user_version").map(Ok),
+        RECORDING => Ok(Err("it is a recording, which `fslab trace show` reads")),
+        _ => Ok(Err("it is a database of another program")),
     }
 }
 
 /// Checks a schema version, as returned by [`version`].
-pub(crate) fn check_version(schema: Option<i32>, path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_version(schema: Version, path: &Path) -> Result<(), StoreError> {
     match schema {
-        Some(SCHEMA) => Ok(()),
-        Some(found) => Err(StoreError::Schema { path: path.into(), found }),
-        None => Err(StoreError::NotARun(path.into(), "it is a database of another program")),
+        Ok(SCHEMA) => Ok(()),
+        Ok(found) => Err(StoreError::Schema { path: path.into(), found }),
+        Err(what) => Err(StoreError::NotARun(path.into(), what)),
     }
 }
 

@@ -45,10 +45,6 @@ use rustix::fs::OFlags;
 use thiserror::Error;
 pub use write::Store;
 
-/// Application ID of a run file ("fsla" in ASCII). The ID distinguishes run files from other SQLite
-/// files; see sqlite.org/pragma.html#pragma_application_id.
-const APPLICATION_ID: i32 = 0x6673_6c61;
-
 /// Version of `schema.sql`. Files with another version are refused.
 const SCHEMA: i32 = 7;
 

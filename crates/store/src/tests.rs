@@ -302,6 +302,17 @@ fn files_that_are_not_runs_are_refused() {
     std::fs::write(&path, "not a database, but long enough for a header").unwrap();
     assert!(matches!(read(&path), Err(StoreError::NotARun(..))));
     assert!(matches!(Store::create(&path, &info(), &[], &host(), &[]), Err(StoreError::Exists(_))));
+    for (id, expected) in [
+        (1, "it is a database of another program"),
+        (model::file_type::RECORDING, "it is a recording, which `fslab trace show` reads"),
+    ] {
+        std::fs::remove_file(&path).unwrap();
+        let connection = Connection::open(&path).unwrap();
+        connection.pragma_update(None, "application_id", id).unwrap();
+        drop(connection);
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
 
 use model::{
     Environment, Nanos, RunRecord, Warning,
+    file_type::RUN_FILE,
     phase::Cache,
     record::{CellRecord, CellState, Outcome, PhaseHistogram, PhaseInfo, RunInfo, TrialRecord},
 };
@@ -16,7 +17,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, params};
 use sys::whole::Fresh;
 
 use crate::{
-    APPLICATION_ID, Lock, SCHEMA, SCHEMA_SQL, StoreError,
+    Lock, SCHEMA, SCHEMA_SQL, StoreError,
     columns::{json, nanoseconds},
     hosts, own, read,
 };
@@ -227,7 +228,7 @@ fn image(
     let mut connection = Connection::open_in_memory()?;
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA_SQL)?;
-    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "application_id", RUN_FILE)?;
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     put_info(&transaction, info)?;
     for (index, cell) in cells.iter().enumerate() {

@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
+use model::file_type::{RECORDING, RUN_FILE, application_id};
 use rusqlite::{Connection, Row, config::DbConfig};
 use sha2::{Digest, Sha256};
 
-use crate::{
-    Node, NodeKind, Recording, Task, TraceError, check,
-    columns::decode,
-    write::{APPLICATION_ID, VERSION},
-};
+use crate::{Node, NodeKind, Recording, Task, TraceError, check, columns::decode, write::VERSION};
 
 /// Maximum size of a recording file.
 const LARGEST: u64 = 4 << 30;
@@ -58,6 +55,9 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, TraceError> {
     if !bytes.starts_with(b"SQLite format 3\0") {
         return Err(other("it is not an SQLite database"));
     }
+    if application_id(bytes) == Some(RUN_FILE) {
+        return Err(other("it is a run file, which `fslab report` reads"));
+    }
     // A database in write-ahead log mode cannot be opened in memory (sqlite.org/c3ref/deserialize).
     let modes = bytes.get(18..20);
     if modes != Some(&[1, 1]) {
@@ -72,7 +72,7 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, TraceError> {
     connection.execute_batch("PRAGMA cell_size_check = ON; PRAGMA query_only = ON;")?;
     let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0));
     let (id, version): (i32, i32) = (pragma("application_id")?, pragma("user_version")?);
-    if id != APPLICATION_ID {
+    if id != RECORDING {
         return Err(other("its application ID is another one"));
     }
     if version != VERSION {

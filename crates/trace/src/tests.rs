@@ -1,6 +1,9 @@
 //! Tests of the format, and hostile recordings.
 
-use model::phase::{FileCall, TraceOrder};
+use model::{
+    file_type::RUN_FILE,
+    phase::{FileCall, TraceOrder},
+};
 use rusqlite::Connection;
 
 use super::*;
@@ -190,6 +193,10 @@ fn other_databases_are_rejected() {
     };
     for (sql, expected) in [
         ("PRAGMA application_id = 1", "application ID"),
+        (
+            &format!("PRAGMA application_id = {RUN_FILE}"),
+            "it is a run file, which `fslab report` reads",
+        ),
         ("PRAGMA user_version = 2", "version 2; this fslab reads version 1 only"),
         ("CREATE TABLE other (a)", "the table `other`"),
         ("CREATE VIEW v AS SELECT 1", "the view `v`"),

@@ -1,14 +1,12 @@
 //! Recordings as SQLite files: the format and its writer.
 
+use model::file_type::RECORDING;
 use rusqlite::{Connection, params};
 
 use crate::{
     Recording, TraceError,
     columns::{MOST, encode},
 };
-
-/// Application ID ("fstr" in ASCII), see sqlite.org/pragma.html#pragma_application_id.
-pub(crate) const APPLICATION_ID: i32 = 0x6673_7472;
 
 /// Version of `schema.sql`. Files with another version are refused.
 pub(crate) const VERSION: i32 = 1;
@@ -20,7 +18,7 @@ pub(crate) const VERSION: i32 = 1;
 pub fn bytes(recording: &Recording) -> Result<Vec<u8>, TraceError> {
     let mut connection = Connection::open_in_memory()?;
     connection.execute_batch(&format!(
-        "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
+        "PRAGMA application_id = {RECORDING}; PRAGMA user_version = {VERSION};"
     ))?;
     connection.execute_batch(include_str!("schema.sql"))?;
     let transaction = connection.transaction()?;

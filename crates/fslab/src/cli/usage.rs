@@ -11,7 +11,7 @@ use clap::{
     error::{ContextKind, ContextValue, Error, ErrorKind},
 };
 use model::{
-    Plan,
+    OptionOf, Plan,
     suggest::{familiar, nearest},
     workload::Kind,
 };
@@ -213,12 +213,26 @@ fn hint(root: &Command, command: &Command, name: &str, option: &str, value: &str
              workloads`)"
         );
     }
+    if let Some(of_value) = of_value(command, option) {
+        return format!("use {of_value}");
+    }
+    if name == "fslab run" && key == "command" {
+        return format!("use `fslab run command --set run='{value}'`");
+    }
     let settable = command.get_arguments().any(|known| known.get_long() == Some("set"));
     let options = || command.get_arguments().filter(|known| !known.is_hide_set());
     let longs = || options().filter_map(clap::Arg::get_long);
     let own =
         |command: &Command| command.get_arguments().any(|known| known.get_long() == Some(option));
     let of_run = root.find_subcommand("run").filter(|_| name == "fslab bench").is_some_and(own);
+    let words = key.trim_end_matches("_options");
+    if settable && OptionOf::ALL.iter().any(|of| of.key() == words) && name != "fslab bench" {
+        let (of, example) = match words {
+            "mkfs" => ("mkfs", "mkfs.-b=4096"),
+            _ => ("mount", "mount.noatime=true"),
+        };
+        return format!("use --set {of}.OPTION=VALUE, such as --set {example}");
+    }
     if !of_run && let Some(parameter) = parameter(&key).filter(|_| settable) {
         let own = parameter.replace('_', "-");
         return match longs().find(|long| **long == own) {
@@ -233,6 +247,18 @@ fn hint(root: &Command, command: &Command, name: &str, option: &str, value: &str
         Some(near) => format!("did you mean --{near}?"),
         None => format!("`{name} --help` lists all options"),
     }
+}
+
+/// Option of the command that has the name of an unknown option as a value, such as `--format json`
+/// for `--json`.
+fn of_value(command: &Command, name: &str) -> Option<String> {
+    let has = |arg: &&clap::Arg| {
+        arg.get_possible_values()
+            .iter()
+            .any(|value| !value.is_hide_set() && value.get_name() == name)
+    };
+    let long = command.get_arguments().find(has)?.get_long()?;
+    Some(format!("--{long} {name}"))
 }
 
 /// Plan key or suite parameter with the name of an option, or the equivalent of an option of fio.

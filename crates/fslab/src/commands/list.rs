@@ -2,7 +2,7 @@
 //! contain it.
 
 use clap::ValueEnum;
-use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Row, Table, presets};
+use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
 use model::{metric, suggest::nearest, warning::Warning, workload::ParameterSpec};
 use report::{ChartKind, PUBLISHED};
 use rig::{Availability, Catalog, RealHost};
@@ -34,7 +34,7 @@ pub(super) fn run(list: &List) -> Result<Exit, Failure> {
     };
     let kind = list.kind.to_possible_value();
     let kind = kind.as_ref().map(|kind| kind.get_name()).unwrap_or_default();
-    output::result(&narrowed(table, word, kind)?.to_string())?;
+    output::result(&text(&mut narrowed(table, word, kind)?))?;
     Ok(Exit::Success)
 }
 
@@ -61,7 +61,6 @@ fn narrowed(table: Table, word: Option<&str>, kind: &str) -> Result<Table, Failu
     if let Some(header) = table.header() {
         narrowed.set_header(header.clone());
     }
-    fix_names(&mut narrowed);
     narrowed.add_rows(found);
     Ok(narrowed)
 }
@@ -155,9 +154,12 @@ fn suites(word: Option<&str>) -> Result<String, Failure> {
         }
         let mut table = table(&["parameter", "default", "takes", "meaning"]);
         for ParameterSpec { name, kind, default, doc } in by_use(spec.parameters) {
-            table.add_row([*name, *default, &kind.to_string(), *doc].map(Cell::new));
+            // Lists are wrapped between their words.
+            let default = default.replace(',', ", ");
+            table.add_row([*name, &default, &kind.to_string(), *doc].map(Cell::new));
         }
-        text.push_str(&format!("{table}\n"));
+        text.push_str(&self::text(&mut table));
+        text.push('\n');
     }
     Ok(text)
 }
@@ -252,8 +254,7 @@ fn published() -> Table {
     table
 }
 
-/// Table without borders. Its first column contains names, which are not wrapped so that they can
-/// be copied to the command line.
+/// Table without borders, to be printed by [`text`].
 pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
@@ -261,12 +262,28 @@ pub(super) fn table(header: &[&str]) -> Table {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(output::width()).unwrap_or(100))
         .set_header(header);
-    fix_names(&mut table);
     table
 }
 
-fn fix_names(table: &mut Table) {
-    if let Some(names) = table.column_mut(0) {
-        names.set_constraint(ColumnConstraint::ContentWidth);
+/// Text of a table. The first column contains names, which are not wrapped so that they can be
+/// copied to the command line. Words of the columns before the last are not broken.
+pub(super) fn text(table: &mut Table) -> String {
+    let row_widths = |row: &Row| row.cell_iter().map(widest_word).collect::<Vec<_>>();
+    let rows: Vec<_> = table.header().into_iter().chain(table.row_iter()).map(row_widths).collect();
+    let last = table.column_count().saturating_sub(1);
+    for (at, column) in table.column_iter_mut().enumerate().take(last) {
+        let widest = rows.iter().filter_map(|row| row.get(at)).max().copied().unwrap_or_default();
+        column.set_constraint(match at {
+            0 => ColumnConstraint::ContentWidth,
+            _ => ColumnConstraint::LowerBoundary(Width::Fixed(widest)),
+        });
     }
+    table.to_string()
+}
+
+/// Columns of the widest word of a cell, at most 24: longer words, such as paths, are broken.
+fn widest_word(cell: &Cell) -> u16 {
+    let content = cell.content();
+    let words = content.split_whitespace().map(|word| word.chars().count());
+    words.max().and_then(|most| u16::try_from(most).ok()).unwrap_or_default().min(24)
 }

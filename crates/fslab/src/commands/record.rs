@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use model::units::plural;
 use sys::whole::Fresh;
 use trace::{Recorded, Recording, Settings, TraceError};
 
@@ -81,7 +82,11 @@ fn path(arguments: &Record) -> PathBuf {
 pub(super) fn report(done: &str, recording: &Recording, path: &Path, bytes: usize) -> String {
     let count = recording.operations();
     let size = report::bytes(model::Bytes(bytes as u64));
-    let mut lines = vec![format!("{done} {count} operations into {} ({size})", path.display())];
+    let mut lines = vec![format!(
+        "{done} {} into {} ({size})",
+        plural(count as u64, "operation"),
+        path.display()
+    )];
     if count == 0 {
         let root = recording.facts.get("root").map_or("the root", String::as_str);
         lines.push(format!(

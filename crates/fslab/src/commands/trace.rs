@@ -3,7 +3,7 @@
 use std::{fs::File, io::Read, path::Path};
 
 use anyhow::{Context, anyhow};
-use model::{Bytes, Metric, Nanos, phase::TraceOrder};
+use model::{Bytes, Metric, Nanos, phase::TraceOrder, units::plural};
 use serde_json::json;
 use trace::{Recording, TraceError};
 
@@ -52,7 +52,11 @@ fn show(path: &Path) -> Result<Exit, Failure> {
             summary.files.saturating_sub(1),
             bytes(summary.file_bytes)
         ),
-        format!("tasks       {}, replayed by {} workers", summary.tasks, summary.workers),
+        format!(
+            "tasks       {}, replayed by {}",
+            summary.tasks,
+            plural(summary.workers as u64, "worker")
+        ),
         format!("moved       {} read, {} written", bytes(summary.read), bytes(summary.written)),
         format!(
             "time        {} in calls, {} of CPU time between them",
@@ -132,14 +136,15 @@ fn check(path: &Path) -> Result<Exit, Failure> {
     let program = trace::compile(&recording, TraceOrder::Resources).map_err(Failure::usage)?;
     let count: usize = program.workers.iter().map(Vec::len).sum();
     let mut line = format!(
-        "{}: {count} operations, {} workers, {} waits",
+        "{}: {}, {}, {}",
         path.display(),
-        program.workers.len(),
-        program.waits.len()
+        plural(count as u64, "operation"),
+        plural(program.workers.len() as u64, "worker"),
+        plural(program.waits.len() as u64, "wait")
     );
     if program.left_out > 0 {
         line += &format!(
-            "; {} operations are not replayed, because they leave the root or change attributes of the system",
+            "; not replayed, because they leave the root or change attributes of the system: {}",
             program.left_out
         );
     }
@@ -207,7 +212,7 @@ fn iolog(path: &Path, output: &Path) -> Result<Exit, Failure> {
     }
     sys::whole::write(output, log.text.as_bytes())
         .with_context(|| format!("writing {}", output.display()))?;
-    output::message(&format!("{} operations in {}", log.operations, output.display()));
+    output::message(&format!("{} in {}", plural(log.operations, "operation"), output.display()));
     if !log.left_out.is_empty() {
         let calls = log.left_out.iter().map(|(name, count)| format!("{count} {name}"));
         output::message(&format!("left out: {}", calls.collect::<Vec<_>>().join(", ")));

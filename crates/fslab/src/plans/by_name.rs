@@ -6,7 +6,7 @@
 
 use std::{ops::Range, path::Path};
 
-use model::{PlanError, SuiteSpec, SystemSetting, Value, plan, suggest::nearest};
+use model::{OptionOf, PlanError, SuiteSpec, SystemSetting, Value, plan, suggest::nearest};
 use rig::Catalog;
 
 use super::{BUILTIN_PLANS, ResolvedPlan, known_scale, set as option};
@@ -49,11 +49,22 @@ fn not_a_workload(name: &str) -> Failure {
         format!("`{name}` is a directory; to measure it, use --directory {name}")
     } else if is_plan(name) {
         format!("`{name}` is a plan, and a plan runs alone; remove the other names")
+    } else if let Some(filesystem) = filesystem(name) {
+        filesystem
     } else if near.is_empty() {
         format!("unknown workload `{name}`; `fslab list workloads` lists all workloads")
     } else {
         format!("unknown workload `{name}`; did you mean {}?", near.join(" or "))
     })
+}
+
+/// Message for the name of a filesystem in the place of a workload.
+pub(super) fn filesystem(name: &str) -> Option<String> {
+    Catalog::embedded().get(&name.to_lowercase()).ok()?;
+    Some(format!(
+        "`{name}` is a filesystem, not a workload; names of filesystems follow --filesystem and \
+         are separated by commas, such as --filesystem ext4,xfs"
+    ))
 }
 
 /// Plan of these workloads with the options.
@@ -234,6 +245,15 @@ impl Draft {
                 false => item(text),
             };
             self.put(spec.table, key, value, typed);
+        } else if let Some((of, name)) = OptionOf::parse(key) {
+            let item = |word: &str| match word {
+                "true" | "false" => word.to_owned(),
+                word => quoted(word),
+            };
+            let values = list(text.split(',').map(|word| item(word.trim())));
+            let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            let name = if name.chars().all(bare) { name.to_owned() } else { quoted(name) };
+            self.put("axes", &format!("{}.{name}", of.key()), values, typed);
         } else {
             for workload in &mut self.workloads {
                 let Ok(parameter) = workload.suite.parameter(key) else { continue };

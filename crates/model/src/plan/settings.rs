@@ -10,7 +10,7 @@ use crate::{
     setting::{SETTINGS, SystemSetting},
     storage::{Allocation, StorageKind},
     suggest::nearest,
-    units::{Bytes, Nanos, plural},
+    units::{Bytes, Nanos},
     workload::{Value, ValueError},
 };
 
@@ -369,14 +369,18 @@ impl Plan {
         let in_plan = |spec: &&keys::KeySpec| matches!(spec.table, "" | "storage" | "axes");
         if keys::KEYS.iter().filter(in_plan).any(|spec| spec.key == key) {
             let error = ValueError::new(format!("`{key}` cannot be overridden"));
-            return Err(error.hint("change it in the text of the plan"));
+            return Err(error.hint(match OptionOf::ALL.into_iter().find(|of| of.key() == key) {
+                Some(OptionOf::Mount) => "set one option, such as mount.noatime=true",
+                Some(OptionOf::Mkfs) => "set one option, such as mkfs.-b=4096",
+                None => "change it in the text of the plan",
+            }));
         }
         let error = ValueError::new(format!("the plan has no key `{key}`"));
         Err(error.hint(match nearest(key, known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
-                "valid keys: {}, a name of `fslab list settings`, or a parameter of the plan's \
-                 suites (`fslab list suites`)",
+                "valid keys: {}, mount.OPTION, mkfs.OPTION, a name of `fslab list settings`, or a \
+                 parameter of the plan's suites (`fslab list suites`)",
                 OVERRIDES.join(", ")
             ),
         }))
@@ -390,14 +394,14 @@ impl Plan {
             || OptionOf::parse(key).is_some()
     }
 
-    /// Number of repetitions of the plan or the profile, as text.
+    /// Number of repetitions of the plan or the profile, as text: `6`, or `8 to 30`.
     pub fn repetitions_in_words(&self) -> String {
         match self.repetitions {
-            Some(n) => plural(n, "repetition"),
+            Some(n) => n.to_string(),
             None => {
                 let analyses = Profile::interim_analyses(self.profile);
                 let (first, last) = (analyses.first(), analyses.last());
-                format!("{} to {} repetitions", first.unwrap_or(&0), last.unwrap_or(&0))
+                format!("{} to {}", first.unwrap_or(&0), last.unwrap_or(&0))
             }
         }
     }

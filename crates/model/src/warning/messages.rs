@@ -191,7 +191,8 @@ impl Warning {
             }
             Self::FileCalls { share, calls, syncs, read, written, mapped } => {
                 let mut text = format!(
-                    "file calls take {} of the time of the programs: {}, {}, {} read, {} written",
+                    "file calls take {} of the time of the programs, without that of the recorder: {}, {}, \
+                     {} read, {} written",
                     percent(*share),
                     plural(*calls, "call"),
                     plural(*syncs, "sync"),

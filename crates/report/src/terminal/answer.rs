@@ -201,6 +201,9 @@ impl Page {
     }
 
     fn found(&mut self, answers: &[Answer], titles: &[&str], most: usize) {
+        if answers.iter().all(|answer| answer.board.filesystems.is_empty()) {
+            return;
+        }
         let (findings, further) = answer::shown_findings(answers, most);
         let accounts: Vec<String> =
             answers.iter().filter_map(|answer| answer.accounts.text()).collect();

@@ -46,7 +46,7 @@ fn missing_parts_are_reported_with_a_hint() {
         "reiserfs",
         expect![[r#"
             the running kernel 6.18.4-test does not support reiserfs; mkreiserfs and reiserfsck not found
-            use a kernel that supports it (in mainline since 2.4.1, removed in 6.13); apt-get install reiserfsprogs"#]],
+            use a kernel that supports it (in mainline since 2.4.1, removed in 6.13), or a guest with one (--guest auto); apt-get install reiserfsprogs"#]],
     );
     check(
         &host,
@@ -117,7 +117,7 @@ fn a_loadable_module_counts_and_is_not_loaded() {
         "xfs",
         expect![[r#"
             the running kernel 6.18.4-test does not support xfs
-            use a kernel that supports it (in mainline since 2.4.25)"#]],
+            use a kernel that supports it (in mainline since 2.4.25), or a guest with one (--guest auto)"#]],
     );
     let found = refused.program("modprobe", output("", "", 0));
     check(&found, "xfs", expect![[r#"usable: Some("mkfs.xfs version 6.1.0")"#]]);

@@ -5,6 +5,14 @@ use std::{io, path::PathBuf};
 use model::Bytes;
 use thiserror::Error;
 
+/// Names the device that is in use, if it is not the rejected device.
+fn in_use(device: &str, through: &str) -> String {
+    match through == device {
+        true => String::new(),
+        false => format!(" (through {through})"),
+    }
+}
+
 /// Reason for a rejection, with a hint in the message. `device` is the kernel name of the rejected
 /// device, such as `sda`. `through` is the device that is in use: `device` itself, one of its
 /// partitions, its whole disk, or a device above or below it.
@@ -60,8 +68,9 @@ pub enum Refusal {
     },
     /// The root filesystem of this system is on the device. No permission overrides this.
     #[error(
-        "{device} contains the root filesystem of this system (through {through}) and is never \
-         overwritten; use another disk, or an image file (image_size = \"4GiB\")"
+        "{device} contains the root filesystem of this system{} and is never overwritten; use \
+         another disk, or an image file (image_size = \"4GiB\")",
+        in_use(device, through)
     )]
     UnderRoot {
         /// Kernel name.
@@ -70,7 +79,10 @@ pub enum Refusal {
         through: String,
     },
     /// The device, a partition, or a device on top of it is mounted.
-    #[error("{device} is mounted (through {through}) at {at}; unmount it first: umount {at}")]
+    #[error(
+        "{device} is mounted{} at {at}; unmount it first: umount {at}",
+        in_use(device, through)
+    )]
     Mounted {
         /// Kernel name.
         device: String,
@@ -82,8 +94,8 @@ pub enum Refusal {
     /// The device is mounted in another mount namespace, or as a member of a filesystem with
     /// several devices.
     #[error(
-        "{device} is in use by a mounted filesystem (through {through}): {by}; \
-         unmount it there first"
+        "{device} is in use by a mounted filesystem{}: {by}; unmount it there first",
+        in_use(device, through)
     )]
     MountedElsewhere {
         /// Kernel name.
@@ -94,7 +106,10 @@ pub enum Refusal {
         by: String,
     },
     /// The device is used as swap.
-    #[error("{device} is in use as swap (through {through}); run swapoff /dev/{through} first")]
+    #[error(
+        "{device} is in use as swap{}; run swapoff /dev/{through} first",
+        in_use(device, through)
+    )]
     Swap {
         /// Kernel name.
         device: String,
@@ -103,8 +118,9 @@ pub enum Refusal {
     },
     /// A device-mapper, md, or bcache device is on top of the device.
     #[error(
-        "{device} is part of {holder} (through {through}); remove that first (vgchange -an, \
-         cryptsetup close, mdadm --stop, dmsetup remove)"
+        "{device} is part of {holder}{}; remove that first (vgchange -an, cryptsetup close, mdadm \
+         --stop, dmsetup remove)",
+        in_use(device, through)
     )]
     Held {
         /// Kernel name.
@@ -116,8 +132,9 @@ pub enum Refusal {
     },
     /// A loop device is attached to the device.
     #[error(
-        "{device} is the backing store of {loop_device} (through {through}); \
-         detach that first: losetup -d /dev/{loop_device}"
+        "{device} is the backing store of {loop_device}{}; detach that first: losetup -d \
+         /dev/{loop_device}",
+        in_use(device, through)
     )]
     LoopOnTop {
         /// Kernel name.
@@ -129,7 +146,8 @@ pub enum Refusal {
     },
     /// Another process has the device open for writing.
     #[error(
-        "{device} is open for writing (through {through}) in {program}; stop that program first"
+        "{device} is open for writing{} in {program}; stop that program first",
+        in_use(device, through)
     )]
     OpenForWriting {
         /// Kernel name.

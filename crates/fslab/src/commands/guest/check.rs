@@ -13,7 +13,10 @@ use guest::{
 };
 use rig::{Catalog, Filesystem, RealHost, catalog::Kind};
 
-use super::{super::list::table, disks::MEMORY};
+use super::{
+    super::list::{self, table},
+    disks::MEMORY,
+};
 use crate::{
     exit::{Exit, Failure, chain},
     output,
@@ -37,7 +40,7 @@ pub(super) fn run() -> Result<Exit, Failure> {
         kinds.add_row([engine.name(), here, &words].map(Cell::new));
         lines.push_str(&words);
     }
-    let mut text = format!("{kinds}\n\n");
+    let mut text = list::text(&mut kinds) + "\n\n";
     // The table may report another reason, such as missing QEMU, so the probe has its own line.
     match kvm::probe(Some(cache.directory())).usable() {
         Ok(()) => text.push_str("probe of /dev/kvm: guests use hardware virtualization\n\n"),
@@ -62,7 +65,7 @@ pub(super) fn run() -> Result<Exit, Failure> {
             let words = measurable(kernel, &made, &catalog, &cache);
             kernels.add_row([&kernel.release, word(kernel.architecture), &words].map(Cell::new));
         }
-        text.push_str(&kernels.to_string());
+        text.push_str(&list::text(&mut kernels));
         text.push_str(&tools(&made, &catalog));
     }
     output::result(&text)?;
@@ -84,7 +87,7 @@ pub(super) fn kernels() -> Result<Exit, Failure> {
         let cells = [&kernel.release, word(kernel.architecture), &size, &from(&kernel.origin)];
         kernels.add_row(cells.map(Cell::new));
     }
-    output::result(&kernels.to_string())?;
+    output::result(&list::text(&mut kernels))?;
     Ok(Exit::Success)
 }
 

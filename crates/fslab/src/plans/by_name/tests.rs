@@ -35,7 +35,9 @@ fn refused(names: &[&str], changes: &Changes) -> String {
 fn options_become_a_plan() {
     let set = [("runtime", "1s"), ("block_size", "4KiB,8KiB"), ("fsck", "false"), ("seed", "7")];
     let storage = [("memory_limit", "1GiB"), ("scheduler", "none"), ("fill_percent", "0,50")];
-    let set = [&set[..], &storage[..], &[("repetitions", "3"), ("direct", "true")]].concat();
+    let options = [("mount.noatime", "false,true"), ("mkfs.-I", "256")];
+    let rest = [("repetitions", "3"), ("direct", "true")];
+    let set = [&set[..], &storage[..], &options[..], &rest[..]].concat();
     let chosen = plan(&["randread-4k", "stream"], &changes(on_image("4GiB"), &set));
     let chosen = chosen.expect("a valid plan");
     assert!(chosen.overrides.is_empty() && chosen.from_options);
@@ -53,6 +55,8 @@ fn options_become_a_plan() {
         filesystem = ["ext4", "xfs"]
         scheduler = ["none"]
         fill_percent = [0, 50]
+        mount.noatime = [false, true]
+        mkfs.-I = ["256"]
         workload = [
             { preset = "randread-4k", runtime = "1s", block_size = ["4KiB", "8KiB"], direct = true },
             { suite = "stream", runtime = "1s", block_size = ["4KiB", "8KiB"], direct = true },

@@ -48,6 +48,8 @@ pub(super) struct Session<'a> {
     programs: Programs,
     values: Vec<(&'static str, String)>,
     target: &'a Path,
+    /// User of the programs, if it is not the user of fslab.
+    user: Option<UserId>,
     interrupt: &'a AtomicBool,
     usage: ProgramUsage,
     output: Ran,
@@ -76,7 +78,7 @@ impl<'a> Session<'a> {
         made.map_err(|error| Stop::failed("preparing the directories of the programs", &error))?;
         let values = values(command, target, external, &scratch);
         let spec = ProgramSpec {
-            user,
+            user: user.clone(),
             network: command.network,
             directory: text(target),
             reachable: vec![text(target), text(external)],
@@ -90,6 +92,7 @@ impl<'a> Session<'a> {
             programs,
             values,
             target,
+            user,
             interrupt,
             usage: ProgramUsage::default(),
             output: Ran::default(),
@@ -244,6 +247,14 @@ impl<'a> Session<'a> {
         {
             let left = Bytes(space.f_bavail.saturating_mul(space.f_frsize)).rough();
             text += &format!("; the filesystem has {left} left, so use a larger one");
+        }
+        if let Some(UserId { user, .. }) = self.user
+            && ["ermission denied", "not permitted"].iter().any(|why| text.contains(why))
+        {
+            text += &format!(
+                "; the program ran as user {user}; set `user` to another name, or to `same` for the \
+                 user of fslab"
+            );
         }
         Stop::Failed(text)
     }

@@ -12,13 +12,16 @@ pub(crate) struct Hole {
     pub(crate) reason: String,
 }
 
-/// Failed filesystems with the reason, one text per reason.
+/// Failed filesystems with the reason, one text per reason. The whole reasons if nothing was
+/// measured.
 pub(crate) fn failures(answers: &[Answer]) -> Vec<String> {
     let failed = answers.iter().flat_map(|answer| &answer.missing).filter(|hole| hole.failed);
+    let most = match answers.iter().all(|answer| answer.board.filesystems.is_empty()) {
+        true => usize::MAX,
+        false => REASON_MAX,
+    };
     failed
-        .map(|hole| {
-            format!("{} ({})", hole.filesystems.join(", "), shortened(&hole.reason, REASON_MAX))
-        })
+        .map(|hole| format!("{} ({})", hole.filesystems.join(", "), shortened(&hole.reason, most)))
         .collect()
 }
 

@@ -57,7 +57,8 @@ pub(super) fn answers(context: &TestContext, findings: &mut PointFindings) {
 /// Withheld C1 of a test with fewer than two comparable filesystems.
 fn no_family(context: &TestContext) -> WithheldFinding {
     let question = format!("{} on {}", best_of(context), context.workload());
-    if let [only] = context.filesystems {
+    let measured = context.test.entries.iter().any(|entry| entry.summary.is_some());
+    if let ([only], true) = (context.filesystems, measured) {
         let reason = format!("the plan has one filesystem, {}", only.name);
         return context.withheld(
             FindingKind::C1,
