@@ -229,8 +229,8 @@ pub(crate) struct Run {
             "device", "directory", "repetitions"]
     )]
     pub(crate) resume: Option<PathBuf>,
-    /// Overwrite a device of the plan although it contains data. ID is its model or serial number
-    /// (`lsblk -o NAME,MODEL,SERIAL`).
+    /// Overwrite a device of the plan although it contains data. ID is its serial number, WWID, or
+    /// model (`lsblk -o NAME,SERIAL,WWN,MODEL`).
     #[arg(long, value_name = "ID")]
     pub(crate) overwrite_device: Vec<String>,
     /// Reboot the machine after each repetition of each cell, and continue the run by a systemd

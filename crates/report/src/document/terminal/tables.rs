@@ -201,7 +201,7 @@ impl Page {
     }
 }
 
-/// Text wrapped at a width. Wider is_text are broken.
+/// Text wrapped at a width. Wider words are broken.
 fn fitted(text: String, width: usize) -> String {
     let text = harmless(&text, false);
     if width_of(&text) <= width {
