@@ -145,7 +145,8 @@ fn a_missing_plan() {
     let output = bench.ends(2, &["run", "dmeo"]);
     expect![[r#"
         error: no plan or workload `dmeo`; did you mean the built-in plan `demo`?
-    "#]].assert_eq(&output.stderr);
+    "#]]
+    .assert_eq(&output.stderr);
 }
 
 #[test]

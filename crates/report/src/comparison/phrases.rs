@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use analysis::{
     Check, Interval, Verdict,
+    conditions::Difference,
     runs::{
         Aspect, AspectDifference, FindingsObstacle, Missing, Paired, PairedBy, TestPair, Which,
     },
@@ -71,17 +72,25 @@ pub(super) fn aspects(aspects: &[AspectDifference]) -> String {
     }
 }
 
+/// Values of a condition in both runs. Limits and values of `--set` are recorded only if they are
+/// set.
+pub(super) fn values(differs: &Difference) -> [String; 2] {
+    let set = ["set.", "memory.limit"].iter().any(|prefix| differs.what.starts_with(prefix));
+    let absent = if set { "not set" } else { NOT_RECORDED };
+    [&differs.first, &differs.second].map(|value| value.as_deref().unwrap_or(absent).to_owned())
+}
+
 fn way(differs: &AspectDifference) -> String {
     if differs.aspect == Aspect::Unknown {
         return "conditions that one run does not record".into();
     }
     let Some(lead) = differs.differences.first() else { return differs.aspect.name().into() };
-    let value = |value: &Option<String>| {
-        let text = one_line(value.as_deref().unwrap_or(NOT_RECORDED));
+    let [first, second] = values(lead).map(|value| {
+        let text = one_line(&value);
         let short: String = text.chars().take(VALUE_MAX).collect();
         if short.len() < text.len() { format!("{}…", short.trim_end()) } else { text }
-    };
-    let change = format!("{} -> {}", value(&lead.first), value(&lead.second));
+    });
+    let change = format!("{first} -> {second}");
     let name = differs.aspect.name();
     let what = lead.what.as_str();
     match (differs.aspect, lead.filesystem_fact()) {

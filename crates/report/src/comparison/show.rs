@@ -8,8 +8,8 @@ use analysis::{
 use model::{Metric, RunRecord, units::plural};
 
 use super::{
-    ComparisonFinding, Mark, NOT_RECORDED, RenderedComparison, headline, histories, name, named,
-    phrases, regressions, rendered, verdict,
+    ComparisonFinding, Mark, RenderedComparison, headline, histories, name, named, phrases,
+    regressions, rendered, verdict,
 };
 use crate::{
     charts::changes::{ChangeRow, changes},
@@ -228,10 +228,11 @@ impl Step<'_> {
                 None => TableCell::Text(String::new()),
             };
             let text = TableCell::Text;
-            let (change, result) = match &test.comparison {
-                Ok(_) => (phrases::change(test).map(phrases::signed), mark.result(test)),
-                Err(withheld) => (None, format!("not compared: {withheld}")),
+            let result = match test.comparison.is_ok() {
+                true => mark.result(test),
+                false => Mark::NotCompared.label().into(),
             };
+            let change = phrases::change(test).map(phrases::signed);
             let mut cells = vec![value(&test.before), value(&test.after)];
             cells.push(text(change.unwrap_or_default()));
             cells.push(text(result));
@@ -241,12 +242,7 @@ impl Step<'_> {
             Row { unit: scale.name, note, ..Row::of(title, None, Body::Cells(cells)) }
         });
         let rows: Vec<Row> = rows.collect();
-        let empty = step.tests.len() - rows.len();
-        let empty = match empty {
-            0 => String::new(),
-            1 => "; 1 test without values in both runs is omitted".into(),
-            _ => format!("; {empty} tests without values in both runs are omitted"),
-        };
+        let empty = omitted(step.tests.len() - rows.len());
         let (first, second) = &self.rendered.names;
         let mut columns: Vec<Column> =
             [first, second, "change", "result"].map(|title| Column::new(title, "")).into();
@@ -260,7 +256,7 @@ impl Step<'_> {
             }
         });
         // The Hodges–Lehmann estimate (1963) is not the ratio of the two medians.
-        let caption = vec![
+        let mut caption = vec![
             format!(
                 "{first} and {second}: medians{n}; {}{empty}",
                 directions(tests.iter().map(|(_, test, _)| test.metric))
@@ -270,6 +266,7 @@ impl Step<'_> {
                 level(step)
             ),
         ];
+        caption.extend(not_compared(&tests));
         (!rows.is_empty()).then(|| Table {
             id: format!("{}-tests", self.prefix),
             title: String::new(),
@@ -312,10 +309,9 @@ impl Step<'_> {
     /// Conditions that differ.
     fn conditions(&self) -> Vec<Block> {
         let differences = &self.rendered.step.conditions.differences;
-        let value = |value: &Option<String>| value.as_deref().unwrap_or(NOT_RECORDED).to_owned();
         if self.extent == Extent::Mail {
             let line = |own: &Difference| {
-                let change = format!("{} -> {}", value(&own.first), value(&own.second));
+                let change = phrases::values(own).join(" -> ");
                 Item::named(format!("{} ({})", own.what, own.severity.name()), change)
             };
             let more = differences.len().saturating_sub(CONDITIONS_MAX);
@@ -325,8 +321,9 @@ impl Step<'_> {
         }
         let row = |own: &Difference| {
             let aspect = own.aspect.map_or("", |aspect| aspect.name());
-            let texts = [own.severity.name().to_owned(), value(&own.first), value(&own.second)];
-            Row::texts(&own.what, texts.into_iter().chain([aspect.to_owned()]))
+            let texts = std::iter::once(own.severity.name().to_owned());
+            let texts = texts.chain(phrases::values(own));
+            Row::texts(&own.what, texts.chain([aspect.to_owned()]))
         };
         let (first, second) = &self.rendered.names;
         let columns = ["severity", first, second, "aspect"];
@@ -400,4 +397,25 @@ impl<'a> Costs<'a> {
             Some(format!("{before} -> {after} {} ({change})", scale.name))
         })
     }
+}
+
+/// Number of tests without values; empty without any.
+fn omitted(tests: usize) -> String {
+    match tests {
+        0 => String::new(),
+        1 => "; 1 test without values in both runs is omitted".into(),
+        _ => format!("; {tests} tests without values in both runs are omitted"),
+    }
+}
+
+/// Tests that are not compared, one text per reason.
+fn not_compared(tests: &[(String, &TestPair, Mark)]) -> Vec<String> {
+    let reasons = tests.iter().filter_map(|(title, test, _)| {
+        Some((test.comparison.as_ref().err()?.to_string(), title.as_str()))
+    });
+    let text = |(reason, titles): (String, Vec<&str>)| match &titles[..] {
+        [_, _, _, _, ..] => format!("not compared: {} tests, {reason}", titles.len()),
+        titles => format!("not compared: {}, {reason}", titles.join(", ")),
+    };
+    grouped(reasons).into_iter().map(text).collect()
 }

@@ -54,9 +54,9 @@ fn a_regression_is_reported_with_effect_size_n_and_adjustment() {
         gate 5 %: failed; 2 of 130 tests significantly worse by more than 5 %; 102 of
         130 tests non-inferior, 26 inconclusive (accepted if any test of the step is
         conclusive)
-        ─────────────────────────────────────────────────────────────────────────────
+        ────────────────────────────────────────────────────────────────────────────
          test                          A       B   change            result
-        ─────────────────────────────────────────────────────────────────────────────
+        ────────────────────────────────────────────────────────────────────────────
          random-write on xfs,      429.2   377.7   -12.0 % [-14.3,   ▼ worse
          1MiB, MiB/s                               -9.7]
          random-write on xfs,      496.9   437.3   -12.0 % [-14.1,   ▼ worse
