@@ -160,7 +160,9 @@ impl<'a> BenchReport<'a> {
         let operations = nouns(phase).1;
         // Mixed workloads sync only their writes.
         let mixed = self.summary(cell, phase, Metric::ReadThroughput).is_some();
-        let synced = self.summary(cell, phase, Metric::DurableThroughput).is_some();
+        let synced = [Metric::DurableThroughput, Metric::EndSyncTime]
+            .iter()
+            .any(|metric| self.summary(cell, phase, *metric).is_some());
         let durable = if mixed { "· written, durable" } else { "durable throughput" };
         let mut rows = [
             (

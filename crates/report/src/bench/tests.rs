@@ -203,3 +203,18 @@ fn a_durable_write_is_headed_by_its_durable_throughput() {
     let text = text(&record);
     assert!(at(&text, "    durable throughput ") < at(&text, "    accepted throughput "));
 }
+
+/// Loops that end by time overwrite blocks before the sync and have no durable throughput.
+#[test]
+fn a_write_without_durable_throughput_has_accepted_throughput() {
+    let mut record = record(1);
+    let samples = &mut record.trials[0].samples;
+    let rates = [Metric::ReadThroughput, Metric::WriteThroughput, Metric::DurableThroughput];
+    samples.retain(|sample| !rates.contains(&sample.metric));
+    let read = bench(&record, &subject(), &plain(80));
+    assert!(read.contains("    throughput ") && !read.contains("accepted"), "{read}");
+    let samples = &mut record.trials[0].samples;
+    samples.push(Sample { metric: Metric::EndSyncTime, value: 4e7, ..samples[0].clone() });
+    let written = bench(&record, &subject(), &plain(80));
+    assert!(written.contains("    accepted throughput ") && !written.contains("durable"));
+}
