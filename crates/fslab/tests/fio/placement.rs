@@ -20,7 +20,8 @@ fn processes(bench: &Bench, name: &str, program: &[&str]) -> BTreeMap<String, Pr
     fs::create_dir_all(&traces).unwrap();
     let calls = "trace=sched_setaffinity,open,openat,pwrite64";
     let output = Command::new("strace")
-        .args(["-ff", "-ttt", "-s", "0", "-e", calls, "-o"])
+        // -A: a later process may have the number of one that ended, and must not replace its trace.
+        .args(["-ff", "-A", "-ttt", "-s", "0", "-e", calls, "-o"])
         .arg(traces.join("t"))
         .args(program)
         .current_dir(&data)

@@ -292,7 +292,8 @@ fn traced(bench: &Bench, name: &str, program: &[&str], job: &str) -> Trace {
     let traces = bench.path(&format!("{name}-trace"));
     fs::create_dir_all(&traces).unwrap();
     let output = Command::new("strace")
-        .args(["-ff", "-ttt", "-v", "-s", "0", "-e", &format!("trace={CALLS}"), "-o"])
+        // -A: a later thread may have the number of one that ended, and must not replace its trace.
+        .args(["-ff", "-A", "-ttt", "-v", "-s", "0", "-e", &format!("trace={CALLS}"), "-o"])
         .arg(traces.join("t"))
         .args(program)
         .current_dir(&directory)
