@@ -78,7 +78,7 @@ impl<'a> Session<'a> {
         made.map_err(|error| Stop::failed("preparing the directories of the programs", &error))?;
         let values = values(command, target, external, &scratch);
         let spec = ProgramSpec {
-            user: user.clone(),
+            user,
             network: command.network,
             directory: text(target),
             reachable: vec![text(target), text(external)],
