@@ -220,11 +220,13 @@ impl Processes {
             let directory = Path::new("/proc").join(process.to_string());
             let family = family(host, &directory);
             let child = family.filter(|(parent, _)| *parent == host.pid());
-            if child.is_some_and(|(_, session)| Some(session) != own) || has_fuse(host, &directory)
-            {
+            // A program that another thread waits for is in this session, and is never reaped here.
+            if child.is_some_and(|(_, session)| Some(session) == own) {
+                if serves(host, process) {
+                    found.children.push(process);
+                }
+            } else if child.is_some() || has_fuse(host, &directory) {
                 found.daemons.push(process);
-            } else if child.is_some() && serves(host, process) {
-                found.children.push(process);
             }
         }
         found
