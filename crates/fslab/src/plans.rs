@@ -6,7 +6,7 @@ mod recordings;
 
 use std::{
     fs,
-    io::{Seek, SeekFrom},
+    io::{ErrorKind, Seek, SeekFrom},
     os::unix::fs::FileTypeExt,
     path::Path,
 };
@@ -384,9 +384,10 @@ fn find(given: &str) -> Result<(String, String, String), Failure> {
         return Ok((ready.name.into(), format!("{given} (built-in plan)"), ready.text.into()));
     }
     let text = sys::input::text(path, LONGEST).map_err(|source| {
-        Failure::usage(match looks_like_a_file {
-            true => anyhow::anyhow!("cannot read the plan {given}: {source}; use a TOML file"),
-            false => anyhow::Error::msg(unknown(given)),
+        let is_missing = source.kind() == ErrorKind::NotFound;
+        Failure::usage(match is_missing && !looks_like_a_file {
+            true => anyhow::Error::msg(unknown(given)),
+            false => anyhow::anyhow!("cannot read the plan {given}: {source}; use a TOML file"),
         })
     })?;
     let name = path.file_stem().map_or_else(|| given.into(), |stem| stem.to_string_lossy().into());
