@@ -227,7 +227,7 @@ fn filesystems_programs_and_values_in_other_places() {
             $ fslab run no/such
             error: cannot read the plan no/such: No such file or directory (os error 2); use a TOML file
             $ fslab run --command ls
-            error: fslab run has no option --command; use `fslab run command --set run='ls'`
+            error: fslab run has no option --command; use the workload: `fslab run command --set run='ls'`
             $ fslab run randread-4k --filesystem EXT4 --image 4GiB
             error: --filesystem EXT4: unknown filesystem type `EXT4`; did you mean `ext4`?
             $ fslab run randread-4k --mount noatime

@@ -28,6 +28,14 @@ impl OptionOf {
         }
     }
 
+    /// Example of an option with a value.
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Mkfs => "mkfs.-b=4096",
+            Self::Mount => "mount.noatime=true",
+        }
+    }
+
     /// Program and name of an option with this plan key, such as `mount.data`.
     pub fn parse(key: &str) -> Option<(Self, &str)> {
         let (table, name) = key.split_once('.')?;

@@ -188,9 +188,10 @@ fn kernel(filesystem: &Filesystem, host: &dyn Host) -> Missing {
         range => format!(" ({range})"),
     };
     let reason = format!("the running kernel {} does not support {fstype}", release.trim());
-    let guest = match filesystem.kernel.since {
-        Some(_) => ", or a guest with one (--guest auto)",
-        None => "",
+    // Guests measure filesystems on image files.
+    let guest = match filesystem.kernel.since.is_some() && !filesystem.mkfs.is_empty() {
+        true => ", or a guest with one (--guest auto)",
+        false => "",
     };
     Some((reason.replace("  ", " "), format!("use a kernel that supports it{range}{guest}")))
 }

@@ -216,8 +216,9 @@ fn hint(root: &Command, command: &Command, name: &str, option: &str, value: &str
     if let Some(of_value) = of_value(command, option) {
         return format!("use {of_value}");
     }
-    if name == "fslab run" && key == "command" {
-        return format!("use `fslab run command --set run='{value}'`");
+    if ["fslab run", "fslab show"].contains(&name) && key == "command" {
+        let program = quoted(value);
+        return format!("use the workload: `{name} command --set run={program}`");
     }
     let settable = command.get_arguments().any(|known| known.get_long() == Some("set"));
     let options = || command.get_arguments().filter(|known| !known.is_hide_set());
@@ -225,12 +226,9 @@ fn hint(root: &Command, command: &Command, name: &str, option: &str, value: &str
     let own =
         |command: &Command| command.get_arguments().any(|known| known.get_long() == Some(option));
     let of_run = root.find_subcommand("run").filter(|_| name == "fslab bench").is_some_and(own);
-    let words = key.trim_end_matches("_options");
-    if settable && OptionOf::ALL.iter().any(|of| of.key() == words) && name != "fslab bench" {
-        let (of, example) = match words {
-            "mkfs" => ("mkfs", "mkfs.-b=4096"),
-            _ => ("mount", "mount.noatime=true"),
-        };
+    let creates = command.get_arguments().any(|known| known.get_long() == Some("filesystem"));
+    if creates && let Some(of) = options_of(&key) {
+        let (of, example) = (of.key(), of.example());
         return format!("use --set {of}.OPTION=VALUE, such as --set {example}");
     }
     if !of_run && let Some(parameter) = parameter(&key).filter(|_| settable) {
@@ -249,15 +247,25 @@ fn hint(root: &Command, command: &Command, name: &str, option: &str, value: &str
     }
 }
 
+/// Program whose options an option such as `--mount` or `--mkfs-options` would set.
+fn options_of(key: &str) -> Option<OptionOf> {
+    let program = key.trim_end_matches("_options");
+    OptionOf::ALL.into_iter().find(|of| of.key() == program)
+}
+
+/// Word of a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// Option of the command that has the name of an unknown option as a value, such as `--format json`
 /// for `--json`.
 fn of_value(command: &Command, name: &str) -> Option<String> {
     let has = |arg: &&clap::Arg| {
-        arg.get_possible_values()
-            .iter()
-            .any(|value| !value.is_hide_set() && value.get_name() == name)
+        arg.get_action().takes_values()
+            && arg.get_possible_values().iter().any(|value| value.get_name() == name)
     };
-    let long = command.get_arguments().find(has)?.get_long()?;
+    let long = command.get_arguments().filter(has).find_map(clap::Arg::get_long)?;
     Some(format!("--{long} {name}"))
 }
 

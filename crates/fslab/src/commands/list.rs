@@ -266,20 +266,37 @@ pub(super) fn table(header: &[&str]) -> Table {
 }
 
 /// Text of a table. The first column contains names, which are not wrapped so that they can be
-/// copied to the command line. Words of the columns before the last are not broken.
+/// copied to the command line. Words of the columns before the last are not broken if the last
+/// column keeps [`LAST`] columns.
 pub(super) fn text(table: &mut Table) -> String {
     let row_widths = |row: &Row| row.cell_iter().map(widest_word).collect::<Vec<_>>();
     let rows: Vec<_> = table.header().into_iter().chain(table.row_iter()).map(row_widths).collect();
     let last = table.column_count().saturating_sub(1);
-    for (at, column) in table.column_iter_mut().enumerate().take(last) {
-        let widest = rows.iter().filter_map(|row| row.get(at)).max().copied().unwrap_or_default();
-        column.set_constraint(match at {
-            0 => ColumnConstraint::ContentWidth,
-            _ => ColumnConstraint::LowerBoundary(Width::Fixed(widest)),
-        });
+    let content = table.column_max_content_widths();
+    let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).max().copied();
+    let words: Vec<u16> = (0..last).map(|at| widest(at).unwrap_or_default()).collect();
+    let used = content.first().copied().unwrap_or_default()
+        + words.iter().skip(1).sum::<u16>()
+        + PADDING * u16::try_from(last).unwrap_or_default();
+    let fits = usize::from(used + LAST) <= output::width();
+    for (at, column) in table.column_iter_mut().enumerate() {
+        match words.get(at) {
+            _ if at == 0 => column.set_constraint(ColumnConstraint::ContentWidth),
+            Some(word) if fits => {
+                let width = Width::Fixed(word + PADDING);
+                column.set_constraint(ColumnConstraint::LowerBoundary(width))
+            }
+            Some(_) | None => continue,
+        };
     }
     table.to_string()
 }
+
+/// Columns between the texts of two columns.
+const PADDING: u16 = 2;
+
+/// Minimum width of the last column.
+const LAST: u16 = 12;
 
 /// Columns of the widest word of a cell, at most 24: longer words, such as paths, are broken.
 fn widest_word(cell: &Cell) -> u16 {

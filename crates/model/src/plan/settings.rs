@@ -370,9 +370,8 @@ impl Plan {
         if keys::KEYS.iter().filter(in_plan).any(|spec| spec.key == key) {
             let error = ValueError::new(format!("`{key}` cannot be overridden"));
             return Err(error.hint(match OptionOf::ALL.into_iter().find(|of| of.key() == key) {
-                Some(OptionOf::Mount) => "set one option, such as mount.noatime=true",
-                Some(OptionOf::Mkfs) => "set one option, such as mkfs.-b=4096",
-                None => "change it in the text of the plan",
+                Some(of) => format!("set one option, such as {}", of.example()),
+                None => "change it in the text of the plan".to_owned(),
             }));
         }
         let error = ValueError::new(format!("the plan has no key `{key}`"));

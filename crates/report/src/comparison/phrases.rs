@@ -76,7 +76,10 @@ pub(super) fn aspects(aspects: &[AspectDifference]) -> String {
 /// set.
 pub(super) fn values(differs: &Difference) -> [String; 2] {
     let set = ["set.", "memory.limit"].iter().any(|prefix| differs.what.starts_with(prefix));
-    let absent = if set { "not set" } else { NOT_RECORDED };
+    let absent = match set && differs.aspect != Some(Aspect::Unknown) {
+        true => "not set",
+        false => NOT_RECORDED,
+    };
     [&differs.first, &differs.second].map(|value| value.as_deref().unwrap_or(absent).to_owned())
 }
 

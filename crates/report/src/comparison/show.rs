@@ -3,7 +3,7 @@
 use analysis::{
     Summary,
     conditions::Difference,
-    runs::{Chain, GateVerdict, Paired, TestPair, Unpaired, UnpairedReason},
+    runs::{Chain, GateVerdict, Paired, TestPair, Unpaired, UnpairedReason, Withheld},
 };
 use model::{Metric, RunRecord, units::plural};
 
@@ -20,6 +20,9 @@ use crate::{
     units::{Scale, grouped},
     view::{directions, sample_index::SampleIndex},
 };
+
+/// Maximum number of reasons below the table of tests.
+const REASONS_MAX: usize = 3;
 
 /// Maximum width of the terminal text in columns, so that it fits into mails and issues.
 const WIDTH_MAX: usize = 80;
@@ -408,14 +411,28 @@ fn omitted(tests: usize) -> String {
     }
 }
 
-/// Tests that are not compared, one text per reason.
+/// Tests that are not compared by reason, the most frequent reason first.
 fn not_compared(tests: &[(String, &TestPair, Mark)]) -> Vec<String> {
-    let reasons = tests.iter().filter_map(|(title, test, _)| {
-        Some((test.comparison.as_ref().err()?.to_string(), title.as_str()))
-    });
-    let text = |(reason, titles): (String, Vec<&str>)| match &titles[..] {
-        [_, _, _, _, ..] => format!("not compared: {} tests, {reason}", titles.len()),
-        titles => format!("not compared: {}, {reason}", titles.join(", ")),
+    // Messages of a warning have different values, so the code is the reason of several tests.
+    let code = |withheld: &Withheld| match withheld {
+        Withheld::Blocked { warning, .. } => warning.code().to_owned(),
+        Withheld::NoValues { .. }
+        | Withheld::Failed { .. }
+        | Withheld::Differs { .. }
+        | Withheld::Numbers(_) => withheld.to_string(),
     };
-    grouped(reasons).into_iter().map(text).collect()
+    let reasons = tests.iter().filter_map(|(title, test, _)| {
+        let withheld = test.comparison.as_ref().err()?;
+        Some((code(withheld), (title.as_str(), withheld)))
+    });
+    let mut reasons = grouped(reasons);
+    reasons.sort_by_key(|(_, tests)| std::cmp::Reverse(tests.len()));
+    let hidden = reasons.len().saturating_sub(REASONS_MAX);
+    let text = |(code, tests): &(String, Vec<(&str, &Withheld)>)| match &tests[..] {
+        [(title, withheld)] => format!("{title} is not compared: {withheld}"),
+        tests => format!("{} tests are not compared: {code}", tests.len()),
+    };
+    let more =
+        (hidden > 0).then(|| format!("{} (see --json)", plural(hidden as u64, "other reason")));
+    reasons.iter().take(REASONS_MAX).map(text).chain(more).collect()
 }
