@@ -247,6 +247,37 @@ fn the_gate_names_failing_and_missing_tests() {
     assert_eq!(json["gate"]["missing"][0]["tests"], json["gate"]["failed"][0]["tests"]);
 }
 
+/// A warning blocks a test on xfs, then also tests on other filesystems, with other values.
+#[test]
+fn reasons_of_tests_that_are_not_compared_are_below_the_table() {
+    let mut runs = two();
+    let mut warn = |trials: &dyn Fn(usize) -> bool| {
+        let run = &mut runs[0];
+        for trial in run.trials.iter_mut().filter(|trial| trials(trial.cell)) {
+            let range = Ratio(0.9 + trial.cell as f64 / 100.0);
+            let warning = Warning::NotSteadyState { range, slope: Ratio(0.4) };
+            trial.warnings.push((Some("random-write".into()), warning));
+        }
+        joined(&forms(&runs, &CompareOptions::default())[0])
+    };
+    let one = warn(&|cell| cell == 1);
+    let reason = "is not compared: the first run has the warning not-steady-state: no steady state";
+    assert!(one.contains(reason), "{one}");
+    let all = warn(&|cell| cell != 1);
+    assert!(all.contains(" tests are not compared: not-steady-state"), "{all}");
+    assert!(!all.contains(reason), "{all}");
+}
+
+#[test]
+fn a_limit_of_one_run_is_not_set_in_the_other() {
+    let mut runs = two();
+    let limit = "memory.limit_bytes";
+    runs.iter_mut().for_each(|run| run.environment.0.retain(|name, _| name != limit));
+    runs[1].environment.set(limit, "1073741824");
+    let [text, ..] = forms(&runs, &CompareOptions::default());
+    assert!(joined(&text).contains("A not set; B 1073741824"), "{text}");
+}
+
 #[test]
 fn a_disagreement_has_no_hint_to_run_more_repetitions() {
     let mut runs = two();
