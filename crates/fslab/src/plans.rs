@@ -400,9 +400,17 @@ fn unknown(given: &str) -> String {
         return filesystem;
     }
     if RealHost.find(given).is_some() {
+        let near: Vec<String> = by_name::names()
+            .filter(|name| name.contains(given))
+            .map(|it| format!("`{it}`"))
+            .collect();
+        let near = match near.is_empty() {
+            true => String::new(),
+            false => format!(" (similar names: {})", near.join(", ")),
+        };
         return format!(
-            "`{given}` is a program, not a plan or workload; to measure a program, use `fslab run \
-             command --set run='{given} ...'`"
+            "`{given}` is a program, not a plan or workload{near}; to measure a program, use the \
+             workload `command` with --set run='{given} ...'"
         );
     }
     let names = || BUILTIN_PLANS.iter().map(|ready| ready.name);

@@ -23,7 +23,8 @@ use crate::{
 /// has exited.
 const MOUNT_TRIES: u32 = 20;
 
-/// Number of checks until each child that a command left has created its session, [`PAUSE`] apart.
+/// Number of pauses of [`PAUSE`] for children that a command left to create their sessions, which
+/// are 0.5 s in total. A child that remains in this session is not a daemon of the mount.
 const SESSION_TRIES: u32 = 5;
 
 /// Interval at which daemons that ended are removed from the process table.

@@ -249,7 +249,8 @@ impl<'a> Session<'a> {
             text += &format!("; the filesystem has {left} left, so use a larger one");
         }
         if let Some(UserId { user, .. }) = self.user
-            && ["ermission denied", "not permitted"].iter().any(|why| text.contains(why))
+            // Messages of EACCES and EPERM, in either case of the first letter.
+            && ["ermission denied", "not permitted"].iter().any(|why| output.contains(why))
         {
             text += &format!(
                 "; the program ran as user {user}; set `user` to another name, or to `same` for the \
