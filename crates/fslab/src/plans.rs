@@ -400,13 +400,12 @@ fn unknown(given: &str) -> String {
         return filesystem;
     }
     if RealHost.find(given).is_some() {
-        let near: Vec<String> = by_name::names()
-            .filter(|name| name.contains(given))
-            .map(|it| format!("`{it}`"))
-            .collect();
+        let named = |name: &&str| name.split('-').any(|word| word == given);
+        let near: Vec<String> =
+            by_name::names().filter(named).map(|name| format!("`{name}`")).collect();
         let near = match near.is_empty() {
             true => String::new(),
-            false => format!(" (similar names: {})", near.join(", ")),
+            false => format!(" (workloads: {})", near.join(", ")),
         };
         return format!(
             "`{given}` is a program, not a plan or workload{near}; to measure a program, use the \

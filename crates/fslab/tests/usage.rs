@@ -221,7 +221,7 @@ fn filesystems_programs_and_values_in_other_places() {
             $ fslab run xfs
             error: `xfs` is a filesystem, not a workload; names of filesystems follow --filesystem and are separated by commas, such as --filesystem ext4,xfs
             $ fslab run sh
-            error: `sh` is a program, not a plan or workload (similar names: `hpc-shared-segmented`, `hpc-shared-47008`, `mdtest-shared-directory`, `metadata-shared-directory`, `metadata-shared-files`); to measure a program, use the workload `command` with --set run='sh ...'
+            error: `sh` is a program, not a plan or workload; to measure a program, use the workload `command` with --set run='sh ...'
             $ fslab run nosuch
             error: no plan or workload `nosuch`; use a TOML file, a workload (`fslab list workloads`), or a built-in plan: bonnie-2012, dbench-2012, demo, demo-directory, demo-guest, filesystem-cost, interference, io500-like, iozone-2009, kernel-history, metadata-scaling, smallfiles-2011, tasks-2006
             $ fslab run no/such
