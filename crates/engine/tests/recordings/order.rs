@@ -2,8 +2,12 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::Write,
-    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::net::{UnixListener, UnixStream},
+    },
     path::Path,
     sync::{
         atomic::{AtomicU32, Ordering::SeqCst},
@@ -169,14 +173,6 @@ fn follows_end_of_fifo(bench: &Bench, fifo: &str) {
     keeps_order(bench, &recording);
 }
 
-/// Connected sockets, or the two ends of a pipe: the end to receive from, and the one to send to.
-fn connected(call: impl Fn(*mut i32) -> i32) -> [OwnedFd; 2] {
-    let mut ends = [0; 2];
-    assert_eq!(call(ends.as_mut_ptr()), 0);
-    // SAFETY: the call succeeded, so both descriptors are open and belong to this function.
-    ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) })
-}
-
 #[test]
 fn a_thread_follows_the_messages_of_a_socket() {
     let Some(root) = as_program() else {
@@ -184,25 +180,52 @@ fn a_thread_follows_the_messages_of_a_socket() {
         let recording = bench.record_test("order::a_thread_follows_the_messages_of_a_socket");
         return keeps_order(&bench, &recording);
     };
-    // SAFETY: the array has two elements.
-    let pair = |ends| unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends) };
-    let [receive, send] = connected(pair);
+    let (receive, send) = UnixStream::pair().unwrap();
+    messages(&root, || send, || receive);
+}
+
+#[test]
+fn a_server_follows_the_messages_of_its_clients() {
+    let Some(root) = as_program() else {
+        let bench = Bench::new();
+        let recording = bench.record_test("order::a_server_follows_the_messages_of_its_clients");
+        return keeps_order(&bench, &recording);
+    };
+    let path = root.join("socket");
+    let server = UnixListener::bind(&path).unwrap();
+    messages(&root, || UnixStream::connect(path).unwrap(), || server.accept().unwrap().0);
+}
+
+#[test]
+fn a_client_follows_the_messages_of_a_tcp_server() {
+    let Some(root) = as_program() else {
+        let bench = Bench::new();
+        let recording = bench.record_test("order::a_client_follows_the_messages_of_a_tcp_server");
+        return keeps_order(&bench, &recording);
+    };
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    messages(&root, || server.accept().unwrap().0, || TcpStream::connect(address).unwrap());
+}
+
+/// A thread sends a byte after each file, and this thread receives it.
+fn messages<S: Write, R: Read>(
+    root: &Path,
+    sender: impl FnOnce() -> S + Send,
+    receiver: impl FnOnce() -> R,
+) {
     thread::scope(|scope| {
         scope.spawn(|| {
+            let mut socket = sender();
             for message in 0..MESSAGES {
-                before(&root, message);
-                let one = 1u8;
-                // SAFETY: the number is live memory of this size.
-                let sent = unsafe { libc::send(send.as_raw_fd(), (&raw const one).cast(), 1, 0) };
-                assert_eq!(sent, 1);
+                before(root, message);
+                socket.write_all(&[1]).unwrap();
             }
         });
+        let mut socket = receiver();
         for message in 0..MESSAGES {
-            let mut one = 0u8;
-            let to = (&raw mut one).cast();
-            // SAFETY: the number is live memory of this size.
-            assert_eq!(unsafe { libc::recv(receive.as_raw_fd(), to, 1, 0) }, 1);
-            after(&root, message);
+            socket.read_exact(&mut [0]).unwrap();
+            after(root, message);
         }
     });
 }
@@ -214,8 +237,8 @@ fn a_thread_follows_the_data_of_splice() {
         let recording = bench.record_test("order::a_thread_follows_the_data_of_splice");
         return keeps_order(&bench, &recording);
     };
-    // SAFETY: the array has two elements.
-    let [receive, send] = connected(|ends| unsafe { libc::pipe(ends) });
+    let (receive, send) = io::pipe().unwrap();
+    let (receive, send) = (OwnedFd::from(receive), OwnedFd::from(send));
     let splice = |from: &OwnedFd, to: &OwnedFd| {
         let (none, length) = (std::ptr::null_mut(), 4);
         // SAFETY: without offsets, the call takes no pointers.

@@ -37,6 +37,8 @@ const ALWAYS: &[i64] = &[
     libc::SYS_recvmmsg,
     libc::SYS_sendmmsg,
     libc::SYS_bind,
+    libc::SYS_accept,
+    libc::SYS_accept4,
     libc::SYS_socketpair,
     libc::SYS_flock,
     libc::SYS_fsync,

@@ -39,6 +39,8 @@ pub(crate) enum Then {
     Receive(Object),
     /// socketpair(2) wrote two descriptors to this address.
     Pair(u64),
+    /// The result is a connected socket.
+    Accept,
     /// The task waited for the end of the thread with this task.
     Join(usize),
     /// The mask changes to this value.
@@ -426,6 +428,7 @@ impl Call<'_> {
                 None
             }
             libc::SYS_socketpair => Some(Pending { op: None, then: Then::Pair(args[3]) }),
+            libc::SYS_accept | libc::SYS_accept4 => Some(Pending { op: None, then: Then::Accept }),
             libc::SYS_umask => {
                 let mask = u32::try_from(args[0] & 0o777).unwrap_or(0);
                 Some(Pending { op: None, then: Then::Umask(mask) })

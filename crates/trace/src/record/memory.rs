@@ -5,10 +5,14 @@ use std::{
     os::unix::{ffi::OsStringExt, fs::PermissionsExt},
 };
 
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+use rustix::{
+    fs::{AtFlags, CWD, FileType, StatxFlags, statx},
+    net,
+    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
+};
 use sys::ptrace;
 
-use super::messages::Object;
+use super::{messages::Object, sockets::Addresses};
 
 /// Size of a page. Reads end at such borders, because the next page may not be mapped.
 const PAGE: u64 = 4096;
@@ -32,6 +36,9 @@ pub(crate) trait Memory {
 
     /// Object that a descriptor refers to, if data can be sent through it.
     fn channel(&self, descriptor: i32) -> Option<Object>;
+
+    /// Addresses of a connected Internet socket.
+    fn addresses(&self, descriptor: i32) -> Option<Addresses>;
 
     /// Permission bits of the object that a descriptor refers to.
     fn permissions(&self, descriptor: i32) -> Option<u32>;
@@ -88,6 +95,14 @@ impl Memory for Stopped {
     fn permissions(&self, descriptor: i32) -> Option<u32> {
         let status = fs::metadata(format!("/proc/{}/fd/{descriptor}", self.tid)).ok()?;
         Some(status.permissions().mode() & 0o7777)
+    }
+
+    fn addresses(&self, descriptor: i32) -> Option<Addresses> {
+        let process = pidfd_open(Pid::from_raw(self.process)?, PidfdFlags::empty()).ok()?;
+        let socket = pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty()).ok()?;
+        let own = net::getsockname(&socket).ok()?.try_into().ok()?;
+        let other = net::getpeername(&socket).ok()??.try_into().ok()?;
+        Some((own, other))
     }
 
     fn channel(&self, descriptor: i32) -> Option<Object> {

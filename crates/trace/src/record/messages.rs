@@ -1,4 +1,4 @@
-//! Order between tasks that exchange data without files below the root: through pipes, pairs of
+//! Order between tasks that exchange data without files below the root: through pipes, connected
 //! sockets, event counters, and futexes.
 //!
 //! What a task does after it received data may depend on what the sender did before. A receive is
@@ -16,6 +16,7 @@ use super::{
     entry::{Call, Pending, Then, fd},
     memory::Memory,
     process::Tracee,
+    sockets::Sockets,
     tasks::Tasks,
 };
 use crate::Op;
@@ -25,7 +26,7 @@ use crate::Op;
 pub(crate) enum Object {
     /// Pipe or FIFO: device and inode.
     Pipe(u64, u64),
-    /// Socket that receives data, by its inode.
+    /// Socket that sends data, or receives data of its peers, by its inode.
     Socket(u64),
     /// Event counter of eventfd(2).
     Event(u64),
@@ -40,8 +41,7 @@ pub(crate) struct Messages {
     sent: HashMap<Object, BTreeMap<usize, (usize, u64)>>,
     /// Number of operations of another task that a task waits for, by both.
     awaited: HashMap<(usize, usize), usize>,
-    /// Other sockets of socketpair(2), by their inodes.
-    peers: HashMap<u64, u64>,
+    sockets: Sockets,
     /// Threads by their process and the address where the kernel clears their ID when they end.
     ends: HashMap<(i32, u64), usize>,
 }
@@ -70,23 +70,14 @@ impl Call<'_> {
         self.source(from).map(|object| wait(Then::Receive(object)))
     }
 
-    /// Object that data is received from. The senders of other sockets are not known.
-    pub(super) fn source(&self, from: i32) -> Option<Object> {
-        self.memory.channel(from).filter(|object| match object {
-            Object::Socket(own) => self.recorder.messages.peers.contains_key(own),
-            Object::Pipe(..) | Object::Event(_) | Object::Futex(..) => true,
-        })
+    /// Object that data is received from.
+    pub(super) fn source(&mut self, from: i32) -> Option<Object> {
+        self.recorder.channel(self.memory, from)
     }
 
     /// Write to a descriptor that is not recorded.
     pub(super) fn send(&mut self, to: i32) {
-        let object = match self.memory.channel(to) {
-            Some(Object::Socket(own)) => {
-                self.recorder.messages.peers.get(&own).copied().map(Object::Socket)
-            }
-            object => object,
-        };
-        if let Some(object) = object {
+        if let Some(object) = self.recorder.channel(self.memory, to) {
             self.recorder.send(self.tracee.task, object);
         }
     }
@@ -97,6 +88,34 @@ fn wait(then: Then) -> Pending {
 }
 
 impl Recorder {
+    /// Object that a descriptor refers to. The peer of a socket is looked for.
+    pub(super) fn channel(&mut self, memory: &dyn Memory, descriptor: i32) -> Option<Object> {
+        let object = memory.channel(descriptor);
+        if let Some(Object::Socket(socket)) = object {
+            self.messages.sockets.find(socket, || memory.addresses(descriptor));
+        }
+        object
+    }
+
+    /// Last sends of all tasks whose data may have been received from an object: the number of
+    /// operations that each had done, and the time.
+    fn sends_to(&mut self, object: Object) -> BTreeMap<usize, (usize, u64)> {
+        let Messages { sent, sockets, .. } = &mut self.messages;
+        let Object::Socket(socket) = object else {
+            return sent.get(&object).cloned().unwrap_or_default();
+        };
+        // A server may have accepted the connection while this task waited.
+        sockets.find(socket, || None);
+        let mut all = BTreeMap::<usize, (usize, u64)>::new();
+        for (task, one) in
+            sockets.peers(socket).filter_map(|it| sent.get(&Object::Socket(it))).flatten()
+        {
+            let last = all.entry(*task).or_insert(*one);
+            *last = (*last).max(*one);
+        }
+        all
+    }
+
     fn send(&mut self, task: usize, object: Object) {
         let now = self.now();
         let Messages { sent, awaited, .. } = &mut self.messages;
@@ -127,7 +146,7 @@ impl Recorder {
             _ => None,
         };
         if let (Some(first), Some(second)) = (socket(both), socket(both >> 32)) {
-            self.messages.peers.extend([(first, second), (second, first)]);
+            self.messages.sockets.connect(first, second);
         }
     }
 
@@ -188,7 +207,7 @@ impl Tasks {
             Object::Pipe(..) | Object::Socket(_) => result == 0,
             Object::Event(_) | Object::Futex(..) => false,
         };
-        let senders = self.recorder.messages.sent.get(&object).cloned().unwrap_or_default();
+        let senders = self.recorder.sends_to(object);
         let Some(mut op) = op else { return };
         for (sender, (count, time)) in senders {
             let (count, until) = match ended {

@@ -20,6 +20,7 @@ pub(crate) mod names;
 mod pin;
 pub(crate) mod process;
 mod scan;
+pub(crate) mod sockets;
 pub(crate) mod tasks;
 
 use std::{

@@ -176,6 +176,9 @@ impl Tasks {
             }
             Then::Pair(address) if result == 0 => self.recorder.add_pair(memory, address),
             Then::Pair(_) => {}
+            Then::Accept => {
+                self.recorder.channel(memory, number);
+            }
             // Another file has the name: the error of mknod(2). Other errors may have other causes.
             Then::Name if number == -libc::EADDRINUSE => {
                 op = op.map(|op| Op { result: -i64::from(libc::EEXIST), ..op });

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::words::{flags, number, unescape};
-use crate::record::{memory::Memory, messages::Object};
+use crate::record::{memory::Memory, messages::Object, sockets::Addresses};
 
 /// Distance of two objects in memory.
 const OBJECT: u64 = 1 << 20;
@@ -208,6 +208,10 @@ impl Memory for Arguments {
 
     fn channel(&self, descriptor: i32) -> Option<Object> {
         self.pipes.get(&descriptor).map(|inode| Object::Pipe(0, *inode))
+    }
+
+    fn addresses(&self, _: i32) -> Option<Addresses> {
+        None
     }
 
     fn permissions(&self, _: i32) -> Option<u32> {
