@@ -1,6 +1,6 @@
 //! User of programs, by name or number.
 
-use std::fs;
+use std::{fmt, fs};
 
 use model::phase::command::SAME_USER;
 
@@ -39,15 +39,31 @@ pub fn user(name: &str) -> Result<Option<UserId>, String> {
     }
 }
 
-/// User of /etc/passwd (passwd(5)), by name or number.
+impl fmt::Display for UserId {
+    /// Name of the user, or the number if it has none.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match entries().into_iter().find(|(_, own)| own.user == self.user) {
+            Some((name, _)) => to.write_str(&name),
+            None => write!(to, "{}", self.user),
+        }
+    }
+}
+
+/// User of /etc/passwd, by name or number.
 fn known(name: &str) -> Option<UserId> {
-    let text = fs::read_to_string("/etc/passwd").ok()?;
-    text.lines().find_map(|line| {
+    let named = |(own, id): &(String, UserId)| own == name || id.user.to_string() == name;
+    entries().into_iter().find(named).map(|(_, id)| id)
+}
+
+/// Users of /etc/passwd (passwd(5)) with their names.
+fn entries() -> Vec<(String, UserId)> {
+    let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let entry = |line: &str| {
         let fields: Vec<&str> = line.split(':').collect();
-        let [own, _, user, group, ..] = fields[..] else { return None };
-        let user_id = UserId { user: user.parse().ok()?, group: group.parse().ok()? };
-        (own == name || user == name).then_some(user_id)
-    })
+        let [name, _, user, group, ..] = fields[..] else { return None };
+        Some((name.to_owned(), UserId { user: user.parse().ok()?, group: group.parse().ok()? }))
+    };
+    text.lines().filter_map(entry).collect()
 }
 
 #[cfg(test)]
@@ -59,6 +75,9 @@ mod tests {
         match rustix::process::geteuid().is_root() {
             true => {
                 assert!(user("").unwrap().is_some_and(|user| user.user != 0));
+                assert_eq!(known("root").unwrap().to_string(), "root");
+                let unnamed = UserId { user: 4_000_000_000, group: 0 };
+                assert_eq!(unnamed.to_string(), "4000000000");
                 assert_eq!(user("root"), Ok(None));
                 assert!(user("no such user").is_err());
             }

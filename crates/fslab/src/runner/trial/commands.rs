@@ -248,7 +248,7 @@ impl<'a> Session<'a> {
             let left = Bytes(space.f_bavail.saturating_mul(space.f_frsize)).rough();
             text += &format!("; the filesystem has {left} left, so use a larger one");
         }
-        if let Some(UserId { user, .. }) = self.user
+        if let Some(user) = self.user
             // Messages of EACCES and EPERM, in either case of the first letter.
             && ["ermission denied", "not permitted"].iter().any(|why| output.contains(why))
         {
