@@ -106,6 +106,12 @@ pub(crate) fn plain(text: &str) -> String {
         .collect()
 }
 
+/// Line of a progress display, wrapped to the terminal of stderr.
+pub(crate) fn wrapped(text: &str) -> String {
+    let columns = screen().map_or(usize::MAX, |(_, columns)| columns);
+    report::wrap(&line(text), columns, "", "  ").join("\n")
+}
+
 /// Text as one line, with control characters escaped.
 pub(crate) fn line(text: &str) -> String {
     shown(text, &[])

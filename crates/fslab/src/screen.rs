@@ -354,7 +354,7 @@ impl Live {
     fn say(&self, line: Option<String>) {
         if let Some(line) = line {
             // A closed terminal does not stop the measurement.
-            let _gone = self.all.println(output::plain(&line));
+            let _gone = self.all.println(output::wrapped(&line));
         }
     }
 }

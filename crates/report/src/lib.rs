@@ -47,7 +47,7 @@ pub use bench::{Subject, bench};
 pub use crosscheck::{Programs, crosscheck, crosscheck_json};
 pub use document::{
     Kind as ChartKind,
-    terminal::{TerminalOptions, ascii, harmless},
+    terminal::{TerminalOptions, ascii, harmless, wrap},
 };
 pub use explain::{Explanation, UnknownWord, explain};
 #[cfg(feature = "parquet")]

@@ -166,19 +166,7 @@ fn suites(word: Option<&str>) -> Result<String, Failure> {
 
 /// Text wrapped to the width of the terminal. Continuation lines are indented.
 fn wrapped(text: &str) -> String {
-    let (mut lines, mut column) = (String::new(), 0);
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > output::width() {
-            lines.push_str("\n ");
-            column = 1;
-        }
-        let gap = usize::from(column > 0);
-        lines.push_str(&" ".repeat(gap));
-        lines.push_str(word);
-        column += gap + length;
-    }
-    lines + "\n"
+    report::wrap(text, output::width(), "", "  ").join("\n") + "\n"
 }
 
 /// Parameters, sorted so that those in [`FIRST`] come first.
@@ -265,9 +253,9 @@ pub(super) fn table(header: &[&str]) -> Table {
     table
 }
 
-/// Text of a table. The first column contains names, which are not wrapped so that they can be
-/// copied to the command line. Words of the columns before the last are not broken if the last
-/// column keeps [`LAST`] columns.
+/// Text of a table. Words of the columns before the last are not broken, so that names can be copied
+/// to the command line. If this leaves less than [`LAST`] columns for the last one, each row is a
+/// list of its cells instead.
 pub(super) fn text(table: &mut Table) -> String {
     let row_widths = |row: &Row| row.cell_iter().map(widest_word).collect::<Vec<_>>();
     let rows: Vec<_> = table.header().into_iter().chain(table.row_iter()).map(row_widths).collect();
@@ -278,18 +266,40 @@ pub(super) fn text(table: &mut Table) -> String {
     let used = content.first().copied().unwrap_or_default()
         + words.iter().skip(1).sum::<u16>()
         + PADDING * u16::try_from(last).unwrap_or_default();
-    let fits = usize::from(used + LAST) <= output::width();
+    if usize::from(used + LAST) > output::width() {
+        return rows_as_lists(table);
+    }
     for (at, column) in table.column_iter_mut().enumerate() {
         match words.get(at) {
             _ if at == 0 => column.set_constraint(ColumnConstraint::ContentWidth),
-            Some(word) if fits => {
+            Some(word) => {
                 let width = Width::Fixed(word + PADDING);
                 column.set_constraint(ColumnConstraint::LowerBoundary(width))
             }
-            Some(_) | None => continue,
+            None => continue,
         };
     }
     table.to_string()
+}
+
+/// Rows of a table as lists: the first cell, then a line or more for each other cell.
+fn rows_as_lists(table: &Table) -> String {
+    let titles: Vec<String> =
+        table.header().into_iter().flat_map(Row::cell_iter).map(Cell::content).collect();
+    let mut lines = Vec::new();
+    for row in table.row_iter() {
+        for (title, cell) in titles.iter().zip(row.cell_iter().map(Cell::content)) {
+            match lines.is_empty() || title == &titles[0] {
+                true => lines.push(cell),
+                false if cell.is_empty() => {}
+                false => {
+                    let text = format!("{title}: {cell}");
+                    lines.extend(report::wrap(&text, output::width(), "  ", "    "));
+                }
+            }
+        }
+    }
+    lines.join("\n")
 }
 
 /// Columns between the texts of two columns.

@@ -72,7 +72,7 @@ impl Gauge {
             };
         }
         if let Some(line) = line {
-            self.line.println(output::plain(&line));
+            self.line.println(output::wrapped(&line));
         }
         if matches!(event, Event::RunEnded { .. }) {
             self.clear();

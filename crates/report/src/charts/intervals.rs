@@ -93,7 +93,7 @@ fn draw(svg: &mut Svg, across: &Across, row: &IntervalRow, y: f64) {
     let value = WIDTH - RIGHT + 22.0;
     if row.letters.is_empty() && !row.note.is_empty() {
         svg.text("", (value, y - 2.0), &row.shown);
-        svg.text("tn", (value, y + 11.0), &shortened(&row.note, 12));
+        svg.text("te tn", (WIDTH - 4.0, y + 11.0), &shortened(&row.note, 12));
     } else {
         svg.text("", (value, y + 4.0), &row.shown);
         svg.text("te tb", (WIDTH - 4.0, y + 4.0), &shortened(&row.letters, 12));

@@ -12,8 +12,8 @@ pub(crate) mod wrapped;
 use std::collections::BTreeSet;
 
 pub use ascii::ascii;
-pub use wrapped::harmless;
-use wrapped::{width_of, wrap};
+use wrapped::width_of;
+pub use wrapped::{harmless, wrap};
 
 use super::{Block, Document, Item, Layout, List, Section, Style, Table};
 use crate::units::one_line;

@@ -234,6 +234,16 @@ impl Screen<'_> {
         index.map(marker).unwrap_or_default()
     }
 
+    /// Statements about writes, without repetition.
+    fn writes(&self) -> Vec<String> {
+        answer::writes(self.answers)
+    }
+
+    /// True if a part has a measured filesystem.
+    fn measured(&self) -> bool {
+        answer::measured(self.answers)
+    }
+
     /// True if at least one test is compared.
     fn compared(&self) -> bool {
         self.answers.iter().any(|answer| answer.accounts.compared())
@@ -293,6 +303,7 @@ mod tests {
             filesystems: (0..filesystems).map(|at| format!("ext{at}")).collect(),
             unit: None,
             rows: vec![row("write"), row("mail-delivery")],
+            writes: None,
             further: 0,
         }
     }
@@ -342,6 +353,21 @@ mod tests {
         let cells = blocked.rows.iter_mut().flat_map(|row| &mut row.cells).flatten();
         cells.for_each(|cell| cell.place = Place::NotCompared);
         assert!(!screen(&[blocked], answer).contains("<i>"));
+    }
+
+    #[test]
+    fn a_run_without_results_has_no_legend_and_no_tests_that_were_not_compared() {
+        let mut view = View::new(&crate::fixture::record());
+        view.suites.clear();
+        let answer = Answer::new(&view);
+        let empty = Board { filesystems: Vec::new(), rows: Vec::new(), ..board(0, 1.0) };
+        let page = screen(&[empty], answer.clone());
+        assert!(
+            page.contains("<p>None: nothing was measured") && !page.contains(">Medians."),
+            "{page}"
+        );
+        let page = screen(&[board(2, 1.0)], answer);
+        assert!(!page.contains("<p>None:") && page.contains(">Medians."), "{page}");
     }
 
     #[test]

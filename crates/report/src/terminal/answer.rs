@@ -59,6 +59,7 @@ fn sized(
     if answers.iter().any(|answer| answer.board.has_lower()) {
         page.line(" ↓ lower is better");
     }
+    answer::writes(answers).iter().for_each(|text| page.wrapped(" ", "   ", text));
     if any(Place::Top) {
         let margins: Vec<String> = views.iter().map(|view| view.facts.margin.percent()).collect();
         let margin = margins.first().cloned().unwrap_or_default();
@@ -201,7 +202,7 @@ impl Page {
     }
 
     fn found(&mut self, answers: &[Answer], titles: &[&str], most: usize) {
-        if answers.iter().all(|answer| answer.board.filesystems.is_empty()) {
+        if !answer::measured(answers) {
             return;
         }
         let (findings, further) = answer::shown_findings(answers, most);

@@ -73,6 +73,7 @@ pub fn running(
     let further = rows.len().saturating_sub(lines.saturating_sub(1));
     rows.truncate(rows.len() - further);
     let board = Board {
+        writes: None,
         filesystems: columns.iter().map(|column| one_line(filesystems[*column])).collect(),
         unit: common_unit(&rows),
         rows,

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use model::metric::Better;
 
 use super::{View, points::Test};
-use crate::units::{count, one_line};
+use crate::units::{count, distinct, one_line};
 use standings::{findings, standings};
 
 pub(crate) use accounts::Accounts;
@@ -117,6 +117,17 @@ impl Answer {
     pub(crate) fn remove_tails(&mut self) {
         self.board = self.board.clone().without_tails();
     }
+}
+
+/// Sentences about the throughput of writes in the tables, without repetition.
+pub(crate) fn writes(answers: &[Answer]) -> Vec<String> {
+    let all = answers.iter().filter_map(|answer| answer.board.writes.clone());
+    distinct(all)
+}
+
+/// True if a part of one result has a measured filesystem.
+pub(crate) fn measured(answers: &[Answer]) -> bool {
+    answers.iter().any(|answer| !answer.board.filesystems.is_empty())
 }
 
 /// Findings of each part of one result, such as host and guest, and the number of findings that are

@@ -99,6 +99,8 @@ pub(crate) struct Test {
     /// For writes, the counterpart of the primary metric, which is accepted or durable throughput;
     /// `None` without durable throughput.
     pub(crate) counterpart: Option<Metric>,
+    /// True if the primary metric is the throughput of writes without their final sync.
+    pub(crate) accepted: bool,
     /// Display scale of all values of this test, counterparts included.
     pub(crate) scale: Scale,
     /// Filesystems in display order: ranked ones best first, then the others.
@@ -383,6 +385,13 @@ impl Builder<'_> {
             };
             cells.iter().flatten().any(|cell| has(cell) && durable(cell))
         });
+        let any = |metric| {
+            let mut cells = cells.iter().flatten();
+            cells.any(|cell| !self.sample_index.values(*cell, name, metric).is_empty())
+        };
+        let accepted = metric == Metric::Throughput
+            && any(Metric::EndSyncTime)
+            && !any(Metric::ReadThroughput);
         let mut entries = Vec::new();
         for (filesystem, cell) in cells.iter().enumerate() {
             if let Some(cell) = *cell {
@@ -403,6 +412,7 @@ impl Builder<'_> {
             metric,
             cache: phase.cache,
             counterpart,
+            accepted,
             entries,
             // Set by rank(), which needs all tests.
             family: None,

@@ -10,6 +10,8 @@ use model::{
 };
 use suites::together::Member;
 
+use crate::output;
+
 /// Parameters of each workload that differ from the defaults, and the phases of one trial.
 pub(super) fn workloads(cells: &[CellRecord], lines: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
@@ -99,17 +101,9 @@ fn programs(point: &WorkloadParameters) -> Vec<String> {
     lines
 }
 
-/// Text wrapped to 98 columns. Continuation lines are indented by two more columns.
+/// Text wrapped to the width of the terminal, at most 98 columns. Continuation lines are indented by
+/// two more columns.
 fn wrapped(text: &str, indent: usize) -> Vec<String> {
-    let mut lines = vec![" ".repeat(indent)];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is a first line");
-        if line.trim().is_empty() || line.chars().count() + 1 + word.chars().count() <= 98 {
-            let gap = if line.trim().is_empty() { "" } else { " " };
-            *line = format!("{line}{gap}{word}");
-        } else {
-            lines.push(format!("{}{word}", " ".repeat(indent + 2)));
-        }
-    }
-    lines
+    let indents = [indent, indent + 2].map(|columns| " ".repeat(columns));
+    report::wrap(text, output::width().min(98), &indents[0], &indents[1])
 }

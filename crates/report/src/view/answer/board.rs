@@ -6,10 +6,10 @@ use model::{
     metric::{Better, Unit},
 };
 
-use super::{Named, columns};
+use super::{Named, TESTS_MAX, columns};
 use crate::{
     units::Scale,
-    view::{Entry, View},
+    view::{Entry, View, points::Test},
 };
 
 /// Maximum number of table rows on the first page, and of tests in a [`Board`].
@@ -25,6 +25,8 @@ pub(crate) struct Board {
     /// Common unit of all rows, if any.
     pub(crate) unit: Option<String>,
     pub(crate) rows: Vec<BoardRow>,
+    /// Statement whether the throughput of writes includes the final sync; `None` without writes.
+    pub(crate) writes: Option<String>,
     /// Number of tests beyond [`ROWS_MAX`].
     pub(crate) further: usize,
 }
@@ -145,7 +147,30 @@ pub(super) fn board(view: &View, tests: &[Named<'_>]) -> Board {
         unit: common_unit(&rows),
         filesystems: columns.iter().map(|column| view.filesystems[*column].name.clone()).collect(),
         further: tests.len() - first.len(),
+        writes: writes(first),
         rows,
+    }
+}
+
+/// Statement whether the throughput of writes includes the final sync.
+fn writes(tests: &[Named<'_>]) -> Option<String> {
+    let titles = |is: fn(&Test) -> bool| {
+        tests.iter().filter(move |named| is(named.test)).map(|named| named.title.as_str())
+    };
+    let durable = titles(|test| test.metric == Metric::DurableThroughput).count();
+    let accepted: Vec<&str> = titles(|test| test.accepted).collect();
+    let with_sync = "Writes: durable throughput, with the final sync";
+    match (durable, accepted.len()) {
+        (0, 0) => None,
+        (_, 0) => Some(with_sync.into()),
+        (0, _) => Some("Writes: accepted throughput, without the final sync".into()),
+        (_, count) => {
+            let names = match count {
+                0..=TESTS_MAX => accepted.join(", "),
+                _ => format!("{count} tests"),
+            };
+            Some(format!("{with_sync}; {names}: accepted throughput"))
+        }
     }
 }
 
@@ -275,6 +300,33 @@ mod tests {
             let top = |cell: &&BoardCell| cell.place == Place::Top;
             assert!(row.cells.iter().flatten().filter(top).count() <= 1, "{row:?}");
         }
+    }
+
+    #[test]
+    fn the_table_states_whether_the_throughput_of_writes_includes_the_sync() {
+        let stated = |change: &dyn Fn(usize, &mut Test)| {
+            let mut view = View::new(&fixture::with_records(&[Bytes::mib(1)], "own"));
+            let tests = view
+                .suites
+                .iter_mut()
+                .flat_map(|suite| &mut suite.points)
+                .flat_map(|it| &mut it.tests);
+            tests.enumerate().for_each(|(at, test)| {
+                (test.metric, test.accepted) = (Metric::OpsRate, false);
+                change(at, test);
+            });
+            Answer::new(&view).board.writes
+        };
+        let durable = |test: &mut Test| test.metric = Metric::DurableThroughput;
+        assert_eq!(stated(&|_, _| ()), None);
+        let with = "Writes: durable throughput, with the final sync";
+        assert_eq!(stated(&|_, test| durable(test)).as_deref(), Some(with));
+        let without = stated(&|_, test| test.accepted = true);
+        assert_eq!(without.as_deref(), Some("Writes: accepted throughput, without the final sync"));
+        let mixed = stated(&|at, test| if at == 0 { test.accepted = true } else { durable(test) });
+        let mixed = mixed.unwrap();
+        assert!(mixed.starts_with(&format!("{with}; ")), "{mixed}");
+        assert!(mixed.ends_with(": accepted throughput"), "{mixed}");
     }
 
     #[test]
