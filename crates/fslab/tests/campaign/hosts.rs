@@ -13,7 +13,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Section, tries};
+use super::{Section, selected, tries};
 use crate::{
     cluster::{Hosts, has_hosts, mount, rows},
     support::{Bench, Finished, finished, on_path},
@@ -331,13 +331,12 @@ fn a_failure_on_a_host_leaves_no_process_and_loses_no_trial() {
     let columns = ["library", "part", "failure", "tries", "hit", "resumed", "ended", "failures"];
     let mut section = Section::new(8, "hosts", "Failures of hosts", INTRO, &columns);
     let seed: u64 = if tries(0, 1) == 1 { fastrand::u64(..) >> 32 } else { 0x5eed };
-    let only = std::env::var("FSLAB_CAMPAIGN_ONLY").unwrap_or_default();
     let ground = Ground::new(["", "", ""]);
     let mut failures = Vec::new();
     for (index, (library, part, short, whole)) in ROWS.into_iter().enumerate() {
         let name = format!("{}: {}", library.name(), part.name());
         let count = tries(short, whole);
-        if count == 0 || !only.split('|').any(|word| name.contains(word)) {
+        if count == 0 || !selected(&name) {
             continue;
         }
         if library == Library::Mpich && !on_path("mpiexec.hydra") {

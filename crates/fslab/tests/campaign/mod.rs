@@ -27,6 +27,13 @@ pub(crate) fn tries(short: usize, whole: usize) -> usize {
     if directory().is_some() { whole } else { short }
 }
 
+/// True if a row of a table is selected: `FSLAB_CAMPAIGN_ONLY` is not set, or the name of the row
+/// contains one of the words in this variable. `|` separates the words.
+fn selected(row: &str) -> bool {
+    let only = std::env::var("FSLAB_CAMPAIGN_ONLY").unwrap_or_default();
+    only.split('|').any(|word| row.contains(word))
+}
+
 /// Section of the campaign: its table, and the cases that could not run.
 pub(crate) struct Section {
     number: u32,

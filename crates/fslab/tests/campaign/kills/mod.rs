@@ -18,7 +18,7 @@ use self::{
     ground::{Range, Settings},
     subject::Subject,
 };
-use super::{Section, tries};
+use super::{Section, selected, tries};
 use crate::support::{Bench, needs_root};
 
 /// Command, signal or failure, and number of tries in `make test` and in the campaign.
@@ -149,12 +149,8 @@ fn whole() -> bool {
     tries(0, 1) == 1
 }
 
-/// True if the row is selected: `FSLAB_CAMPAIGN_ONLY` is not set, or the name of the row contains
-/// one of the words in this variable. `|` separates the words.
 fn wanted(subject: Subject, blow: Blow) -> bool {
-    let only = std::env::var("FSLAB_CAMPAIGN_ONLY").unwrap_or_default();
-    let row = format!("{}: {}", subject.name(), blow.name());
-    only.split('|').any(|word| row.contains(word))
+    selected(&format!("{}: {}", subject.name(), blow.name()))
 }
 
 /// Results of some rows.

@@ -282,7 +282,7 @@ pub(crate) const CASES: &[Case] = &[
     long(
         "bcache: cache device, registered",
         BCACHE,
-        "make-bcache -C -b 128k $a; echo $a >/sys/fs/bcache/register; sleep 1",
+        "make-bcache -C -b 32k $a; echo $a >/sys/fs/bcache/register; sleep 1",
         A,
         Refused("bcache set"),
     ),
@@ -308,7 +308,7 @@ pub(crate) const CASES: &[Case] = &[
         &["sfdisk"],
         "printf 'label: dos\\n,4M\\n,8M,E\\n,2M\\n' | sfdisk -q $a",
         ("${a}2", ""),
-        Refused("use larger storage"),
+        Refused("larger storage"),
     ),
     long("loop device on top", &["losetup"], "losetup /dev/loop0 $a", A, Refused("losetup -d")),
     long(
@@ -326,6 +326,6 @@ pub(crate) const CASES: &[Case] = &[
         Refused("stop that program first"),
     ),
     long("read-only", &["blockdev"], "blockdev --setro $a", A, Refused("blockdev --setrw")),
-    long("without a size", &["losetup"], "", ("/dev/loop7", ""), Refused("use larger storage")),
+    long("without a size", &["losetup"], "", ("/dev/loop7", ""), Refused("larger storage")),
     long("run file on the target", &[], "", ("$a -o $a", ""), Refused("use another path with -o")),
 ];
