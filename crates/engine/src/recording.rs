@@ -25,6 +25,7 @@
 //! Between barrier and end, a worker neither allocates nor locks.
 
 mod calls;
+mod done;
 mod files;
 mod outcome;
 mod paths;
@@ -34,10 +35,7 @@ mod worker;
 use std::{
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
-    sync::{
-        Mutex,
-        atomic::{AtomicI32, AtomicU32},
-    },
+    sync::{Mutex, atomic::AtomicI32},
 };
 
 use model::{
@@ -46,7 +44,7 @@ use model::{
 };
 use trace::{Program, TraceError};
 
-use self::{outcome::Differences, paths::Paths};
+use self::{done::Done, outcome::Differences, paths::Paths};
 use crate::{
     Context, EngineError,
     clock::now,
@@ -105,15 +103,6 @@ fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     // The previous limit is sufficient for most recordings.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
-
-/// Number of completed operations of a worker, in its own cache line.
-#[repr(align(64))]
-#[derive(Default)]
-struct Done {
-    count: AtomicU32,
-    /// Workers that sleep until the count changes.
-    sleepers: AtomicU32,
 }
 
 /// Replay in a directory.

@@ -1,21 +1,13 @@
 //! Worker of a replay: waits, pauses, operations, and their times.
 #![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
 
-use std::{
-    hint,
-    num::NonZeroUsize,
-    sync::atomic::Ordering::{Acquire, SeqCst},
-    time::Duration,
-};
+use std::{hint, num::NonZeroUsize, time::Duration};
 
 use model::{
     Histogram, Nanos, Ops,
     phase::{FileCall, Latencies, TraceTiming, WorkerResult},
 };
-use rustix::{
-    process::{getegid, geteuid},
-    thread::futex,
-};
+use rustix::process::{getegid, geteuid};
 use trace::{Step, Wait};
 
 use super::{
@@ -205,38 +197,25 @@ impl Run<'_> {
     fn wait(&self, wait: Wait, counter: &Counter<'_>) -> Result<(), Failure> {
         let done = &self.phase.done[wait.worker as usize];
         for _ in 0..SPINS {
-            if done.count.load(Acquire) >= wait.done {
+            if done.count() >= wait.done {
                 return Ok(());
             }
             hint::spin_loop();
         }
         // Of all workers, because the awaited one may itself wait for another.
-        let progress = || -> u64 {
-            self.phase.done.iter().map(|done| u64::from(done.count.load(Acquire))).sum()
-        };
+        let progress = || -> u64 { self.phase.done.iter().map(|it| u64::from(it.count())).sum() };
         let (mut since, mut last) = (now(), progress());
-        let timeout = futex::Timespec { tv_sec: 0, tv_nsec: NAP.subsec_nanos().into() };
-        done.sleepers.fetch_add(1, SeqCst);
-        let result = loop {
-            let count = done.count.load(SeqCst);
-            if count >= wait.done {
-                break Ok(());
-            }
-            if let Err(fault) = counter.check() {
-                break Err(self.seat.failure(fault));
-            }
+        while !done.sleep(wait.done, NAP) {
+            counter.check().map_err(|fault| self.seat.failure(fault))?;
             let (clock, all) = (now(), progress());
             if all != last {
                 (last, since) = (all, clock);
             } else if clock - since > STUCK && self.is_stuck() {
                 let (operation, errno) = (Operation::Wait, libc::ETIMEDOUT);
-                break Err(self.seat.failure(Fault::Os { operation, offset: None, errno }));
+                return Err(self.seat.failure(Fault::Os { operation, offset: None, errno }));
             }
-            // An error, such as a timeout, leads to another check.
-            let _ = futex::wait(&done.count, futex::Flags::PRIVATE, count, Some(&timeout));
-        };
-        done.sleepers.fetch_sub(1, SeqCst);
-        result
+        }
+        Ok(())
     }
 
     /// True if no pause is longer than the limit, so that other workers must have ended.
@@ -246,12 +225,8 @@ impl Run<'_> {
 
     /// Publishes that an operation is done.
     fn publish(&self) {
-        let done = &self.phase.done[self.seat.worker as usize];
-        done.count.store(u32::try_from(self.next).unwrap_or(u32::MAX), SeqCst);
-        if done.sleepers.load(SeqCst) > 0 {
-            // It fails only for an invalid address.
-            let _ = futex::wake(&done.count, futex::Flags::PRIVATE, i32::MAX.cast_unsigned());
-        }
+        let count = u32::try_from(self.next).unwrap_or(u32::MAX);
+        self.phase.done[self.seat.worker as usize].publish(count);
     }
 
     #[cold]
