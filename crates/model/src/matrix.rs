@@ -405,10 +405,22 @@ struct Named<'a> {
     label: String,
 }
 
+/// Name of the file of an absolute path, if no other value has the same.
+fn file_name(value: &Value, all: &[&Value]) -> Option<String> {
+    let name = |value: &Value| {
+        let Value::Text(text) = value else { return None };
+        text.starts_with('/').then(|| text.rsplit('/').next().map(str::to_owned)).flatten()
+    };
+    let own = name(value).filter(|own| !own.is_empty())?;
+    let same = all.iter().filter(|other| name(other).as_ref() == Some(&own)).count();
+    (same <= 1).then_some(own)
+}
+
 /// Labels: the name of the preset or suite, and the parameters that differ between workloads of the
 /// same name. A differing number is always part of the label. A keyword, a text, or a boolean is
 /// part of the label only if its value differs from the default, which keeps labels short.
-/// Parameters that differ from a preset are always part of the label.
+/// Parameters that differ from a preset are always part of the label. A path is shortened to the name
+/// of the file if that is unique.
 fn labels(named: &[Named<'_>]) -> Vec<String> {
     let mut seen: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
     for Named { entry, point, .. } in named {
@@ -430,9 +442,11 @@ fn labels(named: &[Named<'_>]) -> Vec<String> {
         };
         let values = |name| seen.get(&(entry.family(), name)).map_or(0, Vec::len);
         let varies = values(name) > 1;
-        // The names of commands are shorter than their programs.
+        // The names of commands are shorter than their programs, and those of recordings shorter
+        // than their hashes.
         let long = matches!(value, Value::Text(text) if text.contains(char::is_whitespace));
-        if long && values("name") > 1 && values("name") >= values(name) {
+        let shorter = if name == "sha256" { "trace" } else { "name" };
+        if (long || name == "sha256") && values(shorter) > 1 && values(shorter) >= values(name) {
             return false;
         }
         let differs = reference.parameters.get(name) != Some(value);
@@ -445,8 +459,11 @@ fn labels(named: &[Named<'_>]) -> Vec<String> {
                 return one.label.clone();
             }
             let shown = one.point.parameters.iter().filter(|(name, value)| shown(one, name, value));
-            let one_line = |value: &Value| value.to_string().replace('\n', "; ");
-            let shown = shown.map(|(name, value)| format!(" {name}={}", one_line(value)));
+            let text = |name: &str, value: &Value| {
+                let all = seen.get(&(one.entry.family(), name)).map_or(&[][..], Vec::as_slice);
+                file_name(value, all).unwrap_or_else(|| value.to_string().replace('\n', "; "))
+            };
+            let shown = shown.map(|(name, value)| format!(" {name}={}", text(name, value)));
             std::iter::once(one.entry.family().to_owned()).chain(shown).collect()
         })
         .collect()

@@ -126,6 +126,31 @@ workload = [{ suite = "toy" }, { suite = "toy", direct = true, file_size = "2MiB
 }
 
 #[test]
+fn labels_contain_the_file_names_of_recordings_instead_of_their_hashes() {
+    const TEXT: Kind = Kind::Text { takes: "a text", read: |text| Ok(text.to_owned()) };
+    const fn text(name: &'static str) -> ParameterSpec {
+        ParameterSpec { name, kind: TEXT, default: "", doc: "For tests." }
+    }
+    const REPLAY: SuiteSpec =
+        SuiteSpec { name: "toy", parameters: &[text("trace"), text("sha256")], ..SUITE };
+    let labels = |traces: &str| -> Vec<String> {
+        let plan = format!("workload = [{{ suite = \"toy\", trace = [{traces}] }}]");
+        let vocabulary = KnownNames { suites: &[&REPLAY], ..*VOCABULARY };
+        let hashed = |mut point: WorkloadParameters| {
+            let hash = format!("hash of {}", point.text("trace"));
+            point.parameters.insert("sha256".into(), Value::Text(hash));
+            Ok(vec![point])
+        };
+        let plan = Plan::parse(&axes(&format!("filesystem = [\"ext4\"]\n{plan}")), vocabulary);
+        let cells = plan.unwrap().cells(Scale::ONE, &hashed).unwrap();
+        cells.into_iter().map(|cell| cell.label).collect()
+    };
+    assert_eq!(labels(r#""/a/mail", "/b/tar""#), ["toy trace=mail", "toy trace=tar"]);
+    assert_eq!(labels(r#""/a/mail", "/b/mail""#), ["toy trace=/a/mail", "toy trace=/b/mail"]);
+    assert_eq!(labels(r#""/a/mail""#), ["toy"]);
+}
+
+#[test]
 fn directories_require_no_filesystem_axis() {
     check(
         "[storage]\ndirectory = \"/srv\"\n[axes]\nworkload = [{ suite = \"toy\" }]",
