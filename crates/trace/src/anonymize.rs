@@ -36,10 +36,11 @@ const ATTRIBUTES: [&[u8]; 8] = [
 ];
 
 /// Facts that remain, besides the numbers of calls that were not recorded.
-const FACTS: [&str; 14] = [
+const FACTS: [&str; 15] = [
     "baseline_elapsed_ns",
     "baseline_system_ns",
     "baseline_user_ns",
+    "calls_cpu_ns",
     "calls_stopped",
     "call_cost_ns",
     "elapsed_ns",

@@ -91,14 +91,16 @@ impl Recording {
         index.and_then(|index| self.paths.get(index)).map_or(&[], Vec::as_slice)
     }
 
-    /// Scale of the CPU time between operations for a replay: down to the CPU time of runs without
-    /// the recorder, if that is known and less. The CPU time between operations is a part of it.
+    /// Scale of the CPU time between operations for a replay: the CPU time of runs without the
+    /// recorder, relative to the CPU time of the recorded calls and between them, if that is known
+    /// and the scale is less than 1.
     pub(crate) fn think_scale(&self) -> ThinkScale {
         let fact = |key: &str| self.facts.get(key).and_then(|text| text.parse::<u64>().ok());
         let both = fact("baseline_user_ns").zip(fact("baseline_system_ns"));
         let baseline = both.map(|(user, system)| user.saturating_add(system));
         let ops = self.tasks.iter().flat_map(|task| &task.ops);
-        let all = ops.fold(0u64, |sum, op| sum.saturating_add(op.think));
+        let calls = fact("calls_cpu_ns").unwrap_or(0);
+        let all = ops.fold(calls, |sum, op| sum.saturating_add(op.think));
         ThinkScale(baseline.filter(|part| *part < all).map(|part| (part, all)))
     }
 

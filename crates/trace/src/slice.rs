@@ -22,6 +22,7 @@ use crate::{
 /// Operations of a recording that begin at `from` or later, and before `to`, in nanoseconds since
 /// the recording started. Operations on files whose opening was not recorded are left out.
 pub fn slice(recording: &Recording, from: u64, to: u64) -> Recording {
+    let scale = recording.think_scale();
     let within = |op: &Op| (from..to).contains(&op.begin);
     let before = simulate(recording, from);
     let mut part = Part { before: &before, paths: Paths::default(), numbers: HashMap::new() };
@@ -41,7 +42,9 @@ pub fn slice(recording: &Recording, from: u64, to: u64) -> Recording {
         let mut own = Task { ops: Vec::new(), ..task.clone() };
         own.begin = moved(task.begin, from, shift);
         for op in task.ops.iter().filter(|op| within(op)) {
-            own.ops.extend(part.op(recording, op, (from, shift)));
+            // The CPU times without the recorder are those of the whole program.
+            let op = Op { think: scale.apply(op.think), ..*op };
+            own.ops.extend(part.op(recording, &op, (from, shift)));
         }
         tasks.push(own);
     }
@@ -51,6 +54,7 @@ pub fn slice(recording: &Recording, from: u64, to: u64) -> Recording {
         tasks.push(Task { parent: NONE, process, begin: 0, name, ops: opens });
     }
     let mut facts = recording.facts.clone();
+    facts.retain(|key, _| !key.starts_with("baseline_") && key != "calls_cpu_ns");
     let whole = facts.get("elapsed_ns").and_then(|text| text.parse::<u64>().ok());
     let ends = tasks.iter().flat_map(|task| &task.ops).map(Op::end);
     let last =

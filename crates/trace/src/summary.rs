@@ -1,12 +1,12 @@
 //! Summary of a recording, for `fslab trace show` and for the facts of a run.
 //!
 //! Facts of a recording: `program`, `root`, `kernel`, `recorder`, `user`, `status`, `elapsed_ns`,
-//! `calls_stopped`; `stop_cost_ns` (CPU time of a thread for the stops of one call, which is not
-//! part of [`Op::think`](crate::Op::think)) and `call_cost_ns` (recorded time of a call that does
-//! nothing); `baseline_elapsed_ns`, `baseline_user_ns`, and `baseline_system_ns` of runs without
-//! the recorder; `processes_killed` if the recording was interrupted; `mapped_bytes` and
-//! `mapped_writable_bytes` of mmap(2); `rings_denied`; and `not_recorded.NAME` for each kind of
-//! call that is not recorded.
+//! `calls_stopped`; `calls_cpu_ns` (CPU time of the recorded calls); `stop_cost_ns` (CPU time of a
+//! thread for the stops of one call, which is not part of [`Op::think`](crate::Op::think)) and
+//! `call_cost_ns` (recorded time of a call that does nothing); `baseline_elapsed_ns`,
+//! `baseline_user_ns`, and `baseline_system_ns` of runs without the recorder; `processes_killed` if
+//! the recording was interrupted; `mapped_bytes` and `mapped_writable_bytes` of mmap(2);
+//! `rings_denied`; and `not_recorded.NAME` for each kind of call that is not recorded.
 #![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
 
 use std::collections::BTreeMap;

@@ -106,11 +106,24 @@ fn pauses_are_scaled_down_to_the_cpu_time_without_the_recorder() {
         program.workers[0].iter().map(|step| step.op.think).collect()
     };
     assert_eq!(thinks(&recording), [100, 200, 300, 0]);
-    for (user, expected) in [("50", [25, 50, 75, 0]), ("501", [100, 200, 300, 0])] {
+    let unscaled = [100, 200, 300, 0];
+    for (user, calls, expected) in [
+        ("50", "0", [25, 50, 75, 0]),
+        ("501", "0", unscaled),
+        ("501", "600", [50, 100, 150, 0]),
+        ("1101", "600", unscaled),
+    ] {
         recording.facts.insert("baseline_user_ns".into(), user.into());
         recording.facts.insert("baseline_system_ns".into(), "100".into());
+        recording.facts.insert("calls_cpu_ns".into(), calls.into());
         assert_eq!(thinks(&recording), expected, "{user}");
         assert_eq!(summary(&recording).think, expected.iter().sum::<u64>());
+        // A part has the scale of the whole recording.
+        let mut long = recording.clone();
+        long.tasks[0].ops[2].begin = 1000;
+        let part = slice(&long, 100, u64::MAX);
+        let think = part.tasks[0].ops[0].think;
+        assert_eq!((think, part.think_scale().apply(think)), (expected[2], expected[2]));
     }
 }
 

@@ -14,6 +14,7 @@
 mod hostile;
 mod nodes;
 mod order;
+mod pauses;
 
 use std::{
     collections::BTreeMap,

@@ -33,16 +33,22 @@ pub struct StopCost {
     /// CPU time that the stops of a call add to its thread between the end of the previous call and
     /// the beginning of this one, in nanoseconds.
     pub cpu: u64,
+    /// CPU time of a thread between beginning and end of a call that does nothing, in nanoseconds.
+    pub call: u64,
     /// Time between beginning and end of a call that does nothing, in nanoseconds.
     pub elapsed: u64,
 }
 
 /// Costs of tracing a call: medians of a process that makes 2000 calls with this number and an
-/// invalid argument.
+/// invalid argument. `entered` is called with the thread at the beginning of each call.
 ///
 /// # Errors
 /// As [`spawn`].
-pub fn stop_cost(filter: &[libc::sock_filter], number: i64) -> io::Result<StopCost> {
+pub fn stop_cost(
+    filter: &[libc::sock_filter],
+    number: i64,
+    mut entered: impl FnMut(i32),
+) -> io::Result<StopCost> {
     const CALLS: usize = 2000;
     let (child, failed) = start(filter, &|| {
         for _ in 0..CALLS {
@@ -55,19 +61,22 @@ pub fn stop_cost(filter: &[libc::sock_filter], number: i64) -> io::Result<StopCo
     // SAFETY: `start` opened it, and it is not used otherwise.
     unsafe { libc::close(failed) };
     let process = child.cast_unsigned();
-    let (mut costs, mut lengths) = (Vec::with_capacity(CALLS), Vec::with_capacity(CALLS));
-    let (mut begun, mut ended) = (Instant::now(), None);
+    let [mut costs, mut calls, mut lengths] = [(); 3].map(|()| Vec::with_capacity(CALLS));
+    let (mut begun, mut before, mut ended) = (Instant::now(), 0, None);
     loop {
         match wait()? {
             Some((tid, Change::Stopped(Stop::Entry))) => {
-                let time = usage::process_time(process)?;
-                costs.extend(ended.map(|ended| time.saturating_sub(ended)));
+                before = usage::process_time(process)?;
+                costs.extend(ended.map(|ended| before.saturating_sub(ended)));
+                entered(tid);
                 begun = Instant::now();
                 resume(tid, Resume::UntilExit, 0)?;
             }
             Some((tid, Change::Stopped(Stop::Exit))) => {
                 lengths.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
-                ended = Some(usage::process_time(process)?);
+                let time = usage::process_time(process)?;
+                calls.push(time.saturating_sub(before));
+                ended = Some(time);
                 resume(tid, Resume::Run, 0)?;
             }
             Some((tid, Change::Stopped(Stop::Signal(signal)))) => {
@@ -83,6 +92,7 @@ pub fn stop_cost(filter: &[libc::sock_filter], number: i64) -> io::Result<StopCo
     let none = || io::Error::other("no call stopped");
     Ok(StopCost {
         cpu: median(costs).ok_or_else(none)?,
+        call: median(calls).ok_or_else(none)?,
         elapsed: median(lengths).ok_or_else(none)?,
     })
 }

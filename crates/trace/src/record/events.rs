@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use sys::ptrace::{self, ARCHITECTURE, Change, Resume, Stop, Syscall};
+use sys::ptrace::{self, ARCHITECTURE, Change, Resume, Stop, StopCost, Syscall};
 
 use super::{Recorder, memory::Stopped, pin::Pin, process::Clock, tasks::Tasks};
 use crate::TraceError;
@@ -22,6 +22,11 @@ pub(super) struct Session {
     early: Vec<i32>,
     /// Number of calls that were stopped.
     calls: u64,
+    /// Those of them of threads on the CPU of the recorder.
+    calls_pinned: u64,
+    /// CPU time of the recorded calls, without that of the stops.
+    calls_cpu: u64,
+    costs: StopCosts,
     pin: Pin,
     waiting: Option<fn(usize)>,
 }
@@ -32,13 +37,54 @@ pub(super) fn program_name(process: i32) -> String {
     String::from_utf8_lossy(&name).trim_end().to_owned()
 }
 
+/// Costs of the stops of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StopCosts {
+    /// On the CPU of the recorder.
+    pinned: StopCost,
+    /// On another CPU.
+    apart: StopCost,
+}
+
+impl StopCosts {
+    /// Measures the costs.
+    pub(super) fn measure(filter: &[libc::sock_filter]) -> io::Result<Self> {
+        let apart = ptrace::stop_cost(filter, libc::SYS_read, |_| ())?;
+        let mut pin = Pin::default();
+        let pinned = ptrace::stop_cost(filter, libc::SYS_read, |tid| pin.called(tid))?;
+        Ok(Self { pinned, apart })
+    }
+
+    fn of(&self, pinned: bool) -> StopCost {
+        if pinned { self.pinned } else { self.apart }
+    }
+
+    /// Mean of a number of calls, some of them pinned.
+    fn mean(&self, pinned: u64, all: u64) -> StopCost {
+        let [rest, all] = [all.saturating_sub(pinned), all.max(1)].map(u128::from);
+        let mean = |part: fn(&StopCost) -> u64| {
+            let sum = u128::from(part(&self.pinned)) * u128::from(pinned)
+                + u128::from(part(&self.apart)) * rest;
+            u64::try_from(sum / all).unwrap_or(u64::MAX)
+        };
+        StopCost {
+            cpu: mean(|it| it.cpu),
+            call: mean(|it| it.call),
+            elapsed: mean(|it| it.elapsed),
+        }
+    }
+}
+
 impl Session {
-    pub(super) fn new(recorder: Recorder, waiting: Option<fn(usize)>) -> Self {
+    pub(super) fn new(recorder: Recorder, costs: StopCosts, waiting: Option<fn(usize)>) -> Self {
         let (early, pin) = (Vec::new(), Pin::default());
         Self {
             tasks: Tasks { recorder, tracees: HashMap::new(), ended: HashMap::new() },
             early,
             calls: 0,
+            calls_pinned: 0,
+            calls_cpu: 0,
+            costs,
             pin,
             waiting,
         }
@@ -69,7 +115,12 @@ impl Session {
                 }
             }
         }
-        self.tasks.recorder.add_fact("calls_stopped", self.calls);
+        let recorder = &mut self.tasks.recorder;
+        recorder.add_fact("calls_stopped", self.calls);
+        let cost = self.costs.mean(self.calls_pinned, self.calls);
+        recorder.add_fact("stop_cost_ns", cost.cpu);
+        recorder.add_fact("call_cost_ns", cost.elapsed);
+        recorder.add_fact("calls_cpu_ns", self.calls_cpu);
         Ok(status.unwrap_or(0))
     }
 
@@ -135,17 +186,17 @@ impl Session {
         let Some(mut tracee) = self.tasks.tracees.remove(&tid) else {
             return resume(tid, Resume::Run, 0);
         };
+        let cost = self.costs.of(self.pin.holds(tid)).cpu;
         self.pin.called(tid);
         let begin = self.tasks.recorder.now();
         self.calls += 1;
+        self.calls_pinned += u64::from(self.pin.holds(tid));
         self.watch(tid, &syscall);
         let memory = Stopped { tid, process: tracee.process };
         let mut pending = self.tasks.entry(&mut tracee, &memory, &syscall);
         let how = if pending.is_some() { Resume::UntilExit } else { Resume::Run };
         match pending.as_mut().and_then(|pending| pending.op.as_mut()) {
-            Some(op) => {
-                (op.begin, op.think) = (begin, tracee.think(self.tasks.recorder.stop_cost.cpu))
-            }
+            Some(op) => (op.begin, op.think) = (begin, tracee.think(cost)),
             None => tracee.skipped += 1,
         }
         tracee.pending = pending;
@@ -185,7 +236,9 @@ impl Session {
                     // The pause continues.
                     tracee.skipped = tracee.skipped_before + 1;
                 } else if operation {
-                    tracee.cpu = tracee.cpu_time();
+                    let cost = self.costs.of(self.pin.holds(tid)).call;
+                    let time = tracee.ended().saturating_sub(cost);
+                    self.calls_cpu = self.calls_cpu.saturating_add(time);
                 }
             }
             self.tasks.tracees.insert(tid, tracee);

@@ -32,9 +32,13 @@ use std::{
 };
 
 use rustix::time::{ClockId, clock_gettime};
-use sys::ptrace::{self, StopCost};
+use sys::ptrace;
 
-use self::{events::Session, messages::Messages, process::Clock};
+use self::{
+    events::{Session, StopCosts},
+    messages::Messages,
+    process::Clock,
+};
 use crate::{
     NONE, Op, Recording, Task, TraceError, columns,
     descriptors::Slots,
@@ -78,7 +82,6 @@ pub(crate) struct Recorder {
     started: u64,
     /// Current time of a log; `None`: the clock.
     instant: Option<u64>,
-    stop_cost: StopCost,
     /// True if a FIFO may be below the root.
     fifos: bool,
 }
@@ -118,7 +121,6 @@ impl Recorder {
             facts: BTreeMap::new(),
             started: now(),
             instant,
-            stop_cost: StopCost::default(),
             fifos: false,
         }
     }
@@ -230,7 +232,6 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
         vec![real.as_os_str().as_bytes().to_vec(), paths::normal(given.as_os_str().as_bytes())];
     let mut recorder = Recorder::new(Root::new(names), paths, None);
     recorder.fifos = nodes.iter().any(|node| node.kind == crate::NodeKind::Fifo);
-    let mut session = Session::new(recorder, settings.waiting);
     ptrace::report_signals();
     let directory = std::env::current_dir().map_err(failed)?;
     let filter = ptrace::filter(&chosen::calls());
@@ -238,14 +239,13 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
         true => TraceError::Interrupted,
         false => failed(source),
     };
-    session.tasks.recorder.stop_cost =
-        ptrace::stop_cost(&filter, libc::SYS_read).map_err(not_started)?;
+    let costs = StopCosts::measure(&filter).map_err(not_started)?;
+    let mut session = Session::new(recorder, costs, settings.waiting);
     let child = ptrace::spawn(&program, &words, &filter).map_err(not_started)?;
     session.tasks.recorder.started = now();
     session.first(child, directory.into_os_string().into_vec());
     let status = session.run(child)?;
     let elapsed = session.tasks.recorder.now();
-    let stop_cost = session.tasks.recorder.stop_cost;
     let mut recording = session.tasks.recorder.finish(nodes)?;
     let words: Vec<String> =
         settings.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -255,8 +255,6 @@ pub fn record(settings: &Settings) -> Result<Recorded, TraceError> {
     set("root", real.display().to_string());
     set("elapsed_ns", elapsed.to_string());
     set("status", status.to_string());
-    set("stop_cost_ns", stop_cost.cpu.to_string());
-    set("call_cost_ns", stop_cost.elapsed.to_string());
     if let Some(baseline) = baseline {
         set("baseline_elapsed_ns", baseline.elapsed.to_string());
         set("baseline_user_ns", baseline.user.to_string());

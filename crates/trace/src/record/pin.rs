@@ -47,6 +47,11 @@ impl Pin {
         }
     }
 
+    /// True if a thread is pinned.
+    pub(super) fn holds(&self, tid: i32) -> bool {
+        self.pinned.as_ref().is_some_and(|pinned| pinned.tid == tid)
+    }
+
     /// A stopped thread was created. It inherited the CPUs of its creator.
     pub(super) fn created(&mut self, parent: i32, child: i32) {
         if let Some(pinned) = self.pinned.as_ref().filter(|pinned| pinned.tid == parent) {

@@ -52,7 +52,9 @@ pub(crate) struct Tracee {
     /// Value of [`Self::skipped`] before the call in progress.
     pub(crate) skipped_before: u64,
     /// CPU time at the end of the previous operation.
-    pub(crate) cpu: u64,
+    cpu: u64,
+    /// CPU time at the beginning of the operation in progress.
+    entered: u64,
 }
 
 impl Tracee {
@@ -63,8 +65,8 @@ impl Tracee {
         place: Rc<RefCell<Place>>,
         clock: Clock,
     ) -> Self {
-        let (pending, clone_flags, clone_tid, skipped, cpu) = (None, 0, 0, 0, 0);
-        let skipped_before = 0;
+        let (pending, clone_flags, clone_tid) = (None, 0, 0);
+        let (skipped, skipped_before, cpu, entered) = (0, 0, 0, 0);
         Self {
             task,
             process,
@@ -77,6 +79,7 @@ impl Tracee {
             skipped,
             skipped_before,
             cpu,
+            entered,
         }
     }
 
@@ -100,12 +103,19 @@ impl Tracee {
     pub(crate) fn think(&mut self, stop_cost: u64) -> u64 {
         self.skipped_before = std::mem::take(&mut self.skipped);
         let stops = 1 + self.skipped_before;
-        let time = self.cpu_time().saturating_sub(self.cpu);
+        self.entered = self.cpu_time();
+        let time = self.entered.saturating_sub(self.cpu);
         time.saturating_sub(stops.saturating_mul(stop_cost))
     }
 
+    /// CPU time of the operation in progress, which ends.
+    pub(crate) fn ended(&mut self) -> u64 {
+        self.cpu = self.cpu_time();
+        self.cpu.saturating_sub(self.entered)
+    }
+
     /// CPU time of the thread in nanoseconds; the previous value if it is not available.
-    pub(crate) fn cpu_time(&self) -> u64 {
+    fn cpu_time(&self) -> u64 {
         let time = match &self.clock {
             Clock::None => 0,
             Clock::Process(process) => usage::process_time(*process).unwrap_or(0),
