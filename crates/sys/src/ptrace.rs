@@ -362,8 +362,10 @@ mod tests {
     #[test]
     fn a_stop_takes_cpu_time_of_the_thread() {
         let calls = filter(&[Chosen::Always(libc::SYS_read)]);
-        let cost = stop_cost(&calls, libc::SYS_read).unwrap();
-        assert!(cost.cpu > 0 && cost.elapsed > 0, "{cost:?}");
+        let mut entries = 0;
+        let cost = stop_cost(&calls, libc::SYS_read, |_| entries += 1).unwrap();
+        assert!(cost.cpu > 0 && cost.call > 0 && cost.elapsed > 0, "{cost:?}");
+        assert_eq!(entries, 2000);
     }
 
     #[test]
