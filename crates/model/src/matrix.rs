@@ -419,8 +419,8 @@ fn file_name(value: &Value, all: &[&Value]) -> Option<String> {
 /// Labels: the name of the preset or suite, and the parameters that differ between workloads of the
 /// same name. A differing number is always part of the label. A keyword, a text, or a boolean is
 /// part of the label only if its value differs from the default, which keeps labels short.
-/// Parameters that differ from a preset are always part of the label. A path is shortened to the name
-/// of the file if that is unique.
+/// Parameters that differ from a preset are always part of the label. A path is shortened to the
+/// name of the file if that is unique.
 fn labels(named: &[Named<'_>]) -> Vec<String> {
     let mut seen: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
     for Named { entry, point, .. } in named {

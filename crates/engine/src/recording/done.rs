@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_nobody_waits_for_wake_nobody() {
+    fn numbers_below_the_awaited_one_wake_no_worker() {
         let done = Done::default();
         assert!(!done.sleep(1000, Duration::from_nanos(1)));
         (1..1000).for_each(|count| done.publish(count));

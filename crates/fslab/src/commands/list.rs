@@ -253,9 +253,9 @@ pub(super) fn table(header: &[&str]) -> Table {
     table
 }
 
-/// Text of a table. Words of the columns before the last are not broken, so that names can be copied
-/// to the command line. If this leaves less than [`LAST`] columns for the last one, each row is a
-/// list of its cells instead.
+/// Text of a table. Words of the columns before the last are not broken, so that names can be
+/// copied to the command line. If this leaves less than [`LAST`] columns for the last one, each row
+/// is a list of its cells instead.
 pub(super) fn text(table: &mut Table) -> String {
     let row_widths = |row: &Row| row.cell_iter().map(widest_word).collect::<Vec<_>>();
     let rows: Vec<_> = table.header().into_iter().chain(table.row_iter()).map(row_widths).collect();

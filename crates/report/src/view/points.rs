@@ -26,7 +26,7 @@ use model::{
     record::{CellState, PhaseInfo},
     warning::Severity,
 };
-use names::counterpart;
+use names::{accepted, counterpart};
 use rayon::prelude::*;
 
 use crate::{
@@ -96,8 +96,7 @@ pub(crate) struct Test {
     pub(crate) metric: Metric,
     /// Cache state before the test, if recorded.
     pub(crate) cache: Option<Cache>,
-    /// For writes, the counterpart of the primary metric, which is accepted or durable throughput;
-    /// `None` without durable throughput.
+    /// For writes with durable throughput: the other one of it and the accepted throughput.
     pub(crate) counterpart: Option<Metric>,
     /// True if the primary metric is the throughput of writes without their final sync.
     pub(crate) accepted: bool,
@@ -378,20 +377,13 @@ impl Builder<'_> {
         collector: &mut WarningCollector,
     ) -> Test {
         let (name, metric) = (phase.name.as_str(), phase.primary);
-        let counterpart = counterpart(metric).filter(|other| {
-            let has = |cell: &usize| !self.sample_index.values(*cell, name, *other).is_empty();
-            let durable = |cell: &usize| {
-                !self.sample_index.values(*cell, name, Metric::DurableThroughput).is_empty()
-            };
-            cells.iter().flatten().any(|cell| has(cell) && durable(cell))
-        });
-        let any = |metric| {
-            let mut cells = cells.iter().flatten();
-            cells.any(|cell| !self.sample_index.values(*cell, name, metric).is_empty())
+        let has = |metric| {
+            move |cell: &&usize| !self.sample_index.values(**cell, name, metric).is_empty()
         };
-        let accepted = metric == Metric::Throughput
-            && any(Metric::EndSyncTime)
-            && !any(Metric::ReadThroughput);
+        let own = || cells.iter().flatten();
+        let counterpart = counterpart(metric).filter(|other| {
+            own().filter(has(*other)).any(|cell| has(Metric::DurableThroughput)(&cell))
+        });
         let mut entries = Vec::new();
         for (filesystem, cell) in cells.iter().enumerate() {
             if let Some(cell) = *cell {
@@ -412,7 +404,7 @@ impl Builder<'_> {
             metric,
             cache: phase.cache,
             counterpart,
-            accepted,
+            accepted: accepted(metric, |other| own().any(|cell| has(other)(&cell))),
             entries,
             // Set by rank(), which needs all tests.
             family: None,

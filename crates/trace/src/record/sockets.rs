@@ -1,8 +1,9 @@
 //! Sockets that are connected to each other.
 //!
-//! The kernel tells the peer of a Unix socket by its inode (unix_diag, see sock_diag(7)). A server
-//! has a socket of a connection only after accept(2), so the peer may be known only at a later call.
-//! Internet sockets of one host are peers if the address of each is the address of the other's peer.
+//! The kernel reports the peer of a Unix socket by its inode (unix_diag, see sock_diag(7)). A
+//! server has a socket of a connection only after accept(2), so the peer may be known only at a
+//! later call. Internet sockets of one host are peers if the address of each is that of the other's
+//! peer.
 
 use std::{
     cell::OnceCell,
@@ -39,8 +40,8 @@ impl Sockets {
         self.peers.entry(second).or_default().insert(first);
     }
 
-    /// Looks for the peer of a socket, unless one is known. `addresses` returns those of an Internet
-    /// socket with a connection.
+    /// Looks for the peer of a socket, unless one is known. `addresses` returns those of an
+    /// Internet socket with a connection.
     pub(super) fn find(&mut self, socket: u64, addresses: impl FnOnce() -> Option<Addresses>) {
         if self.peers.contains_key(&socket) {
             return;
@@ -153,7 +154,7 @@ mod tests {
         sockets.find(inode(&client), none);
         assert_eq!(sockets.peers(inode(&client)).collect::<Vec<_>>(), [inode(&accepted)]);
         assert_eq!(sockets.peers(inode(&accepted)).collect::<Vec<_>>(), [inode(&client)]);
-        // Sockets without a peer, and a number that is no socket.
+        // Sockets without a peer, and a number without a socket.
         sockets.find(inode(&server), none);
         sockets.find(u64::MAX, none);
         assert_eq!(sockets.peers(inode(&server)).count() + sockets.peers(u64::MAX).count(), 0);

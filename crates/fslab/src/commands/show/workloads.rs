@@ -101,8 +101,8 @@ fn programs(point: &WorkloadParameters) -> Vec<String> {
     lines
 }
 
-/// Text wrapped to the width of the terminal, at most 98 columns. Continuation lines are indented by
-/// two more columns.
+/// Text wrapped to the width of the terminal, at most 98 columns. Continuation lines are indented
+/// by two more columns.
 fn wrapped(text: &str, indent: usize) -> Vec<String> {
     let indents = [indent, indent + 2].map(|columns| " ".repeat(columns));
     report::wrap(text, output::width().min(98), &indents[0], &indents[1])

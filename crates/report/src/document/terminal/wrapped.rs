@@ -30,8 +30,8 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     head.chars().chain(std::iter::once('…')).chain(tail.into_iter().rev()).collect()
 }
 
-/// Lines of a text of at most `width` columns, without counting escape sequences. `first` begins the
-/// first line, and `indent` the others. Words wider than a line are broken.
+/// Lines of a text of at most `width` columns, without counting escape sequences. `first` begins
+/// the first line, and `indent` the others. Words wider than a line are broken.
 pub fn wrap(text: &str, width: usize, first: &str, indent: &str) -> Vec<String> {
     let longest = width.saturating_sub(width_of(indent).max(width_of(first))).max(1);
     filled(text.split_whitespace().flat_map(|word| broken(word, longest)), width, first, indent)
