@@ -33,7 +33,6 @@ mod raw;
 mod worker;
 
 use std::{
-    os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{Mutex, atomic::AtomicI32},
 };
@@ -110,9 +109,6 @@ pub(crate) struct TracePhase<'a> {
     replay: &'a TraceReplay,
     program: &'a Program,
     path: &'a Path,
-    root: OwnedFd,
-    /// Descriptors of this process, in /proc.
-    descriptors: OwnedFd,
     paths: Paths,
     /// Open descriptors by their numbers in the recording; -1 if closed.
     slots: Vec<AtomicI32>,
@@ -130,8 +126,6 @@ impl<'a> TracePhase<'a> {
         program: &'a Program,
         path: &'a Path,
     ) -> Result<Self, EngineError> {
-        let root = files::open_root(path)?;
-        let descriptors = files::open_directory(Path::new("/proc/self/fd"))?;
         let confined = rustix::process::geteuid().is_root();
         if !confined {
             files::check_openat2(path)?;
@@ -144,8 +138,6 @@ impl<'a> TracePhase<'a> {
             replay,
             program,
             path,
-            root,
-            descriptors,
             paths,
             slots,
             done,
@@ -188,18 +180,15 @@ impl TracePhase<'_> {
 }
 
 impl Drop for TracePhase<'_> {
-    /// Closes the descriptors that the program had left open, or an aborted replay.
     fn drop(&mut self) {
-        for slot in &self.slots {
-            raw::close(slot);
-        }
+        self.close();
     }
 }
 
 impl Phase for TracePhase<'_> {
     type Error = Failure;
 
-    // Workers share descriptors.
+    // Several workers share descriptors.
     const OWN_DESCRIPTORS: bool = false;
 
     fn workers(&self) -> Workers {
@@ -221,11 +210,15 @@ impl Phase for TracePhase<'_> {
 }
 
 impl TracePhase<'_> {
-    fn root(&self) -> i32 {
-        self.root.as_raw_fd()
+    /// True if no other worker uses the descriptors or waits for operations.
+    fn has_one_worker(&self) -> bool {
+        self.program.workers.len() == 1
     }
 
-    fn descriptors(&self) -> i32 {
-        self.descriptors.as_raw_fd()
+    /// Closes the descriptors that the program had left open, or an aborted replay.
+    fn close(&self) {
+        for slot in &self.slots {
+            raw::close(slot);
+        }
     }
 }

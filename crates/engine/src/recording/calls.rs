@@ -6,6 +6,7 @@
 
 use std::{
     ffi::CStr,
+    os::fd::{AsRawFd, OwnedFd},
     sync::atomic::Ordering::{Acquire, Release},
 };
 
@@ -71,6 +72,10 @@ impl Drop for Name<'_> {
 /// Executes operations.
 pub(super) struct Caller<'a> {
     pub(super) phase: &'a TracePhase<'a>,
+    /// Root of the replay.
+    pub(super) root: OwnedFd,
+    /// Descriptors of this thread, in /proc.
+    pub(super) descriptors: OwnedFd,
     /// Page-aligned data to write, and memory for results.
     pub(super) buffer: &'a mut [u8],
     pub(super) owner: (u32, u32),
@@ -110,7 +115,7 @@ impl Caller<'_> {
     }
 
     fn directory(&self, number: u32) -> Option<i32> {
-        if number == NONE { Some(self.phase.root()) } else { self.slot(number) }
+        if number == NONE { Some(self.root.as_raw_fd()) } else { self.slot(number) }
     }
 
     /// Keeps a new descriptor. Returns the result of the call.
@@ -151,7 +156,7 @@ impl Caller<'_> {
         }
         let (directory, path) = match straight {
             NONE => (self.directory(number)?, path),
-            straight => (self.phase.root(), straight),
+            straight => (self.root.as_raw_fd(), straight),
         };
         let (parent, last) = paths.split(path);
         let Some(parent) = parent else {
@@ -177,7 +182,7 @@ impl Caller<'_> {
         }
         let (directory, path) = match step.straight {
             NONE => (self.directory(op.fd)?, op.path),
-            straight => (self.phase.root(), straight),
+            straight => (self.root.as_raw_fd(), straight),
         };
         Some(self.open_straight(directory, paths.whole(path), flags, mode))
     }
@@ -198,7 +203,7 @@ impl Caller<'_> {
                 let number = self.slot(op.fd)?;
                 let mut to = [0; 12];
                 let path = digits(number, &mut to);
-                let descriptors = self.phase.descriptors();
+                let descriptors = self.descriptors.as_raw_fd();
                 let flags = word(flags | libc::O_CLOEXEC as u64);
                 call(libc::SYS_openat, [fd(descriptors), text(path), flags, 0, 0, 0])
             }
@@ -220,7 +225,7 @@ impl Caller<'_> {
             let mut digit = [0; 12];
             let path = digits(number, &mut digit);
             let follow = libc::AT_SYMLINK_FOLLOW as usize;
-            let from = fd(self.phase.descriptors());
+            let from = fd(self.descriptors.as_raw_fd());
             return Some(call(
                 libc::SYS_linkat,
                 [from, text(path), to_directory, to_path, follow, 0],
@@ -261,7 +266,7 @@ impl Caller<'_> {
             | FileCall::Listxattr
             | FileCall::Removexattr => return self.xattr_by_name(step),
             FileCall::Chmod if !self.phase.confined => {
-                let descriptors = self.phase.descriptors();
+                let descriptors = self.descriptors.as_raw_fd();
                 return self.opened(step, libc::O_PATH | libc::O_NOFOLLOW, &|number| {
                     let mut to = [0; 12];
                     let path = digits(number, &mut to);
@@ -365,7 +370,7 @@ impl Caller<'_> {
             return close(self.phase.slots.get(op.fd as usize)?);
         }
         if op.call == FileCall::Syncfs && op.fd == NONE {
-            return Some(call(libc::SYS_syncfs, [fd(self.phase.root()), 0, 0, 0, 0, 0]));
+            return Some(call(libc::SYS_syncfs, [fd(self.root.as_raw_fd()), 0, 0, 0, 0, 0]));
         }
         let number = self.slot(op.fd)?;
         let file = fd(number);
@@ -413,7 +418,7 @@ impl Caller<'_> {
                 let mut to = [0; 12];
                 let path = digits(number, &mut to);
                 let mode = word(op.offset & u64::from(MODES));
-                let descriptors = fd(self.phase.descriptors());
+                let descriptors = fd(self.descriptors.as_raw_fd());
                 Some(call(libc::SYS_fchmodat, [descriptors, text(path), mode, 0, 0, 0]))
             }
             FileCall::Stat => {

@@ -1,7 +1,7 @@
 //! Worker of a replay: waits, pauses, operations, and their times.
 #![expect(clippy::wildcard_enum_match_arm, reason = "the other calls need no special handling")]
 
-use std::{hint, num::NonZeroUsize, time::Duration};
+use std::{hint, num::NonZeroUsize, os::fd::AsRawFd, path::Path, time::Duration};
 
 use model::{
     Histogram, Nanos, Ops,
@@ -18,7 +18,7 @@ use super::{
     raw::enter,
 };
 use crate::{
-    affinity::wake_exactly,
+    affinity::{own_descriptors, wake_exactly},
     clock::now,
     counter::{Counter, Limits},
     driver::{Seat, WorkerLoop},
@@ -56,7 +56,12 @@ pub(super) fn perform(phase: &TracePhase<'_>, seat: &Seat<'_>) -> Result<WorkerR
     let buffer = pages.bytes_mut();
     buffer.copy_from_slice(&files::data(phase.replay.seed, seat.worker, length));
     wake_exactly();
-    enter(phase.root(), phase.confined).map_err(|errno| {
+    if phase.has_one_worker() {
+        own_descriptors();
+    }
+    let root = files::open_root(phase.path)?;
+    let descriptors = files::open_directory(Path::new("/proc/thread-self/fd"))?;
+    enter(root.as_raw_fd(), phase.confined).map_err(|errno| {
         seat.failure(Fault::Os { operation: Operation::Open, offset: None, errno })
     })?;
     let owner = (geteuid().as_raw(), getegid().as_raw());
@@ -69,7 +74,7 @@ pub(super) fn perform(phase: &TracePhase<'_>, seat: &Seat<'_>) -> Result<WorkerR
         seat,
         steps,
         next: 0,
-        caller: Caller { phase, buffer, owner, copied: 0 },
+        caller: Caller { phase, root, descriptors, buffer, owner, copied: 0 },
         times,
         unexpected: 0,
         unsupported: 0,
@@ -77,7 +82,12 @@ pub(super) fn perform(phase: &TracePhase<'_>, seat: &Seat<'_>) -> Result<WorkerR
         differences: Vec::with_capacity(KEPT),
         started: Nanos(0),
     };
-    seat.run(run, Counter::new(seat.control, seat.slot, Limits::default(), Latencies::default()))
+    let counter = Counter::new(seat.control, seat.slot, Limits::default(), Latencies::default());
+    let result = seat.run(run, counter);
+    if phase.has_one_worker() {
+        phase.close();
+    }
+    result
 }
 
 struct Run<'a> {
@@ -225,6 +235,9 @@ impl Run<'_> {
 
     /// Publishes that an operation is done.
     fn publish(&self) {
+        if self.phase.has_one_worker() {
+            return;
+        }
         let count = u32::try_from(self.next).unwrap_or(u32::MAX);
         self.phase.done[self.seat.worker as usize].publish(count);
     }

@@ -11,6 +11,7 @@
     reason = "a test fails by a panic, and reports that it is skipped on stderr"
 )]
 
+mod descriptors;
 mod hostile;
 mod nodes;
 mod order;
