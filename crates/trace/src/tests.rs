@@ -110,8 +110,12 @@ fn pauses_are_scaled_down_to_the_cpu_time_without_the_recorder() {
     for (user, calls, expected) in [
         ("50", "0", [25, 50, 75, 0]),
         ("501", "0", unscaled),
-        ("501", "600", [50, 100, 150, 0]),
-        ("1101", "600", unscaled),
+        // 600 remain without the calls.
+        ("1100", "600", unscaled),
+        ("800", "600", unscaled),
+        // At least the user time.
+        ("300", "100", [50, 100, 150, 0]),
+        ("150", "1000", [25, 50, 75, 0]),
     ] {
         recording.facts.insert("baseline_user_ns".into(), user.into());
         recording.facts.insert("baseline_system_ns".into(), "100".into());
