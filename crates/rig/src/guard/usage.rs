@@ -67,9 +67,11 @@ pub(super) fn check_free(block: &Block, roots: &Roots) -> Result<(), Refusal> {
         }
     }
     let swaps = swaps(roots).map_err(Refusal::unreadable(&device, roots.proc.join("swaps")))?;
-    if let Some(part) =
-        all.iter().find(|part| swaps.iter().any(|swap| is_node_of(swap, part, roots)))
-    {
+    let stores = |part: &Block, swap: &Path| {
+        let file = part.backing_file().map(|file| roots.resolve(Path::new(&file)));
+        is_node_of(swap, part, roots) || file.is_some_and(|file| is_same_file(&file, swap))
+    };
+    if let Some(part) = all.iter().find(|part| swaps.iter().any(|swap| stores(part, swap))) {
         return Err(Refusal::Swap { device, through: part.name() });
     }
     if let Some(Upper { base: through, block, link }) = upper.into_iter().next() {
@@ -131,10 +133,7 @@ fn nodes(part: &Block, roots: &Roots) -> Vec<(String, Node)> {
 pub(super) fn user_of_file(path: &Path, roots: &Roots) -> Result<Option<String>, Refusal> {
     let subject = path.display().to_string();
     let wanted = fs::metadata(path).map_err(Refusal::unreadable(&subject, path))?;
-    let same = |other: &Path| {
-        fs::metadata(other)
-            .is_ok_and(|other| other.dev() == wanted.dev() && other.ino() == wanted.ino())
-    };
+    let same = |other: &Path| is_same_file(path, other);
     let attached = Block::attached_loops(roots);
     if let Some(block) = attached.iter().find(|block| {
         block.backing_file().is_some_and(|file| same(&roots.resolve(Path::new(&file))))
@@ -200,6 +199,12 @@ fn swaps(roots: &Roots) -> io::Result<Vec<PathBuf>> {
     let text = fs::read_to_string(roots.proc.join("swaps"))?;
     let names = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     Ok(names.map(|name| roots.resolve(Path::new(&unescape(name)))).collect())
+}
+
+/// True if both paths lead to one file, by any of its names.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
 /// True if `path` is a device node of `block`. If there is no block device at `path`, its name is

@@ -2,8 +2,12 @@
 
 use std::{
     fs::{self, File},
+    io::Write,
     os::unix::fs::{FileExt, symlink},
     path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
 };
 
 use model::{Allocation, Bytes};
@@ -229,6 +233,78 @@ fn a_locked_image_is_in_use() {
 }
 
 #[test]
+fn an_image_with_a_lock_of_fcntl_is_in_use() {
+    use rustix::fs::{FlockOperation, fcntl_lock};
+    let temp = scratch();
+    let path = zeros(&temp.path().join("image"), SIZE.0);
+    // This process has the file open for writing, which is no use by another process.
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    claim(&path).unwrap();
+    fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let refusal = claim(&path).unwrap_err();
+    assert!(refusal.to_string().contains("locked by"), "{refusal}");
+}
+
+#[test]
+fn an_image_that_a_program_has_mapped_and_closed_is_not_detected() {
+    let temp = scratch();
+    let path = zeros(&temp.path().join("image"), SIZE.0);
+    let mut program = Command::new("xfs_io");
+    program.arg(&path).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut program = program.spawn().unwrap();
+    let mut commands = program.stdin.take().unwrap();
+    let process = format!("/proc/{}", program.id());
+    let is_mapped = || {
+        let maps = fs::read_to_string(format!("{process}/maps")).unwrap();
+        maps.contains(path.to_str().unwrap())
+    };
+    let is_open = || {
+        let mut files = fs::read_dir(format!("{process}/fd")).unwrap().flatten();
+        files.any(|file| fs::read_link(file.path()).is_ok_and(|target| target == path))
+    };
+    let wait = |done: &dyn Fn() -> bool| {
+        while !done() {
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    commands.write_all(b"mmap -rw 0 4096\n").unwrap();
+    wait(&is_mapped);
+    assert!(matches!(claim(&path), Err(Refusal::ImageInUse { .. })));
+    commands.write_all(b"close\n").unwrap();
+    wait(&|| !is_open());
+    assert!(matches!(claim(&path), Ok(ClaimedImage::Blank { .. })));
+    assert!(is_mapped());
+    drop(commands);
+    program.wait().unwrap();
+}
+
+#[test]
+fn an_image_that_only_an_overlay_has_open_is_not_detected() {
+    if lacks_root() {
+        return;
+    }
+    let temp = scratch();
+    let device = LoopDevice::over(&zeros(&temp.path().join("disk"), 64 << 20));
+    run("mkfs.ext4", &["-q", &device.text()]);
+    let mount = Mount::new(&[], &device.path, &temp.path().join("mnt"));
+    let [lower, upper, work] = ["lower", "upper", "work"].map(|name| mount.0.join(name));
+    for directory in [&lower, &upper, &work] {
+        fs::create_dir(directory).unwrap();
+    }
+    let image = zeros(&upper.join("image"), SIZE.0);
+    let option = |name: &str, path: &Path| format!("{name}={}", path.display());
+    let directories =
+        [option("lowerdir", &lower), option("upperdir", &upper), option("workdir", &work)]
+            .join(",");
+    let options = ["-t", "overlay", "-o", &directories];
+    let merged = Mount::new(&options, Path::new("overlay"), &temp.path().join("merged"));
+    let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&merged.0.join("image")]);
+    assert!(matches!(claim(&merged.0.join("image")), Err(Refusal::ImageInUse { .. })));
+    assert!(matches!(claim(&image), Ok(ClaimedImage::Blank { .. })));
+    drop((writer, merged));
+}
+
+#[test]
 fn an_immutable_image_is_not_changed() {
     if lacks_root() {
         return;
@@ -260,6 +336,9 @@ fn a_swap_file_is_in_use() {
     run("chmod", &["600", path.to_str().unwrap()]);
     let swap = Swap::on(&path);
     let refusal = claim(&path).unwrap_err();
-    drop(swap);
+    let attached = LoopDevice::over(&path);
+    let refusal_of_device = claim_at_any_price(&attached, &attached.path).unwrap_err();
+    drop((attached, swap));
     assert!(refusal.to_string().contains("is in use: swap"), "{refusal}");
+    assert!(refusal_of_device.to_string().contains("is in use as swap"), "{refusal_of_device}");
 }
