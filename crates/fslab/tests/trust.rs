@@ -69,6 +69,18 @@ fn a_state_directory_of_another_user_is_rejected_by_all_commands() {
 }
 
 #[test]
+fn a_plan_of_another_user_is_accepted() {
+    if !needs_root("trust::a_plan_of_another_user_is_accepted") {
+        return;
+    }
+    let bench = Bench::new();
+    let plan = bench.plan(PLAN);
+    chown(&plan, Some(65534), Some(65534)).unwrap();
+    fs::set_permissions(&plan, fs::Permissions::from_mode(0o666)).unwrap();
+    bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
+}
+
+#[test]
 fn clean_writes_to_kernel_files_only() {
     let bench = Bench::new();
     let victim = bench.path("victim");

@@ -390,6 +390,13 @@ fn nothing_is_removed_from_a_directory_of_another_user(containment: Containment)
     let supervisor = Supervisor::spawn(&spec(containment, &directory, "echo up")).unwrap();
     drop(supervisor);
     assert!(other.join("own").exists() && other.join("tree").exists());
+    if rustix::process::geteuid().is_root() {
+        fs::remove_file(&directory).unwrap();
+        fs::rename(&other, &directory).unwrap();
+        std::os::unix::fs::chown(&directory, Some(65534), None).unwrap();
+        drop(Supervisor::spawn(&spec(containment, &directory, "echo up")).unwrap());
+        assert!(directory.join("own").exists() && directory.join("tree").exists());
+    }
 }
 
 fn only_the_machine_sees_its_memory_filesystem() {

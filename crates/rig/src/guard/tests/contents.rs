@@ -145,7 +145,9 @@ fn a_disk_is_identified_by_model_serial_or_wwid() {
     for right in ["SPINNER 9000", "ZA1234", "naa.5000c500a1b2c3d4"] {
         claim(&[right]).unwrap();
     }
-    for wrong in ["spinner 9000", "SPINNER", "ZA12345", &name] {
+    machine.sys(&format!("block/{name}/dm/name"), "vg0-home\n");
+    claim(&["vg0-home"]).unwrap();
+    for wrong in ["spinner 9000", "SPINNER", "ZA12345", "vg0", &name] {
         assert!(matches!(claim(&[wrong]), Err(Refusal::Occupied { .. })), "{wrong}");
     }
 }

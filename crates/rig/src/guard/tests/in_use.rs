@@ -58,6 +58,20 @@ fn a_disk_with_a_mounted_partition_but_not_its_free_partition() {
 }
 
 #[test]
+fn a_partition_of_a_disk_that_is_mounted_as_a_whole() {
+    if lacks_root() {
+        return;
+    }
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), SIZE), 1);
+    // mkfs would overwrite the partition table.
+    run("mkfs.ext4", &["-q", "-F", &device.text(), "4M"]);
+    let _mount = Mount::new(&[], &device.path, &temp.path().join("mnt"));
+    let part = device.partition(1);
+    assert_refused!(claim_at_any_price(&device, &part), Mounted, device.name());
+}
+
+#[test]
 fn a_device_mounted_in_another_mount_namespace() {
     if lacks_root() {
         return;
