@@ -84,6 +84,7 @@ fn filesystems_on_a_directory_are_measured() {
     let shown = bench.ends(0, &["show", &plan]).stdout;
     let overlay = "  $ mount -t overlay overlay -o lowerdir={directory}/lower,";
     assert!(shown.contains(overlay), "{shown}");
+    assert!(shown.contains("  $ fusermount3 -u {mount}\n"), "{shown}");
     bench.ends(0, &["run", &plan, "-o", "run.fslab"]);
     let record = store::read(&bench.path("run.fslab")).unwrap();
     assert_eq!(record.cells.len(), 10);

@@ -260,10 +260,19 @@ fn commands(place: &Place<'_>, level: &FilesystemLevel, lines: &mut Vec<String>)
     if !mkfs.is_empty() {
         lines.push(format!("  $ {}", mkfs.join(" ")));
     }
-    let stages = setup::stages(&level, filesystem, becomes, target);
-    lines.extend(stages.iter().map(|stage| format!("  {}", stage_in_words(stage))));
+    let mut mounted = None;
+    for stage in &setup::stages(&level, filesystem, becomes, target) {
+        if let Stage::Mount { mounting, .. } = stage {
+            mounted = Some(mounting.clone());
+        }
+        lines.push(format!("  {}", stage_in_words(stage, mounted.as_ref())));
+    }
     let last = becomes.unwrap_or(filesystem);
-    lines.push(format!("  {}", mount_in_words(&target.mounting(last, &level))));
+    let mounting = target.mounting(last, &level);
+    lines.push(format!("  {}", mount_in_words(&mounting)));
+    if let Some(command) = umount_command(&mounting) {
+        lines.push(format!("  {command}"));
+    }
     if let (true, Some(fsck)) = (chosen.plan.fsck, last.fsck_argv(&devices)) {
         lines.push(format!("  $ {}", fsck.join(" ")));
     }
@@ -304,10 +313,21 @@ fn mount_in_words(mounting: &Mounting) -> String {
     format!("mount(2), as: mount -t {fstype}{options} {source}")
 }
 
-fn stage_in_words(stage: &Stage<'_>) -> String {
+/// Line with the command that unmounts a filesystem; `None` for umount(2).
+fn umount_command(mounting: &Mounting) -> Option<String> {
+    match mounting {
+        Mounting::Command(command) if !command.umount.is_empty() => {
+            Some(format!("$ {}", command.umount.join(" ")))
+        }
+        Mounting::Command(_) | Mounting::Call(_) => None,
+    }
+}
+
+/// Line about a step of the setup; `mounted` is the mount of this or the last step.
+fn stage_in_words(stage: &Stage<'_>, mounted: Option<&Mounting>) -> String {
     match stage {
         Stage::Mount { mounting, .. } => mount_in_words(mounting),
-        Stage::Unmount => "umount(2)".into(),
+        Stage::Unmount => mounted.and_then(umount_command).unwrap_or_else(|| "umount(2)".into()),
         Stage::Populate { directory, files } => {
             format!("writes a source tree of {files} files to {}", directory.display())
         }
