@@ -113,13 +113,18 @@ impl Verdict {
 /// # Errors
 /// [`GuestError::Unusable`] if only root can open `/dev/kvm`.
 pub fn group() -> Result<Option<u32>, GuestError> {
-    let facts = fs::metadata("/dev/kvm").map_err(GuestError::io("cannot read /dev/kvm"))?;
-    let allows = |bits| facts.mode() & bits == bits;
-    if !Isolation::here().identity || allows(0o006) {
+    let node = fs::metadata("/dev/kvm").map_err(GuestError::io("cannot read /dev/kvm"))?;
+    if Isolation::here().identity { group_of(&node) } else { Ok(None) }
+}
+
+/// Group that `nobody` needs to open a node like `/dev/kvm`.
+fn group_of(node: &fs::Metadata) -> Result<Option<u32>, GuestError> {
+    let allows = |bits| node.mode() & bits == bits;
+    if allows(0o006) {
         return Ok(None);
     }
-    if allows(0o060) && facts.gid() != 0 {
-        return Ok(Some(facts.gid()));
+    if allows(0o060) && node.gid() != 0 {
+        return Ok(Some(node.gid()));
     }
     let why = "only root can open /dev/kvm, and the guests of root run as user `nobody`".to_owned();
     let hint = "give /dev/kvm to a group (chgrp kvm /dev/kvm; chmod 660 /dev/kvm)".to_owned();

@@ -15,7 +15,7 @@ use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader, Write as _},
     os::unix::{
-        fs::{FileExt as _, PermissionsExt as _},
+        fs::{FileExt as _, MetadataExt as _, PermissionsExt as _},
         net::UnixDatagram,
     },
     path::{Path, PathBuf},
@@ -30,7 +30,8 @@ use std::{
 
 use guest::{
     Disk, Engine, GuestError, GuestSpec, Kernel, Limits, Machine, Memory, Ready,
-    kernel::Architecture, supervisor,
+    kernel::Architecture,
+    supervisor::{self, Isolation},
 };
 use model::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -148,6 +149,16 @@ fn requests_get_replies_and_all_files_are_removed() {
     for name in ["initramfs", "mailbox"] {
         let mode = fs::metadata(directory.join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+    let owner = |path: &Path| fs::metadata(path).unwrap().uid();
+    if Isolation::here().identity {
+        for name in ["initramfs", "internal", "mailbox"] {
+            assert_eq!(owner(&directory.join(name)), 65534, "{name} belongs to `nobody`");
+        }
+        assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o710);
+    }
+    for path in [&directory, &place.path().join("external")] {
+        assert_eq!(owner(path), rustix::process::geteuid().as_raw(), "{}", path.display());
     }
     for length in [1, 4096, 3_000_000] {
         let request: Vec<u8> = (0..=255).cycle().take(length).collect();

@@ -53,6 +53,7 @@ fn main() -> ExitCode {
             // Without destructors, as if killed.
             std::process::exit(0);
         }
+        Some("--role-ordinary") => ordinary(Path::new(&arguments[2])),
         Some("--role-stopped") => a_supervisor_that_does_not_end_is_killed(),
         Some("--role-refused") => machines_run_without_namespaces_unless_they_need_one(),
         _ => tests(),
@@ -84,6 +85,7 @@ fn tests() {
         a_supervisor_that_is_killed_leaves_no_files(containment);
         a_missing_program_is_reported(containment);
         an_existing_directory_is_not_used_for_temporary_files(containment);
+        a_created_directory_for_temporary_files_is_removed(containment);
         nothing_is_removed_from_a_directory_of_another_user(containment);
         nothing_outlives_a_killed_parent(name);
         println!("supervisors, {name}: ok");
@@ -92,6 +94,11 @@ fn tests() {
         a_machine_has_no_network();
     } else {
         skipped("a_machine_has_no_network", "namespaces");
+    }
+    if rustix::process::geteuid().is_root() {
+        a_machine_of_an_ordinary_user_runs_as_this_user();
+    } else {
+        skipped("a_machine_of_an_ordinary_user_runs_as_this_user", "root");
     }
     for containment in [Containment::Any, Containment::Reaper] {
         if Isolation::here().identity {
@@ -364,6 +371,30 @@ fn a_machine_of_root_has_no_rights(containment: Containment) {
     assert_eq!(rest.collect::<Vec<_>>(), ["end"], "{text}");
 }
 
+/// Runs this binary as an ordinary user.
+fn a_machine_of_an_ordinary_user_runs_as_this_user() {
+    let place = TempDir::new_in("/var/tmp").unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = place.path().join("program");
+    fs::copy(env::current_exe().unwrap(), &program).unwrap();
+    let user = "1234";
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", user, "--regid", user, "--clear-groups"]).arg(program);
+    let status = command.arg("--role-ordinary").arg(place.path().join("machine")).status();
+    assert!(status.unwrap().success());
+}
+
+/// The machine reads a file that only its user can read.
+fn ordinary(directory: &Path) {
+    let isolation = Isolation::here();
+    assert!(isolation.identity(None).is_none());
+    let private = directory.with_file_name("private");
+    fs::write(&private, "of the user\n").unwrap();
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o600)).unwrap();
+    let script = format!("cat {}", private.display());
+    assert_eq!(output_of(&spec(Containment::Any, directory, &script)), "of the user\n");
+}
+
 fn an_existing_directory_is_not_used_for_temporary_files(containment: Containment) {
     let (place, directory) = place();
     let temporary = place.path().join("temporary");
@@ -377,6 +408,22 @@ fn an_existing_directory_is_not_used_for_temporary_files(containment: Containmen
     assert!(console.contains("/temporary: File exists"), "{console}");
     supervisor.end().unwrap();
     assert!(temporary.join("valuable").exists());
+}
+
+fn a_created_directory_for_temporary_files_is_removed(containment: Containment) {
+    let (place, directory) = place();
+    let temporary = place.path().join("temporary");
+    let script = "stat -c %u $TMPDIR > $TMPDIR/user; echo up; read end";
+    let mut spec = spec(containment, &directory, script);
+    spec.temporary = Some(temporary.clone());
+    spec.identity = Isolation::here().identity(None);
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let supervisor = started(&spec);
+    until_up(&supervisor);
+    let user = spec.identity.map_or(rustix::process::geteuid().as_raw(), |user| user.user);
+    assert_eq!(fs::read_to_string(temporary.join("user")).unwrap(), format!("{user}\n"));
+    supervisor.end().unwrap();
+    assert!(!temporary.exists());
 }
 
 /// A link that another user could have created in a directory that all users can write to, before

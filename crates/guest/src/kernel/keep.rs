@@ -37,10 +37,12 @@ const KEPT_DIRECTORIES: &[&str] = &[
     "zfs",
 ];
 
-/// Directories of which only modules with these prefixes are unpacked: drivers of disks, not of
-/// host adapters.
-const KEPT_PREFIXES: &[(&str, &[&str])] =
-    &[("drivers/scsi", &["scsi_", "sd_mod", "sg", "sr_mod", "virtio_scsi"])];
+/// Directories of which only modules with these prefixes are unpacked: drivers and exports of disks,
+/// not of host adapters.
+const KEPT_PREFIXES: &[(&str, &[&str])] = &[
+    ("drivers/scsi", &["scsi_", "sd_mod", "sg", "sr_mod", "virtio_scsi"]),
+    ("drivers/target", &["target_core_"]),
+];
 
 /// Extensions of modules.
 const MODULES: &[&str] = &[".ko", ".ko.gz", ".ko.xz", ".ko.zst"];

@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt as _;
+
 use expect_test::expect;
 
 use super::*;
@@ -35,6 +37,26 @@ fn an_absent_node_is_missing_and_a_file_is_broken() {
     assert!(matches!(probe_node(&node, "boot", cache), Verdict::Broken(_)));
     // A broken node is tried again the next time.
     assert!(!directory.path().join(CACHED_VERDICT).exists());
+}
+
+/// A guest of root runs as `nobody`.
+#[test]
+fn the_group_of_the_node_is_the_only_one_of_a_guest() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = directory.path().join("kvm");
+    fs::write(&node, "").unwrap();
+    let group = |mode| {
+        fs::set_permissions(&node, fs::Permissions::from_mode(mode)).unwrap();
+        group_of(&fs::metadata(&node).unwrap()).map_err(|error| error.to_string())
+    };
+    assert_eq!(group(0o666), Ok(None), "every user can open it");
+    assert!(group(0o600).unwrap_err().contains("only root can open /dev/kvm"));
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    assert!(group(0o660).unwrap_err().contains("chgrp kvm /dev/kvm"), "the group of root");
+    std::os::unix::fs::chown(&node, None, Some(4242)).unwrap();
+    assert_eq!(group(0o660), Ok(Some(4242)));
 }
 
 #[test]

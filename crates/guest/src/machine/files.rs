@@ -122,21 +122,16 @@ fn is_public(path: &Path, program: bool) -> bool {
 
 /// Isolation as an environment fact; missing kinds are logged.
 pub(super) fn isolation(isolation: Isolation) -> String {
-    let root = geteuid().is_root();
-    let (fact, absent) = isolation_for(isolation, root);
-    if root && !absent.is_empty() {
-        tracing::warn!(
-            "the guest runs without {}: not allowed by this kernel or container; run as an \
-             ordinary user",
-            absent.join(", ")
-        );
+    let (fact, warning) = isolation_for(isolation, geteuid().is_root());
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
     }
     fact
 }
 
-/// Isolation as an environment fact, and the kinds that are missing. `root` is true if root boots
-/// the guest.
-pub(super) fn isolation_for(isolation: Isolation, root: bool) -> (String, Vec<&'static str>) {
+/// Isolation as an environment fact, and a warning if root boots the guest and a kind is missing.
+/// `root` is true if root boots the guest.
+pub(super) fn isolation_for(isolation: Isolation, root: bool) -> (String, Option<String>) {
     let kinds = [
         (isolation.identity, root, "user nobody"),
         (isolation.namespaces, true, "pid namespace"),
@@ -150,5 +145,12 @@ pub(super) fn isolation_for(isolation: Isolation, root: bool) -> (String, Vec<&'
             absent.push(name);
         }
     }
-    (if present.is_empty() { "none".into() } else { present.join(", ") }, absent)
+    let warning = (root && !absent.is_empty()).then(|| {
+        format!(
+            "the guest runs without {}: not allowed by this kernel or container; run as an \
+             ordinary user",
+            absent.join(", ")
+        )
+    });
+    (if present.is_empty() { "none".into() } else { present.join(", ") }, warning)
 }
