@@ -31,6 +31,18 @@ fn bench() -> (Bench, String) {
 /// Kills a command when this many lines of its stderr contain a word.
 #[track_caller]
 fn killed(bench: &Bench, arguments: &[&str], word: &str, count: usize) {
+    killed_after(bench, arguments, word, count, |_| ());
+}
+
+/// As [`killed`]; returns what `look` finds for the process ID before the kill.
+#[track_caller]
+fn killed_after<T>(
+    bench: &Bench,
+    arguments: &[&str],
+    word: &str,
+    count: usize,
+    look: impl FnOnce(u32) -> T,
+) -> T {
     let mut command = bench.command(arguments);
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -39,8 +51,10 @@ fn killed(bench: &Bench, arguments: &[&str], word: &str, count: usize) {
     let found = lines.nth(count - 1).is_some();
     drop(lines);
     assert!(found, "{word} was not seen {count} times: {seen:#?}");
+    let seen = look(child.id());
     child.kill().unwrap();
     child.wait().unwrap();
+    seen
 }
 
 /// Run files of this test in memory.
@@ -84,6 +98,24 @@ fn clean_removes_temporary_runs_and_no_requested_run_file() {
     bench.ends(0, &["run", "--resume", &run, "-q"]);
     assert_eq!(trials(&bench.path(&run)), 3);
     assert_eq!(in_memory(run.trim_end_matches(".fslab")), Vec::<PathBuf>::new());
+}
+
+/// The directory under test and the state directory are on the same filesystem.
+#[test]
+fn clean_removes_temporary_runs_in_memory() {
+    let (bench, _) = bench();
+    let scratch = ["bench", "fsync-4k", "data", "--file-size", "1MiB", "--json"];
+    let run_file = killed_after(&bench, &scratch, "phase_started", 1, |process| {
+        let mut open = fs::read_dir(format!("/proc/{process}/fd")).unwrap().flatten();
+        open.find_map(|file| {
+            fs::read_link(file.path()).ok().filter(|path| path.ends_with("run.fslab"))
+        })
+    });
+    let run_file = run_file.unwrap();
+    let user = rustix::process::geteuid().as_raw();
+    assert!(run_file.starts_with(format!("/dev/shm/fslab-{user}/scratch")), "{run_file:?}");
+    bench.ends(0, &["clean"]);
+    assert!(!run_file.parent().unwrap().exists());
 }
 
 #[test]

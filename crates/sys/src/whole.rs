@@ -43,13 +43,10 @@ impl Fresh {
     /// # Errors
     /// If the directory is not writable, or the target has no name.
     pub fn beside(place: &Path, mode: u32) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(mode);
-        options.custom_flags(libc::O_NOFOLLOW);
         let mut tries = 0;
         loop {
             let path = Self::name(place)?;
-            match options.open(&path) {
+            match create(&path, mode) {
                 Ok(file) => return Ok(Self { file, path, place: place.into() }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
                     tries += 1;
@@ -134,6 +131,13 @@ impl Drop for Fresh {
     fn drop(&mut self) {
         let _gone = remove(&self.path, &self.file);
     }
+}
+
+/// Creates an empty file. An existing file is not opened, and a link is not followed.
+fn create(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(mode);
+    options.custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// True if a name refers to an open file; links are not followed.

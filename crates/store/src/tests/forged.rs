@@ -90,6 +90,17 @@ fn a_trigger_added_after_opening_is_not_executed() {
 }
 
 #[test]
+fn a_view_is_not_read_while_a_run_file_is_written() {
+    let forged = Forged::new();
+    let connection = Connection::open(forged.file()).unwrap();
+    let read =
+        || connection.query_row("SELECT count(*) FROM result", [], |row| row.get::<_, i64>(0));
+    read().unwrap();
+    own::distrust(&connection).unwrap();
+    assert!(read().unwrap_err().to_string().contains("access to view"));
+}
+
+#[test]
 fn foreign_files_with_names_used_by_sqlite_are_refused() {
     for suffix in ["-wal", "-shm", "-journal"] {
         let forged = Forged::new();

@@ -75,6 +75,22 @@ fn a_replaced_temporary_file_is_neither_used_nor_removed() {
     assert_eq!(fs::read(&temporary).unwrap(), b"of another");
 }
 
+/// Another user may have guessed the temporary name.
+#[test]
+fn an_existing_temporary_file_or_link_is_not_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("victim"), "mine").unwrap();
+    symlink("victim", at("link")).unwrap();
+    symlink("none", at("dangling")).unwrap();
+    for name in ["victim", "link", "dangling"] {
+        let error = create(&at(name), 0o600).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{name}");
+    }
+    assert_eq!(fs::read(at("victim")).unwrap(), b"mine");
+    assert_eq!(names(directory.path()), ["dangling", "link", "victim"]);
+}
+
 #[test]
 fn long_names_are_supported() {
     let directory = tempfile::tempdir().unwrap();

@@ -272,5 +272,8 @@ fn root_does_not_resume_files_that_other_users_can_write() {
     fs::set_permissions(under.place(), fs::Permissions::from_mode(0o600)).unwrap();
     chown(under.place(), Some(65534), None).unwrap();
     let said = trusted(&under.place()).err().unwrap().message();
-    assert!(said.contains("user 65534") && said.contains("chown root"), "{said}");
+    let place = under.place().display().to_string();
+    let owner = format!("chown root {place}; chmod go-w {place}");
+    assert!(said.contains("user 65534") && said.contains(&owner), "{said}");
+    assert!(said.contains("plan_text"), "{said}");
 }
