@@ -30,7 +30,7 @@ const PROGRAMS: [&str; 10] = [
     "mount",
 ];
 const MODULES: [&str; 2] = ["ext4", "loop"];
-const IF_THERE: [&str; 17] = [
+const IF_THERE: [&str; 20] = [
     "dm_mod",
     "dm_crypt",
     "dm_thin_pool",
@@ -48,6 +48,9 @@ const IF_THERE: [&str; 17] = [
     "xts",
     "cbc",
     "essiv",
+    "configfs",
+    "target_core_mod",
+    "target_core_file",
 ];
 const DISKS: [u64; 2] = [24 << 20; 2];
 /// Exit statuses of rejections: 2 if the plan does not fit the device, 3 if the guard rejects the
@@ -114,7 +117,7 @@ The disks of a virtual machine are prepared with the tools of the host. A target
 passes if `fslab run` ends with exit status 2 or 3, its message contains the hint, and no byte of
 any disk has changed. In rows with *yes*, `--overwrite-device` named the target by its serial
 number, and fslab has to refuse the target nevertheless. The targets that have to be *measured*
-verify that fslab does not refuse everything.",
+verify that fslab does not refuse everything, and show what it does not detect.",
         &["target", "`--overwrite-device`", "expected", "hint", "result"],
     )
 }

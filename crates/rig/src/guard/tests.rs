@@ -7,6 +7,7 @@ mod dangers;
 mod fixture;
 mod images;
 mod in_use;
+mod limits;
 mod lock;
 mod path;
 mod place;

@@ -1,37 +1,44 @@
-//! Simulated host with fault injection. Calls of the methods that can fail are counted, and the
-//! call with a given number returns a given error.
+//! Host with fault injection. Calls of the methods that can fail are counted, and the call with a
+//! given number returns a given error. A change of a device by another program can follow its
+//! erasure.
 
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering},
+    },
 };
 
 use model::{Allocation, Bytes, Nanos};
 
 use super::{
-    Entry, FakeHost, Host, Identity, KernelLog, Loop, Output, ResidentPages, Statistics,
-    TreeRefusal, UnreadablePath, Usage, WipeMethod,
+    Entry, Host, Identity, KernelLog, Loop, Output, ResidentPages, Statistics, TreeRefusal,
+    UnreadablePath, Usage, WipeMethod,
 };
 use crate::{
     medium::{Medium, Roots},
     mount::{MountEntry, MountRefusal, MountRequest},
 };
 
-/// Simulated host with one fault.
+/// Host with one fault.
 #[derive(Debug)]
 pub(crate) struct FailingHost {
-    inner: FakeHost,
+    inner: Box<dyn Host>,
     calls: AtomicU64,
     fails: AtomicU64,
     errno: AtomicI32,
+    /// Called with each device that was erased.
+    pub(crate) erased: OnceLock<fn(&Path)>,
 }
 
 impl FailingHost {
     /// Creates a host without a fault.
-    pub(crate) fn new(inner: FakeHost) -> Self {
+    pub(crate) fn new(inner: impl Host + 'static) -> Self {
         let (calls, fails) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
-        Self { inner, calls, fails, errno: AtomicI32::new(0) }
+        let (inner, errno, erased) = (Box::new(inner), AtomicI32::new(0), OnceLock::new());
+        Self { inner, calls, fails, errno, erased }
     }
 
     /// Resets the call counter and sets the number of the call that fails, from 0; `None` for no
@@ -68,6 +75,14 @@ macro_rules! delegate {
 }
 
 impl Host for FailingHost {
+    fn erase_device(&self, device: &Path, expected: &Medium) -> io::Result<WipeMethod> {
+        self.pass()?;
+        let method = self.inner.erase_device(device, expected)?;
+        if let Some(erased) = self.erased.get() {
+            erased(device);
+        }
+        Ok(method)
+    }
     delegate! {
         is_root() -> bool;
         pid() -> u32;
@@ -106,7 +121,6 @@ impl Host for FailingHost {
         loops_of(identity: Identity) -> io::Result<Vec<PathBuf>>;
         detach_loop(device: &Path, identity: Identity) -> io::Result<()>;
         remove_loop(number: u32) -> io::Result<()>;
-        erase_device(device: &Path, expected: &Medium) -> io::Result<WipeMethod>;
         zero(device: &Path, expected: &Medium, length: Bytes) -> io::Result<()>;
         flush_device(device: &Path) -> io::Result<()>;
         mounts() -> io::Result<Vec<MountEntry>>;

@@ -294,54 +294,6 @@ fn a_named_image_in_another_directory_must_fit_there() {
 }
 
 #[test]
-fn a_block_device_is_reset_for_every_instance() {
-    let temp = place();
-    if !RealHost.is_root() || !Path::new("/dev/loop-control").exists() {
-        return skipped("needs root and loop devices");
-    }
-    let image = temp.path().join("device");
-    let identity = RealHost.create_image(&image).unwrap();
-    RealHost.renew_image(&image, identity, Bytes::mib(32), Allocation::Sparse).unwrap();
-    let attached = RealHost.attach_loop(&image, identity).unwrap();
-    let paths = vec![attached.path.display().to_string()];
-    let storage = Storage {
-        kind: StorageKind::Devices { paths: paths.clone() },
-        memory_limit: None,
-        external_directory: None,
-    };
-    let rig = Rig::open(Arc::new(RealHost), &storage, options(temp.path(), "devices")).unwrap();
-    assert!(
-        matches!(&rig.warnings()[..], [Warning::SharedStorage { storage, .. }] if storage.contains("loop"))
-    );
-    let catalog = Catalog::embedded();
-    let ext4 = catalog.get("ext4").unwrap();
-    for _ in 0..2 {
-        let mut mounted =
-            rig.instance(&InstanceSpec::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
-        assert_eq!(mounted.drop_caches().unwrap(), None);
-        assert_eq!(mounted.finish(true).unwrap().damage, None);
-        let done = rig.take_actions();
-        assert!(done.iter().any(|action| action.description.starts_with("discard /dev/loop")));
-    }
-    assert_eq!(rig.close(), []);
-    let twice = vec![paths[0].clone(), paths[0].clone()];
-    let storage = Storage {
-        kind: StorageKind::Devices { paths: twice },
-        memory_limit: None,
-        external_directory: None,
-    };
-    let named = RigOptions {
-        overwrite: vec![image.display().to_string()],
-        ..options(temp.path(), "twice")
-    };
-    let error = Rig::open(Arc::new(RealHost), &storage, named).unwrap_err();
-    assert!(matches!(error, RigError::DuplicateDevice { .. }), "{error}");
-    let change = crate::undo::Change::Loops { image, identity, made: attached.made };
-    crate::undo::revert(&RealHost, &change).unwrap();
-    assert_nothing_left(temp.path());
-}
-
-#[test]
 fn tmpfs_needs_no_device_and_stays_warm() {
     let temp = place();
     let Some(rig) = open(temp.path(), "memory", &image(Bytes::mib(32), 1)) else { return };

@@ -177,6 +177,9 @@ fn data_is_found_at_both_ends_and_at_the_sampled_locations() {
     assert_eq!(found(0, &all(0)), None);
     assert_eq!(found(0, &all(0xff)), None);
     assert_eq!(found(0, &all(0xaa)), Some(Bytes(0)));
+    // Blocks of zeros and blocks of 0xff, but not both in one block.
+    assert_eq!(found(8192, &[0xff; 4096]), None);
+    assert_eq!(found(8192, &[0xff; 4095]), Some(Bytes(8192)));
     // A megabyte at any location: 62 MiB between the ends have 256 locations, one per 248 KiB.
     for offset in (1..63).map(|mib| mib << 20) {
         assert!(found(offset, &[7; 1 << 20]).is_some(), "{offset}");
@@ -233,11 +236,16 @@ fn partitions_of_a_boot_loader_are_reserved() {
         start=4096, size=2048, type=9E1A2D38-C612-4316-AA26-8B49521E5A8B\n\
         start=6144, size=2048, type=C12A7328-F81F-11D2-BA4B-00A0C93EC93B\n\
         start=8192, size=2048, type=E3C9E316-0B5C-4DB8-817D-F92DF00215AE\n\
-        start=10240, size=2048, type=0FC63DAF-8483-4772-8E79-3D69D8477DE4\n";
-    let Some(found) = reserved_in(gpt, &[1, 2, 3, 4, 5, 6]) else { return };
+        start=10240, size=2048, type=0FC63DAF-8483-4772-8E79-3D69D8477DE4\n\
+        start=12288, size=2048, type=DE94BBA4-06D1-4D40-A16A-BFD50179D6AC\n\
+        start=14336, size=2048, type=BC13C2FF-59E6-4262-A352-B275FD6F7172\n\
+        start=16384, size=2048, type=FE3A2A5D-4F32-41A7-B725-ACCC3129A309\n";
+    let Some(found) = reserved_in(gpt, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) else { return };
     let [bios, prep, efi, msr] =
         ["BIOS boot", "PowerPC PReP boot", "EFI system", "Microsoft reserved"].map(Some);
-    assert_eq!(found, [bios, prep, efi, msr, None, None]);
+    let [recovery, extended_boot, chromeos] =
+        ["Windows recovery", "Linux extended boot", "ChromeOS kernel"].map(Some);
+    assert_eq!(found, [bios, prep, efi, msr, None, recovery, extended_boot, chromeos, None]);
     let mbr = "label: dos\n\
         start=2048, size=2048, type=41\n\
         start=4096, size=2048, type=ef\n\
@@ -247,6 +255,15 @@ fn partitions_of_a_boot_loader_are_reserved() {
         start=14336, size=2048, type=41\n";
     let found = reserved_in(mbr, &[1, 2, 3, 4, 5, 7]).unwrap();
     assert_eq!(found, [prep, efi, None, Some("extended partition"), None, prep]);
+    for extended in ["f", "85"] {
+        let mbr = format!(
+            "label: dos\n\
+             start=2048, size=2048, type=27\n\
+             start=4096, size=2048, type={extended}\n"
+        );
+        let found = reserved_in(&mbr, &[1, 2]).unwrap();
+        assert_eq!(found, [recovery, Some("extended partition")], "type {extended}");
+    }
 }
 
 #[test]

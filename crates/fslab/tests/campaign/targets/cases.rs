@@ -307,7 +307,7 @@ pub(crate) const CASES: &[Case] = &[
         "extended partition",
         &["sfdisk"],
         "printf 'label: dos\\n,4M\\n,8M,E\\n,2M\\n' | sfdisk -q $a",
-        ("${a}2", ""),
+        ("${a}2", "disk-a"),
         Refused("larger storage"),
     ),
     long("loop device on top", &["losetup"], "losetup /dev/loop0 $a", A, Refused("losetup -d")),
@@ -324,6 +324,15 @@ pub(crate) const CASES: &[Case] = &[
         "[ -e /dev/sg0 ]; sleep 600 <>/dev/sg0 & sleep 0.5",
         ("/dev/sda", "scsi_debug"),
         Refused("stop that program first"),
+    ),
+    long(
+        "exported by LIO fileio, not detected",
+        &[],
+        "mount -t configfs none /sys/kernel/config; mkdir -p $lio
+        echo fd_dev_name=$a,fd_dev_size=25165824 >$lio/control; echo 1 >$lio/enable
+        [ $(cat $lio/enable) = 1 ]",
+        ("$a", ""),
+        Measured,
     ),
     long("read-only", &["blockdev"], "blockdev --setro $a", A, Refused("blockdev --setrw")),
     long("without a size", &["losetup"], "", ("/dev/loop7", ""), Refused("larger storage")),

@@ -1,4 +1,4 @@
-a=/dev/vda b=/dev/vdb
+a=/dev/vda b=/dev/vdb lio=/sys/kernel/config/target/core/fileio_0/disk
 mkdir -p /mnt/1 /mnt/2
 echo 'activation { udev_sync = 0 udev_rules = 0 }
 devices { use_devicesfile = 0 obtain_device_list_from_udev = 0 scan = ["/dev"] }
@@ -28,6 +28,7 @@ reset() {
     dmsetup remove_all -f
     mdadm -q --stop /dev/md9
     losetup -D
+    rmdir $lio
     blockdev --setrw $a
     for disk in $a $b; do
         dd if=/dev/zero of=$disk bs=1M conv=notrunc

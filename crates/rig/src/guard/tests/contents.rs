@@ -88,6 +88,31 @@ fn the_contents_of_partitions_are_shown_and_need_permission() {
     claim_at_any_price(&device, &second).unwrap();
 }
 
+/// The start of the partition is read completely, but only sampled on the disk.
+#[test]
+fn data_in_a_partition_that_the_samples_of_the_disk_miss_needs_permission() {
+    if lacks_root() {
+        return;
+    }
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), 32 << 20), 1);
+    let disk = File::options().read(true).write(true).open(&device.path).unwrap();
+    let missed = (8 << 20..9 << 20).step_by(4096).find(|offset| {
+        disk.write_all_at(&[7; 4096], *offset).unwrap();
+        let is_missed = signature::in_use(&disk, Bytes(32 << 20)).unwrap().is_none();
+        if !is_missed {
+            disk.write_all_at(&[0; 4096], *offset).unwrap();
+        }
+        is_missed
+    });
+    assert!(missed.is_some());
+    drop(disk);
+    for path in [&device.path, &device.partition(1)] {
+        let refusal = claim(path).unwrap_err();
+        assert!(matches!(refusal, Refusal::Occupied { .. }), "{refusal:?}");
+    }
+}
+
 /// In a container, /dev may lack the nodes of a disk or of its partitions.
 #[test]
 fn a_missing_node_is_ignored_and_an_unreadable_one_is_refused() {

@@ -290,3 +290,29 @@ fn write(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
 }
+
+/// Passes the device to claim to this test in another process.
+const OTHER: &str = "FSLAB_GUARD_TEST_OTHER_RUN";
+
+/// Claims the device if this process is that of [`claim_in_another_process`].
+pub(super) fn is_the_other_process() -> bool {
+    let Some(device) = std::env::var_os(OTHER) else { return false };
+    let answer = claim(Path::new(&device));
+    let text = answer.map_or_else(|refusal| refusal.to_string(), |_| "claimed".into());
+    writeln!(io::stderr(), "{text}").unwrap();
+    true
+}
+
+/// Runs this test in another process, like another run, and returns the outcome of its claim.
+pub(super) fn claim_in_another_process(test: &str, device: &Path) -> String {
+    claim_by(&mut Command::new(std::env::current_exe().unwrap()), test, device)
+}
+
+/// As [`claim_in_another_process`], with a command that runs this program.
+pub(super) fn claim_by(command: &mut Command, test: &str, device: &Path) -> String {
+    let output = command.args(["--exact", "--nocapture", test]).env(OTHER, device).output();
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("1 passed"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

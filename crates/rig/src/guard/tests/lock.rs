@@ -1,7 +1,7 @@
 //! A claimed disk is locked until the end of the run. Another program can lock it only while a
 //! program of the run works; another run can never claim it.
 
-use std::{fs, io::Write as _, path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
@@ -10,35 +10,9 @@ use crate::guard::{Permission, Refusal, Roots, claim_device, lock::holder};
 
 const SIZE: u64 = 32 << 20;
 
-/// Passes the device to claim to this test in another process.
-const OTHER: &str = "FSLAB_GUARD_TEST_OTHER_RUN";
-
 /// True if another program can lock a node.
 fn is_free(node: &Path) -> bool {
     Command::new("flock").arg("-xn").arg(node).arg("true").status().unwrap().success()
-}
-
-/// Claims the device if this process is that of [`claim_in_another_process`].
-fn is_the_other_process() -> bool {
-    let Some(device) = std::env::var_os(OTHER) else { return false };
-    let answer = claim(Path::new(&device));
-    let text = answer.map_or_else(|refusal| refusal.to_string(), |_| "claimed".into());
-    writeln!(std::io::stderr(), "{text}").unwrap();
-    true
-}
-
-/// Runs this test in another process, like another run, and returns the outcome of its claim.
-fn claim_in_another_process(test: &str, device: &Path) -> String {
-    claim_by(&mut Command::new(std::env::current_exe().unwrap()), test, device)
-}
-
-/// As [`claim_in_another_process`], with a command that runs this program.
-fn claim_by(command: &mut Command, test: &str, device: &Path) -> String {
-    let output = command.args(["--exact", "--nocapture", test]).env(OTHER, device).output();
-    let output = output.unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("1 passed"), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -71,40 +45,6 @@ fn two_runs_do_not_share_a_disk() {
     drop(second);
     assert!(is_free(&device.path));
     assert!(claim_in_another_process(test, &one).contains("claimed"));
-}
-
-#[test]
-fn a_program_of_another_pid_namespace_is_not_detected() {
-    if lacks_root() || is_the_other_process() {
-        return;
-    }
-    let test = "guard::tests::lock::a_program_of_another_pid_namespace_is_not_detected";
-    let temp = scratch();
-    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
-    let _writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&device.path]);
-    assert!(claim_in_another_process(test, &device.path).contains("is open for writing"));
-    let program = std::env::current_exe().unwrap();
-    let script = format!("{DETACH}exec \"$0\" \"$@\"");
-    let mut command = Command::new("unshare");
-    command.args(["--pid", "--fork", "--mount-proc", "sh", "-c", &script]).arg(program);
-    assert!(claim_by(&mut command, test, &device.path).contains("claimed"));
-}
-
-#[test]
-fn a_program_that_ignores_the_lock_is_detected_by_the_next_check_only() {
-    if lacks_root() {
-        return;
-    }
-    let temp = scratch();
-    let device = LoopDevice::over(&zeros(&temp.path().join("image"), SIZE));
-    let claimed = claim(&device.path).unwrap();
-    claimed.recheck().unwrap();
-    let writer = Holder::shell(&[], "exec 3<>\"$0\"", &[&device.path]);
-    run("mkfs.ext4", &["-q", &device.text()]);
-    let refusal = claimed.recheck().unwrap_err();
-    assert!(matches!(refusal, Refusal::OpenForWriting { .. }), "{refusal:?}");
-    drop(writer);
-    claimed.recheck().unwrap();
 }
 
 #[test]

@@ -40,6 +40,15 @@ impl Stack {
         input: &str,
     ) -> io::Result<Option<Output>> {
         let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let new = match words.as_slice() {
+            ["dmsetup", "create", name, ..] => Some(*name),
+            ["mdadm", "--create", node, ..] => node.rsplit('/').next(),
+            _ => None,
+        };
+        if new.is_some_and(|new| self.devices.values().any(|it| it.name == new)) {
+            let stderr = "Device or resource busy\n".into();
+            return Ok(Some(Output { status: Some(1), stderr, ..Output::default() }));
+        }
         let done = match words.as_slice() {
             ["dmsetup", "create", name, "--uuid", uuid] => {
                 let mut table = input.split(' ');

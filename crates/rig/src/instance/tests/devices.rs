@@ -1,6 +1,167 @@
 //! Filesystem levels on some of several devices.
 
 use super::*;
+use crate::{host::FailingHost, undo::Change};
+
+/// Loop device of another owner, which a rig claims.
+struct Device {
+    path: String,
+    change: Change,
+}
+
+impl Device {
+    /// `None` if this machine has no loop devices.
+    fn new(temp: &Path) -> Option<Self> {
+        if !RealHost.is_root() || !Path::new("/dev/loop-control").exists() {
+            skipped("needs root and loop devices");
+            return None;
+        }
+        let image = temp.join("device");
+        let identity = RealHost.create_image(&image).unwrap();
+        RealHost.renew_image(&image, identity, Bytes::mib(32), Allocation::Sparse).unwrap();
+        let attached = RealHost.attach_loop(&image, identity).unwrap();
+        let change = Change::Loops { image, identity, made: attached.made };
+        Some(Self { path: attached.path.display().to_string(), change })
+    }
+
+    fn claimed_by(&self, host: Arc<dyn Host>, options: RigOptions) -> Rig {
+        let storage = Storage {
+            kind: StorageKind::Devices { paths: vec![self.path.clone()] },
+            memory_limit: None,
+            external_directory: None,
+        };
+        Rig::open(host, &storage, options).unwrap()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        crate::undo::revert(&RealHost, &self.change).unwrap();
+    }
+}
+
+/// Runs a program that must succeed, without the checks for programs that root runs.
+#[track_caller]
+fn run(words: &[&str]) {
+    let status = std::process::Command::new(words[0]).args(&words[1..]).status().unwrap();
+    assert!(status.success(), "{words:?}");
+}
+
+/// Refusal of an instance of ext4.
+#[track_caller]
+fn refusal(rig: &Rig) -> Refusal {
+    let catalog = Catalog::embedded();
+    let (ext4, level) = (catalog.get("ext4").unwrap(), FilesystemLevel::plain("ext4"));
+    match rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap_err() {
+        RigError::Refused(refusal) => refusal,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_block_device_is_reset_for_every_instance() {
+    let temp = place();
+    let Some(device) = Device::new(temp.path()) else { return };
+    let rig = device.claimed_by(Arc::new(RealHost), options(temp.path(), "devices"));
+    assert!(
+        matches!(&rig.warnings()[..], [Warning::SharedStorage { storage, .. }] if storage.contains("loop"))
+    );
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
+    for _ in 0..2 {
+        let mut mounted =
+            rig.instance(&InstanceSpec::plain(ext4, &FilesystemLevel::plain("ext4"))).unwrap();
+        assert_eq!(mounted.drop_caches().unwrap(), None);
+        assert_eq!(mounted.finish(true).unwrap().damage, None);
+        let done = rig.take_actions();
+        assert!(done.iter().any(|action| action.description.starts_with("discard /dev/loop")));
+    }
+    assert_eq!(rig.close(), []);
+    let storage = Storage {
+        kind: StorageKind::Devices { paths: vec![device.path.clone(), device.path.clone()] },
+        memory_limit: None,
+        external_directory: None,
+    };
+    let image = temp.path().join("device").display().to_string();
+    let named = RigOptions { overwrite: vec![image], ..options(temp.path(), "twice") };
+    let error = Rig::open(Arc::new(RealHost), &storage, named).unwrap_err();
+    assert!(matches!(error, RigError::DuplicateDevice { .. }), "{error}");
+    drop(device);
+    assert_nothing_left(temp.path());
+}
+
+#[test]
+fn a_device_that_is_used_after_the_claim_is_not_erased() {
+    let temp = place();
+    let Some(device) = Device::new(temp.path()) else { return };
+    let rig = device.claimed_by(Arc::new(RealHost), options(temp.path(), "claimed"));
+    // As another program that ignores the lock would.
+    let script = "exec 3<>\"$0\" && printf data >&3 && echo ready && read end";
+    let mut writer = std::process::Command::new("sh")
+        .args(["-c", script, &device.path])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Read::read_exact(writer.stdout.as_mut().unwrap(), &mut [0; 6]).unwrap();
+    let refused = refusal(&rig);
+    assert!(matches!(refused, Refusal::OpenForWriting { .. }), "{refused:?}");
+    drop(writer.stdin.take());
+    writer.wait().unwrap();
+    run(&["blockdev", "--setro", &device.path]);
+    let refused = refusal(&rig);
+    assert!(matches!(refused, Refusal::ReadOnly { .. }), "{refused:?}");
+    run(&["blockdev", "--setrw", &device.path]);
+    let content = fs::read(&device.path).unwrap();
+    assert!(content.starts_with(b"data") && content[4..].iter().all(|byte| *byte == 0));
+    assert_eq!(rig.close(), []);
+    drop(device);
+    assert_nothing_left(temp.path());
+}
+
+/// The check is repeated between the erasure, which takes long on a large device, and mkfs.
+#[test]
+fn a_device_that_changes_while_it_is_erased_is_not_formatted() {
+    let temp = place();
+    let Some(device) = Device::new(temp.path()) else { return };
+    let host = Arc::new(FailingHost::new(RealHost));
+    let change: fn(&Path) = |device| run(&["blockdev", "--setro", device.to_str().unwrap()]);
+    host.erased.set(change).unwrap();
+    let rig = device.claimed_by(host, options(temp.path(), "erased"));
+    rig.take_actions();
+    let refused = refusal(&rig);
+    assert!(matches!(refused, Refusal::ReadOnly { .. }), "{refused:?}");
+    let done = rig.take_actions();
+    assert!(done.iter().any(|action| action.description.starts_with("discard ")), "{done:?}");
+    assert!(!done.iter().any(|action| action.description.contains("mkfs")), "{done:?}");
+    run(&["blockdev", "--setrw", &device.path]);
+    assert_eq!(rig.close(), []);
+    drop(device);
+    assert_nothing_left(temp.path());
+}
+
+/// The program may lock the device itself, as mkfs.ext4(8) does.
+#[test]
+fn the_lock_of_a_device_is_released_while_a_program_runs() {
+    let temp = place();
+    let Some(device) = Device::new(temp.path()) else { return };
+    let rig = device.claimed_by(Arc::new(RealHost), options(temp.path(), "lock"));
+    let lock = ["flock", "--exclusive", "--nonblock", &device.path, "true"].map(str::to_owned);
+    let is_free = || RealHost.run(&lock).unwrap().success();
+    assert!(!is_free());
+    let mount = ["flock", "--exclusive", "--nonblock", "{device}", "mount", "{device}", "{mount}"];
+    let mut level = FilesystemLevel::plain("ext4");
+    level.commands.mount = mount.map(str::to_owned).to_vec();
+    let catalog = Catalog::embedded();
+    let ext4 = catalog.get("ext4").unwrap();
+    let mounted = rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap();
+    assert!(!is_free(), "it is locked again");
+    mounted.finish(false).unwrap();
+    assert_eq!(rig.close(), []);
+    assert!(is_free());
+    drop(device);
+    assert_nothing_left(temp.path());
+}
 
 /// Works on a btrfs on two images; returns the bytes written to each, and two facts.
 fn spread(mkfs: &[&str], run_id: &str) -> Option<(Vec<Bytes>, String, String)> {

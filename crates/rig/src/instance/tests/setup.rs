@@ -252,6 +252,16 @@ fn named(name: &str) -> FilesystemLevel {
 }
 
 #[test]
+fn effects_of_setup_outside_the_filesystem_remain() {
+    let outside = place();
+    let file = outside.path().join("file");
+    let touch = format!("touch {}", file.display());
+    let level = FilesystemLevel { setup: vec![mounted(&touch)], ..named("ext4") };
+    real(&level, Bytes::mib(64), |_| assert!(file.exists()));
+    assert_eq!(file.exists(), RealHost.is_root() && Path::new("/dev/loop-control").exists());
+}
+
+#[test]
 fn every_option_of_the_study_is_in_effect_or_reported() {
     let catalog = Catalog::embedded();
     real(&named("ext4 tuned"), Bytes::mib(64), |mounted| {

@@ -1,6 +1,7 @@
 //! Limits of undo: it writes only to kernel files, and removes only what fslab created.
 
 use super::*;
+use crate::mount::MountCommand;
 
 /// A run of a newer version made a change that this version does not support.
 #[test]
@@ -71,6 +72,49 @@ fn a_journal_cannot_write_outside_of_kernel_files() {
     assert_eq!(host.read(Path::new("/cgroups/cpu.max")).unwrap(), "evil");
 }
 
+/// The line of a change is written first. /dev/full fails each write like a full disk.
+#[test]
+fn no_change_is_made_if_its_line_cannot_be_written() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = Arc::new(machine(temp.path()).program("mount", []));
+    let image = Path::new("/images/fslab-run-0.img");
+    let identity = host.create_image(image).unwrap();
+    let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+    let journal = replay(&*host, b"", full, &journal_path(temp.path()));
+    let mut journaled = JournaledHost::new(Arc::clone(&host) as Arc<dyn Host>, journal);
+    host.done();
+    let argv = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let target = PathBuf::from("/images/fslab-mount");
+    let (source, fstype) = ("/dev/loop0".to_owned(), "ext4".to_owned());
+    let command = MountCommand {
+        argv: argv(&["mount", "/dev/loop0", "/images/fslab-mount"]),
+        umount: Vec::new(),
+        target: target.clone(),
+        fstype: fstype.clone(),
+        shares_superblock: false,
+    };
+    let request = MountRequest { source, target, fstype, options: String::new() };
+    let (array, _) = layers("run");
+    let load = (argv(&["dmsetup", "load", "fslab-run-1"]), "");
+    let (group, home) = (Path::new("/sys/fs/cgroup/fslab-run"), Path::new("/sys/fs/cgroup"));
+    let refused = [
+        journaled.directory(Path::new("/images/fslab-directory")).is_err(),
+        journaled.tree(Path::new("/images/fslab-tree"), "run").is_err(),
+        journaled.image(Path::new("/images/fslab-run-1.img")).is_err(),
+        journaled.attach(image, identity).is_err(),
+        journaled.set("scheduler", Path::new(SETTING), "bfq").is_err(),
+        journaled.write_command(Path::new(SETTING), "bfq", "none").is_err(),
+        journaled.group(group, home, |_| Ok(())).is_err(),
+        journaled.mount(&request).is_err(),
+        journaled.mount_by(&command).is_err(),
+        journaled.layer(array, &argv(&["mdadm", "--create"]), Input::NONE).is_err(),
+        journaled.fault(fault(), "flakey", &[load]).is_err(),
+    ];
+    assert_eq!(refused, [true; 11]);
+    assert_eq!(host.done(), [""; 0]);
+    assert_eq!(host.list(Path::new("/images")).unwrap(), [".keep", "fslab-run-0.img"]);
+}
+
 /// The name existed before, so the file does not belong to fslab.
 #[test]
 fn existing_files_are_neither_used_nor_removed() {
@@ -89,6 +133,31 @@ fn existing_files_are_neither_used_nor_removed() {
     journaled.group(group, home, |_| Ok(())).unwrap_err();
     assert_eq!(journaled.close(), []);
     assert_eq!(state(&host), before);
+}
+
+#[test]
+fn existing_arrays_and_mapped_devices_are_neither_used_nor_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let (host, mut journaled) = started(temp.path());
+    let (array, mapped) = layers("run");
+    let argv = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let create = |array: &str, mapped: &str| {
+        let array = format!("--uuid={array}");
+        (
+            argv(&["mdadm", "--create", "/dev/md/fslab-run-0", &array, "/dev/loop0"]),
+            argv(&["dmsetup", "create", "fslab-run-1", "--uuid", mapped]),
+        )
+    };
+    let table = "0 8 linear /dev/loop0 0";
+    let (of_array, of_mapped) = create("theirs", "theirs");
+    host.run(&of_array).unwrap();
+    host.run_with_input(&of_mapped, table).unwrap();
+    let before = host.list(Path::new("/sys/class/block")).unwrap();
+    let (of_array, of_mapped) = create("ours", "fslab-ours");
+    journaled.layer(array, &of_array, Input::NONE).unwrap_err();
+    journaled.layer(mapped, &of_mapped, Input::plain(table)).unwrap_err();
+    assert_eq!(journaled.close(), []);
+    assert_eq!(host.list(Path::new("/sys/class/block")).unwrap(), before);
 }
 
 /// Directories, trees, groups, and mounts are identified by facts recorded at their creation.
@@ -255,4 +324,42 @@ fn a_journal_without_identities_is_parsed() {
     assert_eq!(of(r#"{"change":"mount","target":"/a","fstype":"xfs"}"#), mount);
     let group = Change::Group { path: "/a".into(), home: "/b".into(), identity: None };
     assert_eq!(of(r#"{"change":"group","path":"/a","home":"/b"}"#), group);
+}
+
+/// The disk has another device number after a reboot. A file with another inode number is not that
+/// of the run.
+#[test]
+fn after_a_reboot_only_the_inode_number_counts() {
+    for replaced in [false, true] {
+        let temp = tempfile::tempdir().unwrap();
+        let (host, mut journaled) = started(temp.path());
+        let at = |name: &str| Path::new("/images").join(name);
+        journaled.directory(&at("fslab-directory")).unwrap();
+        journaled.image(&at("fslab-image")).unwrap();
+        journaled.tree(&at("fslab-tree"), "run").unwrap();
+        journaled.forget();
+        let device = host.entry(Path::new("/images")).unwrap().identity.device;
+        let text = fs::read_to_string(journal_path(temp.path())).unwrap();
+        let other = text.replace(&format!("\"device\":{device}"), "\"device\":1");
+        assert_eq!(other.matches("\"device\":1").count(), 3);
+        fs::write(journal_path(temp.path()), other).unwrap();
+        host.write(Path::new(BOOT_ID), "next-boot\n").unwrap();
+        if replaced {
+            for name in ["fslab-directory", "fslab-image", "fslab-tree"] {
+                // Kept under another name, so that the inode number is not reused.
+                fs::rename(host.at(&at(name)), temp.path().join(name)).unwrap();
+            }
+            host.make_directory(&at("fslab-directory")).unwrap();
+            host.create(&at("fslab-image"), "").unwrap();
+            host.make_directory(&at("fslab-tree")).unwrap();
+        }
+        let report = clean(&*host, &temp.path().join("state")).unwrap();
+        let mut left = vec![".keep"];
+        if replaced {
+            left.extend(["fslab-directory", "fslab-image", "fslab-tree"]);
+        } else {
+            assert_eq!(report.failed, []);
+        }
+        assert_eq!(host.list(Path::new("/images")).unwrap(), left);
+    }
 }
