@@ -162,6 +162,45 @@ fn numbers_and_latencies_become_metrics() {
 }
 
 #[test]
+fn programs_get_their_own_environment_and_exactly_their_words() {
+    let bench = bench();
+    let plan = bench.plan(
+        r#"
+repetitions = 1
+[storage]
+directory = "data"
+[axes]
+workload = [{ suite = "command", environment = ["OWN=of the plan"], run = ["sh", "-c",
+    "printf '%s\n' \"$1\" \"$OWN\" \"$MARK\" \"$TZ\" \"$LANG\" > {target}/a", "sh", "$HOME *"],
+    check = ["sh", "-c", "printf '%s\n' '$HOME *' 'of the plan' '' UTC C.UTF-8 | cmp - {target}/a"] }]
+"#,
+    );
+    let mut command = bench.command(&["run", &plan, "-q", "-o", "run.fslab"]);
+    let output = finished(command.env("MARK", "of the caller").output().unwrap());
+    assert_eq!(output.status, Some(0), "{}{}", output.stdout, output.stderr);
+}
+
+#[test]
+fn root_runs_commands_as_the_caller_of_sudo_or_as_user_65534() {
+    if !needs_root("command::root_runs_commands_as_the_caller_of_sudo_or_as_user_65534") {
+        return;
+    }
+    let bench = bench();
+    for (sudo, expected) in [(true, "1234:1235"), (false, "65534:65534")] {
+        let program = format!("sh -c 'test $(id -u):$(id -g) = {expected}'");
+        let mut command = bench.command(&["bench", "--command", &program, "data"]);
+        for (variable, value) in [("SUDO_UID", "1234"), ("SUDO_GID", "1235")] {
+            match sudo {
+                true => command.env(variable, value),
+                false => command.env_remove(variable),
+            };
+        }
+        let output = finished(command.output().unwrap());
+        assert_eq!(output.status, Some(0), "{expected}: {}{}", output.stdout, output.stderr);
+    }
+}
+
+#[test]
 fn root_runs_commands_as_another_user_below_closed_directories() {
     if !needs_root("command::root_runs_commands_as_another_user_below_closed_directories") {
         return;

@@ -90,4 +90,6 @@ workload = [{ suite = "iozone", file_size = "1MiB", block_size = "64KiB", tests 
     let last = messages.last().unwrap();
     assert!(last.ends_with("Continue with: fslab run --resume run.fslab"), "{messages:?}");
     assert!(bench.path("run.html").exists());
+    // The run file was in memory, because the directory under test is on the same filesystem.
+    assert_eq!(store::read(&bench.path("run.fslab")).unwrap().trials.len(), 2);
 }

@@ -6,10 +6,10 @@ use std::{
     io::{BufRead, BufReader},
     os::unix::fs::{chown, symlink},
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
-use crate::support::{Bench, needs_root};
+use crate::support::{Bench, needs_root, on_path, skipped};
 
 const PLAN: &str = r#"
 repetitions = 3
@@ -251,4 +251,43 @@ fn a_report_of_a_run_that_ends_follows_no_link() {
     fs::write(bench.path("run.html"), "report of the first session").unwrap();
     bench.ends(0, &["run", "--resume", "run.fslab", "-q"]);
     assert!(fs::read_to_string(bench.path("run.html")).unwrap().starts_with("<!"));
+}
+
+/// The program is run under strace(1).
+#[test]
+fn outputs_are_written_to_a_new_file_which_is_synced_and_renamed() {
+    let (bench, plan) = bench();
+    if !on_path("strace") {
+        return skipped(
+            "kept::outputs_are_written_to_a_new_file_which_is_synced_and_renamed",
+            "strace",
+        );
+    }
+    fs::write(bench.path("page.html"), "of the user").unwrap();
+    fs::hard_link(bench.path("page.html"), bench.path("link")).unwrap();
+    bench.ends(0, &["run", &plan, "-o", "run.fslab", "-q", "--html", "page.html"]);
+    assert!(fs::read_to_string(bench.path("page.html")).unwrap().starts_with("<!"));
+    assert_eq!(fs::read_to_string(bench.path("link")).unwrap(), "of the user");
+
+    let inner = bench.command(&["report", "run.fslab", "-o", "page.html"]);
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-y", "-o", "calls", "-e", "trace=openat,fsync,rename"]);
+    traced.arg(inner.get_program()).args(inner.get_args());
+    traced.current_dir(inner.get_current_dir().unwrap());
+    traced.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert!(traced.output().unwrap().status.success());
+    let calls = fs::read_to_string(bench.path("calls")).unwrap();
+    let directory = bench.path("");
+    let directory = directory.to_str().unwrap().trim_end_matches('/');
+    let steps: [&[&str]; 4] = [
+        &["openat(", "\".page.html.", ".part\"", "O_CREAT|O_EXCL|O_NOFOLLOW"],
+        &["fsync(", "/.page.html.", ".part>"],
+        &["rename(", "\".page.html.", ".part\"", "\"page.html\")"],
+        &["fsync(", &format!("{directory}>")],
+    ];
+    let mut lines = calls.lines();
+    for words in steps {
+        let found = lines.any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found, "{words:?}");
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    os::unix::process::CommandExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -75,6 +75,20 @@ fn a_program_is_run_without_recording_first() {
     for text in ["2.00 B written", "1 before the program started", "runs without the recorder"] {
         assert!(shown.contains(text), "{text} is not in {shown}");
     }
+}
+
+/// In contrast to the programs that fslab runs for a filesystem.
+#[test]
+fn a_recorded_program_has_the_environment_and_the_path_of_the_caller() {
+    let bench = bench();
+    fs::create_dir(bench.path("tools")).unwrap();
+    let tool = bench.path("tools/tool");
+    fs::write(&tool, "#!/bin/sh\necho $MARK > root/a\n").unwrap();
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = bench.command(&["record", "-o", "r.fstrace", "--root", "root", "tool"]);
+    let output = finished(command.env("PATH", "tools").env("MARK", "1").output().unwrap());
+    assert_eq!(output.status, Some(0), "{}", output.stderr);
+    assert_eq!(fs::read_to_string(bench.path("root/a")).unwrap(), "1\n");
 }
 
 #[test]

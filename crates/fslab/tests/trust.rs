@@ -42,6 +42,7 @@ fn a_state_directory_of_another_user_is_rejected_by_all_commands() {
     let victim = bench.path("victim");
     fs::write(&victim, "unharmed").unwrap();
     let plan = bench.plan(PLAN);
+    fs::write(bench.path("job.fio"), "[job]\nrw=write\nsize=1m\n").unwrap();
     let theirs = bench.path("theirs");
     journal(&theirs, &victim);
     chown(&theirs, Some(65534), Some(65534)).unwrap();
@@ -49,11 +50,17 @@ fn a_state_directory_of_another_user_is_rejected_by_all_commands() {
     journal(&bench.path("open"), &victim);
     fs::set_permissions(bench.path("open"), fs::Permissions::from_mode(0o777)).unwrap();
     for state in ["theirs", "link", "open", "theirs/none"] {
-        let commands: [&[&str]; 4] = [
+        let commands: [&[&str]; 10] = [
             &["clean"],
             &["run", &plan, "-o", "run.fslab"],
             &["bench", "write", "."],
             &["demo", "-o", "demo.fslab"],
+            &["fio", "job.fio"],
+            &["iozone", "-i", "0", "-s", "1m", "-r", "64k"],
+            &["bonnie++", "-s", "0", "-n", "1", "-u", "root"],
+            &["dbench", "-D", ".", "-t", "1", "1"],
+            &["mdtest", "-d", "tree", "-n", "10"],
+            &["crosscheck", "fsync-4k", "."],
         ];
         for arguments in commands {
             let state = bench.path(state);

@@ -122,3 +122,25 @@ fn links_and_devices_are_not_written() {
     let failure = log.write(Nanos(1012 * MS)).unwrap_err();
     assert!(failure.path.ends_with("x_bw.4.log"), "{failure:?}");
 }
+
+/// As by fio.
+#[test]
+fn an_existing_log_is_written_in_place() {
+    let (directory, log) = log(|_| (), true, &OPERATIONS);
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("old"), "a longer text than the lines of the log, which replace it\n".repeat(9))
+        .unwrap();
+    fs::hard_link(at("old"), at("x_bw.4.log")).unwrap();
+    log.write(Nanos(1012 * MS)).unwrap();
+    assert_eq!(lines(&directory, "old"), lines(&directory, "x_bw.4.log"));
+    assert!(lines(&directory, "old").starts_with("4, 1000, 1, 4096, 0\n"));
+}
+
+#[test]
+fn a_link_in_place_of_a_log_is_not_followed() {
+    let (directory, log) = log(|_| (), true, &OPERATIONS);
+    let at = |name: &str| directory.path().join(name);
+    std::os::unix::fs::symlink(at("victim"), at("x_bw.4.log")).unwrap();
+    assert!(log.write(Nanos(1012 * MS)).is_err());
+    assert!(!at("victim").exists());
+}

@@ -37,8 +37,8 @@ const KEPT_DIRECTORIES: &[&str] = &[
     "zfs",
 ];
 
-/// Directories of which only modules with these prefixes are unpacked: drivers and exports of disks,
-/// not of host adapters.
+/// Directories of which only modules with these prefixes are unpacked: those for disks and exports
+/// of disks, not for host adapters.
 const KEPT_PREFIXES: &[(&str, &[&str])] = &[
     ("drivers/scsi", &["scsi_", "sd_mod", "sg", "sr_mod", "virtio_scsi"]),
     ("drivers/target", &["target_core_"]),

@@ -64,6 +64,11 @@ fn a_run_file_with_foreign_objects_is_not_resumed() {
         ("DROP VIEW result", "view `result` is missing"),
         ("CREATE INDEX i ON trial (abs(repetition))", "index `i`"),
         ("ALTER TABLE trial ADD COLUMN g INTEGER AS (id + 1)", "table `trial`"),
+        (
+            "PRAGMA writable_schema = ON;
+             UPDATE sqlite_schema SET sql = sql || ' ' WHERE name = 'trial'",
+            "table `trial`",
+        ),
         ("ANALYZE", "table `sqlite_stat1`"),
         ("CREATE VIRTUAL TABLE v USING fts5(a)", "table `v`"),
     ] {
@@ -247,6 +252,7 @@ fn a_file_with_lost_pages_or_computed_tables_is_not_read() {
     let error = read(&forged.file()).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("never used"), "{error}");
+    forged.refused("never used");
     let connection = Connection::open(forged.file()).unwrap();
     let error = own::check(&connection, &forged.file()).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");

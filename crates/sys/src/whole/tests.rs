@@ -32,8 +32,33 @@ fn a_failed_write_leaves_no_temporary_file() {
     assert!(write(&directory.path().join("none/a"), b"x").is_err());
     assert_eq!(names(directory.path()), ["d"]);
     assert_eq!(names(&directory.path().join("d")), [""; 0]);
+}
+
+#[test]
+fn pipes_and_devices_are_written_in_place() {
     write(Path::new("/dev/null"), b"x").unwrap();
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mkfifoat(CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read(pipe).unwrap()
+    });
+    write(&pipe, b"report").unwrap();
+    assert_eq!(reader.join().unwrap(), b"report");
+    assert_eq!(names(directory.path()), ["pipe"]);
+}
+
+#[test]
+fn temporary_names_are_random_and_in_the_directory_of_the_target() {
+    let place = Path::new("/directory/page.html");
+    let (one, other) = (Fresh::name(place).unwrap(), Fresh::name(place).unwrap());
+    assert_ne!(one, other);
+    assert_eq!(one.parent(), place.parent());
+    let name = one.file_name().unwrap().to_str().unwrap();
+    let random = name.strip_prefix(".page.html.").and_then(|name| name.strip_suffix(".part"));
+    assert!(random.is_some_and(|random| random.len() == 16), "{name}");
 }
 
 #[test]

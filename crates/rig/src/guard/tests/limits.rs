@@ -1,4 +1,4 @@
-//! What the guard cannot detect, as `docs/method/safety.md` states it.
+//! Limits of the guard, as stated in `docs/method/safety.md`.
 
 use std::{
     fs,
@@ -126,7 +126,7 @@ fn a_program_that_ignores_the_lock_is_detected_by_the_next_check_only() {
     claimed.recheck().unwrap();
 }
 
-/// The file of a mount namespace of its own names the device.
+/// The fstab of a separate mount namespace names the device.
 #[test]
 fn a_device_of_fstab_that_is_not_mounted_is_accepted() {
     if lacks_root() || is_the_other_process() {

@@ -67,6 +67,24 @@ fn a_disk_locked_by_another_program_is_rejected() {
     claim(&device.partition(1)).unwrap();
 }
 
+/// In a container, /dev may lack the node of the disk.
+#[test]
+fn without_a_node_of_the_disk_the_partition_is_locked() {
+    if lacks_root() {
+        return;
+    }
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), SIZE), 1);
+    let dev = temp.path().join("dev");
+    fs::create_dir(&dev).unwrap();
+    let roots = Roots { dev, ..Roots::default() };
+    let part = device.partition(1);
+    let claimed = claim_device(&part, &Permission::default(), &roots, &[]).unwrap();
+    assert!(!is_free(&part) && is_free(&device.path));
+    drop(claimed);
+    assert!(is_free(&part));
+}
+
 /// A process between fork and exec shares the open files.
 #[test]
 fn a_lock_is_released_although_its_file_is_open() {

@@ -52,10 +52,9 @@ fn run(words: &[&str]) {
 fn refusal(rig: &Rig) -> Refusal {
     let catalog = Catalog::embedded();
     let (ext4, level) = (catalog.get("ext4").unwrap(), FilesystemLevel::plain("ext4"));
-    match rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap_err() {
-        RigError::Refused(refusal) => refusal,
-        other => panic!("{other}"),
-    }
+    let error = rig.instance(&InstanceSpec::plain(ext4, &level)).unwrap_err();
+    let RigError::Refused(refusal) = error else { panic!("{error}") };
+    refusal
 }
 
 #[test]

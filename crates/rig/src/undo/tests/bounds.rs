@@ -275,6 +275,23 @@ fn a_setting_that_cannot_be_read_is_reported() {
 }
 
 #[test]
+fn a_setting_that_another_one_resets_is_restored_only_if_the_other_is_unchanged() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = machine(temp.path());
+    let (depth, scheduler) = (Path::new("/sys/nr_requests"), Path::new(SETTING));
+    let basis = Some(ParentSetting { path: scheduler.into(), value: "none".into() });
+    let change = Change::Kept { values: vec![(depth.into(), "64".into())], basis };
+    host.create(depth, "256").unwrap();
+    assert_eq!(revert(&host, &change), Ok(Outcome::Undone));
+    assert_eq!(host.read(depth).unwrap(), "64");
+    host.write(depth, "256").unwrap();
+    host.write(scheduler, "bfq").unwrap();
+    let Ok(Outcome::Skipped(why)) = revert(&host, &change) else { panic!("it was restored") };
+    assert!(why.contains("which is `bfq`, not `none`"), "{why}");
+    assert_eq!(host.read(depth).unwrap(), "256");
+}
+
+#[test]
 fn a_mount_under_a_foreign_mount_is_kept() {
     let temp = tempfile::tempdir().unwrap();
     let host = machine(temp.path());
