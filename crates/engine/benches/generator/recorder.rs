@@ -2,24 +2,28 @@
 //!
 //! The program is this benchmark: started with `calls`, a number, a directory, and a file, it makes
 //! eight calls per round in the directory, and writes their time to the file. It is measured alone,
-//! recorded by fslab, and traced by strace.
+//! recorded by fslab, traced by strace, and stopped by a tracer that does nothing else. No recorder
+//! with ptrace(2) can avoid the time of these stops.
 
 use std::{
-    ffi::OsString,
+    ffi::{CString, OsString},
     fs::{self, File, OpenOptions},
-    os::unix::fs::FileExt,
+    io,
+    os::unix::{ffi::OsStringExt, fs::FileExt},
     path::Path,
     process::{Command, Stdio},
     time::Instant,
 };
 
 use model::Nanos;
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use sys::ptrace::{Change, Chosen, Resume, Stop, filter, resume, spawn, wait};
 use tempfile::TempDir;
 use trace::{Settings, record};
 
 use crate::{
     contest::{Contest, rounds, single},
-    page::{Section, summary},
+    page::{Row, Section, summary},
     rate::Rate,
 };
 
@@ -38,6 +42,22 @@ pub(crate) const SMOKE: Extent = Extent { rounds: 1, files: 10 };
 
 /// Calls per file.
 const CALLS: u64 = 8;
+
+/// System calls of the program, by all names that a library may use.
+const STOPPED: [i64; 8] = [
+    libc::SYS_openat,
+    libc::SYS_pwrite64,
+    libc::SYS_pread64,
+    libc::SYS_fstat,
+    libc::SYS_close,
+    libc::SYS_newfstatat,
+    libc::SYS_renameat,
+    libc::SYS_unlinkat,
+];
+#[cfg(target_arch = "x86_64")]
+const OLD: [i64; 3] = [libc::SYS_stat, libc::SYS_rename, libc::SYS_unlink];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: [i64; 0] = [];
 
 /// Calls that strace(1) traces: those on files.
 const FILTER: &str = "%file,%desc";
@@ -98,7 +118,12 @@ pub(crate) fn measure(extent: &Extent, peers: bool) -> Section {
         run(&strace.chain(words.clone()).collect::<Vec<_>>());
         rate()
     });
-    let mut others = vec![("the program alone", None, alone)];
+    let stopped = single(|| {
+        let stops = stop_calls(words.clone()).expect("the program is traced");
+        assert!(stops >= calls, "{stops} of {calls}");
+        rate()
+    });
+    let mut others = vec![("the program alone", None, alone), ("stops only", None, stopped)];
     if strace {
         others.push(("strace", Some(1.0), traced));
     }
@@ -112,26 +137,64 @@ pub(crate) fn measure(extent: &Extent, peers: bool) -> Section {
     let contest =
         Contest { items: vec!["recorded call on a small file, tmpfs".into()], ours, others };
     let (_, rows) = rounds(&contest, extent.rounds);
-    let own = &rows[0];
-    // A ratio is the time of a call alone divided by that of a recorded call.
-    let added: Vec<f64> =
-        own.ratios.iter().map(|ratio| own.nanos.0 * (1.0 - ratio) / 1e3).collect();
-    let added = summary(&added);
-    let interval =
-        added.interval.map(|i| format!(" ({:.2} to {:.2})", i.low, i.high)).unwrap_or_default();
+    let [added, of_stops] = added(&rows[0], &rows[1]);
     let paragraphs = vec![
         format!(
             "A program makes {calls} calls on a file: open, write, read, fstat, close, stat, \
              rename, and unlink. It measures their time alone, while `fslab record` records it, \
              and with `strace -f -ttt -T -y --seccomp-bpf -e {FILTER}`, which writes to a file on \
-             the same tmpfs. The recorder and a program with one thread share a CPU."
+             the same tmpfs. The recorder and a program with one thread share a CPU. *Stops only* \
+             is a tracer that stops each of these calls at its beginning and end, as the recorder \
+             does, and does nothing else."
         ),
         format!(
-            "Recording adds {:.2}{interval} µs to a call (required: at most 10 µs).",
-            added.median
+            "Recording adds {added} µs to a call (required: at most 10 µs). The stops add \
+             {of_stops} µs."
         ),
     ];
     Section { rows, paragraphs }
+}
+
+/// Time in microseconds that recording adds to a call, and that the stops add, with intervals.
+fn added(alone: &Row, stopped: &Row) -> [String; 2] {
+    let recorded = alone.nanos.0;
+    // A ratio is the time of a call alone or stopped, divided by that of a recorded call.
+    let added: Vec<f64> = alone.ratios.iter().map(|ratio| recorded * (1.0 - ratio) / 1e3).collect();
+    let of_stops = alone.ratios.iter().zip(&stopped.ratios);
+    let of_stops: Vec<f64> =
+        of_stops.map(|(alone, stopped)| recorded * (stopped - alone) / 1e3).collect();
+    [added, of_stops].map(|micros| {
+        let micros = summary(&micros);
+        let interval = micros.interval.map(|i| format!(" ({:.2} to {:.2})", i.low, i.high));
+        format!("{:.2}{}", micros.median, interval.unwrap_or_default())
+    })
+}
+
+/// Runs a command under a tracer on the same CPU that only stops its calls. Returns the number of
+/// stopped calls.
+fn stop_calls(command: Vec<OsString>) -> io::Result<u64> {
+    let mut one = CpuSet::new();
+    one.set(sched_getcpu());
+    sched_setaffinity(None, &one)?;
+    let words: Vec<CString> =
+        command.into_iter().map(|word| CString::new(word.into_vec())).collect::<Result<_, _>>()?;
+    let chosen: Vec<Chosen> = STOPPED.into_iter().chain(OLD).map(Chosen::Always).collect();
+    let child = spawn(&words[0], &words, &filter(&chosen))?;
+    resume(child, Resume::Run, 0)?;
+    let mut stops = 0;
+    while let Some((tid, change)) = wait()? {
+        match change {
+            Change::Stopped(Stop::Entry) => {
+                stops += 1;
+                resume(tid, Resume::UntilExit, 0)?;
+            }
+            Change::Stopped(Stop::Signal(signal)) => resume(tid, Resume::Run, signal)?,
+            Change::Stopped(_) => resume(tid, Resume::Run, 0)?,
+            Change::Exited(_) | Change::Killed(_) if tid == child => break,
+            Change::Exited(_) | Change::Killed(_) | Change::Asked(_) => {}
+        }
+    }
+    Ok(stops)
 }
 
 fn run(command: &[OsString]) {

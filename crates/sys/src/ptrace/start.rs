@@ -9,7 +9,8 @@ use std::{
 use super::{Change, OPTIONS, Resume, SEIZE, Stop, ptrace, resume, wait};
 use crate::{checked, usage};
 
-/// Starts a program as a traced process with this filter. The program must be a path.
+/// Starts a program as a traced process with this filter. The program must be a path. The process
+/// is stopped before its first instruction, until [`resume`] is called.
 ///
 /// # Errors
 /// Errors of fork(2), ptrace(2) (`EPERM` if the system does not allow tracing, or if this process
