@@ -1,10 +1,13 @@
 //! `fslab bench`: output, run file, and usage errors.
 
-use std::fs;
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
 
 use expect_test::{Expect, expect};
 
-use crate::support::Bench;
+use crate::support::{Bench, finished, on_path, skipped};
 
 const SMALL: [&str; 4] = ["--file-size", "1MiB", "--set", "tests=write,read"];
 
@@ -306,4 +309,27 @@ fn synced_data_of_a_killed_run_is_verified() {
         "{}",
         output.stderr
     );
+}
+
+/// On a terminal of script(1) with 60 columns.
+#[test]
+fn the_operations_are_wrapped_to_the_terminal() {
+    if !on_path("script") {
+        return skipped("bench::the_operations_are_wrapped_to_the_terminal", "script");
+    }
+    let bench = Bench::new();
+    let inner = bench.command(&[]);
+    let program = inner.get_program().to_str().unwrap();
+    let line = format!(
+        "stty rows 24 cols 60; {program} bench fsync-4k . --file-size 1MiB --runtime 100ms"
+    );
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &line, "/dev/null"]).stdin(Stdio::null());
+    terminal.current_dir(inner.get_current_dir().unwrap());
+    terminal.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = finished(terminal.output().unwrap());
+    let mut lines = output.stdout.lines().map(str::trim_end);
+    let first = lines.find(|line| line.starts_with("pwrite block=4KiB")).unwrap();
+    assert!(first.chars().count() <= 60, "{first}");
+    assert!(lines.next().is_some_and(|line| line.starts_with("  ") && line.contains("1 worker")));
 }

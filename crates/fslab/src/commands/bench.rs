@@ -72,7 +72,8 @@ pub(super) fn measure(
     let state = state.map_err(Failure::usage)?.map(Arc::new);
     let progress = Progress::default();
     if !arguments.quiet && !arguments.json {
-        output::message(&job::lines(chosen.cells.iter().map(|cell| &cell.cell.workload)));
+        let jobs = job::lines(chosen.cells.iter().map(|cell| &cell.cell.workload));
+        output::message(&jobs.lines().map(output::wrapped).collect::<Vec<_>>().join("\n"));
     }
     let view = Shown { html: None, quiet: arguments.quiet, json: arguments.json };
     let screen = Screen::of_one(&view, &progress, workload.name);
