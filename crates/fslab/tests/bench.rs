@@ -1,9 +1,6 @@
 //! `fslab bench`: output, run file, and usage errors.
 
-use std::{
-    fs,
-    process::{Command, Stdio},
-};
+use std::fs;
 
 use expect_test::{Expect, expect};
 
@@ -318,16 +315,12 @@ fn the_operations_are_wrapped_to_the_terminal() {
         return skipped("bench::the_operations_are_wrapped_to_the_terminal", "script");
     }
     let bench = Bench::new();
-    let inner = bench.command(&[]);
-    let program = inner.get_program().to_str().unwrap();
+    let program = env!("CARGO_BIN_EXE_fslab");
     let line = format!(
         "stty rows 24 cols 60; {program} bench fsync-4k . --file-size 1MiB --runtime 100ms"
     );
-    let mut terminal = Command::new("script");
-    terminal.args(["-qec", &line, "/dev/null"]).stdin(Stdio::null());
-    terminal.current_dir(inner.get_current_dir().unwrap());
-    terminal.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = finished(terminal.output().unwrap());
+    let terminal = bench.other("script").args(["-qec", &line, "/dev/null"]).output();
+    let output = finished(terminal.unwrap());
     let mut lines = output.stdout.lines().map(str::trim_end);
     let first = lines.find(|line| line.starts_with("pwrite block=4KiB")).unwrap();
     assert!(first.chars().count() <= 60, "{first}");

@@ -6,7 +6,7 @@ use std::{
     io::{BufRead, BufReader},
     os::unix::fs::{chown, symlink},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 use crate::support::{Bench, needs_root, on_path, skipped};
@@ -269,12 +269,9 @@ fn outputs_are_written_to_a_new_file_which_is_synced_and_renamed() {
     assert!(fs::read_to_string(bench.path("page.html")).unwrap().starts_with("<!"));
     assert_eq!(fs::read_to_string(bench.path("link")).unwrap(), "of the user");
 
-    let inner = bench.command(&["report", "run.fslab", "-o", "page.html"]);
-    let mut traced = Command::new("strace");
-    traced.args(["-f", "-y", "-o", "calls", "-e", "trace=openat,fsync,rename"]);
-    traced.arg(inner.get_program()).args(inner.get_args());
-    traced.current_dir(inner.get_current_dir().unwrap());
-    traced.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut traced = bench.other("strace");
+    traced.args(["-f", "-y", "-o", "calls", "-e", "trace=openat,fsync,/^rename"]);
+    traced.args([env!("CARGO_BIN_EXE_fslab"), "report", "run.fslab", "-o", "page.html"]);
     assert!(traced.output().unwrap().status.success());
     let calls = fs::read_to_string(bench.path("calls")).unwrap();
     let directory = bench.path("");
@@ -282,7 +279,7 @@ fn outputs_are_written_to_a_new_file_which_is_synced_and_renamed() {
     let steps: [&[&str]; 4] = [
         &["openat(", "\".page.html.", ".part\"", "O_CREAT|O_EXCL|O_NOFOLLOW"],
         &["fsync(", "/.page.html.", ".part>"],
-        &["rename(", "\".page.html.", ".part\"", "\"page.html\")"],
+        &["rename", "\".page.html.", ".part\"", "\"page.html\""],
         &["fsync(", &format!("{directory}>")],
     ];
     let mut lines = calls.lines();

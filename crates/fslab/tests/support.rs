@@ -82,9 +82,15 @@ impl Bench {
 
     /// Command that runs the program in the directory of the test.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fslab"));
+        let mut command = self.other(env!("CARGO_BIN_EXE_fslab"));
+        command.args(arguments);
         command
-            .args(arguments)
+    }
+
+    /// Command that runs another program, which may run this one, in the directory of the test.
+    pub(crate) fn other(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
             .current_dir(self.directory.path())
             .env("FSLAB_STATE", self.state())
             .env("LC_ALL", "C.UTF-8")
