@@ -2,6 +2,7 @@ use std::{
     fs::{self, File},
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
+    sync::Mutex,
 };
 
 use expect_test::{Expect, expect};
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 use super::{
     Disk, Engine, GuestSpec, Memory, Ready,
     channel::HostChannel,
-    files::isolation_for,
+    files::{isolation, isolation_for},
     launch::{Launch, has_safe_multithreaded_tcg},
     preflight::{
         available, check_architecture,
@@ -398,6 +399,14 @@ fn missing_isolation_is_recorded_and_reported() {
     assert_eq!(fact, "pid namespace");
     let warning = warning.unwrap();
     assert!(warning.contains("runs without user nobody, network namespace: "), "{warning}");
+    let log = tempfile::tempfile().unwrap();
+    let writer = Mutex::new(log.try_clone().unwrap());
+    let subscriber = tracing_subscriber::fmt().with_writer(writer).finish();
+    tracing::subscriber::with_default(subscriber, || isolation(some));
+    let mut text = vec![0; usize::try_from(log.metadata().unwrap().len()).unwrap()];
+    log.read_exact_at(&mut text, 0).unwrap();
+    let logged = String::from_utf8(text).unwrap().contains("runs without user nobody");
+    assert_eq!(logged, rustix::process::geteuid().is_root());
     // An ordinary user is not warned.
     assert_eq!(isolation_for(Isolation::default(), false), ("none".into(), None));
 }
