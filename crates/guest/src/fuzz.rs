@@ -22,11 +22,10 @@ const LIMIT: u64 = 16 << 20;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Directory in memory that this process reuses for each input.
+/// Directory in memory of this thread, which each input creates and removes.
 fn directory() -> PathBuf {
-    let directory = PathBuf::from(format!("/dev/shm/fslab-fuzz-{}", std::process::id()));
-    let thread = format!("{:?}", std::thread::current().id());
-    directory.join(thread)
+    let (process, thread) = (std::process::id(), std::thread::current().id());
+    PathBuf::from(format!("/dev/shm/fslab-fuzz-{process}-{thread:?}"))
 }
 
 /// Kernel selected by path: a package, an archive, a boot image, or an ELF file. Files are written

@@ -79,9 +79,18 @@ fn imported(format: &str, bytes: &[u8]) -> Option<RunRecord> {
         let again = Histogram::decode(&times.histogram.encode());
         assert_eq!(again.as_ref(), Ok(&times.histogram), "a histogram of a run file is valid");
     }
-    crate::plain(&mut run);
-    let _page = crate::html(&View::new(&run), &[]);
+    shown(&mut run);
     Some(run)
+}
+
+/// Generates the report of a run twice.
+///
+/// # Panics
+/// If the two reports differ.
+pub fn shown(run: &mut RunRecord) {
+    crate::plain(run);
+    let page = || crate::html(&View::new(run), &[]);
+    assert_eq!(page(), page());
 }
 
 /// Audits a printed table and statements about it.

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+pub mod fuzz;
 mod header;
 mod hosts;
 mod open;

@@ -2,8 +2,7 @@
 //!
 //! `FSLAB_FUZZ_SECONDS` sets the time per target, `FSLAB_FUZZ_TARGET` selects a target, and
 //! `FSLAB_FUZZ_SEED` sets the seed of the damage. A failure prints seed and case, and saves the
-//! input. `damaged.rs` tests damaged run files. `scripts/fuzz` calls the same readers with coverage
-//! guidance.
+//! input. `scripts/fuzz` calls the same readers with coverage guidance.
 
 use std::{
     env, fs,
@@ -26,7 +25,8 @@ const fn target(name: &'static str, read: fn(&[u8]), seeds: &'static [&'static s
     Target { name, read, seeds }
 }
 
-const TARGETS: [Target; 24] = [
+const TARGETS: [Target; 25] = [
+    target("run_file", run_file, &["fuzz/seeds/run_file"]),
     target("plan", suites::fuzz::plan, &["plans", "fuzz/seeds/plan"]),
     target("load_file", engine::fuzz::load_file, &["fuzz/seeds/load_file"]),
     target("load_file_on_disk", engine::fuzz::load_file_on_disk, &["fuzz/seeds/load_file"]),
@@ -52,6 +52,10 @@ const TARGETS: [Target; 24] = [
     target("catalog", rig::fuzz::catalog, &["crates/rig/filesystems.toml"]),
     target("journal", rig::fuzz::journal, &["fuzz/seeds/journal"]),
 ];
+
+fn run_file(bytes: &[u8]) {
+    store::fuzz::run_file(bytes, report::fuzz::shown);
+}
 
 /// Maximum size of a damaged input.
 const LONGEST: usize = 64 << 10;
