@@ -230,7 +230,8 @@ pub(crate) struct Run {
     )]
     pub(crate) resume: Option<PathBuf>,
     /// Overwrite a device of the plan although it contains data. ID is its serial number, WWID, or
-    /// model (`lsblk -o NAME,SERIAL,WWN,MODEL`).
+    /// model (`lsblk -o NAME,SERIAL,WWN,MODEL`), its device-mapper name, the file of a loop device,
+    /// or the name that the error message states.
     #[arg(long, value_name = "ID")]
     pub(crate) overwrite_device: Vec<String>,
     /// Reboot the machine after each repetition of each cell, and continue the run by a systemd
