@@ -7,6 +7,8 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
@@ -24,7 +26,7 @@ pub(super) fn lacks_root() -> bool {
 }
 
 pub(super) fn skipped(reason: &str) {
-    let test = std::thread::current().name().unwrap_or("?").to_owned();
+    let test = thread::current().name().unwrap_or("?").to_owned();
     writeln!(io::stderr(), "skipped: {reason}").unwrap();
     if let Some(log) = std::env::var_os("FSLAB_SKIP_LOG") {
         let mut log = File::options().create(true).append(true).open(log).unwrap();
@@ -80,6 +82,19 @@ impl LoopDevice {
         Self { path: run("losetup", &arguments).into(), file: file.to_owned(), partitions: 0 }
     }
 
+    /// Detaches the file, and attaches another one. Another test may attach its file in between;
+    /// then this waits until the device is free.
+    pub(super) fn attach_instead(&mut self, file: &Path) {
+        run("losetup", &["-d", &self.text()]);
+        let limit = Instant::now() + Duration::from_secs(60);
+        let attach = || Command::new("losetup").args([&self.path, file]).output().unwrap();
+        while !attach().status.success() {
+            assert!(Instant::now() < limit, "{} is not free", self.path.display());
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.file = file.to_owned();
+    }
+
     /// A loop device with `n` partitions of 8 MiB each. They are added by ioctl, because the kernel
     /// may not support any partition table.
     pub(super) fn partitioned(file: &Path, n: u32) -> Self {
@@ -133,7 +148,7 @@ impl Drop for LoopDevice {
             if !is_attached() {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     }
 }
