@@ -2,7 +2,7 @@
 CARGO_BUILD_JOBS ?= $(shell nproc)
 export CARGO_BUILD_JOBS
 
-.PHONY: demo test campaign mutants bench crosscheck bench-icount calibrate check docs book dist ci prepare clean-machine
+.PHONY: demo test campaign mutants sanitize bench crosscheck bench-icount calibrate check docs book dist ci prepare clean-machine
 
 demo:                    ## measure the filesystems of this machine and of a guest, and write a report
 	command -v cc >/dev/null || scripts/prepare
@@ -21,6 +21,9 @@ campaign:                ## test kills, power loss, dangerous storage, hostile i
 
 mutants:                 ## mutation tests of the guard, the undo journal, the store, and the supervisor; hours
 	scripts/mutants
+
+sanitize:                ## test the crates with unsafe code under the address sanitizer of nightly Rust (minutes)
+	scripts/sanitize
 
 bench:                   ## measure load generator overhead against bare loops and other programs (minutes)
 	scripts/prepare fio bonnie++ fs_mark:fsmark dbench
