@@ -3,6 +3,7 @@
 use std::{fmt, fs::File, io};
 
 use model::Bytes;
+use rustix::fs::{Advice, fadvise};
 
 use super::{
     Medium, Refusal, Roots,
@@ -56,36 +57,47 @@ pub(super) fn contents(
     medium: &Medium,
     roots: &Roots,
 ) -> Result<Vec<Contents>, Refusal> {
-    let on = |file: &File, name: String, size| {
-        let node = roots.dev.join(&name);
-        Contents::read(file, name.clone(), size).map_err(Refusal::unreadable(&name, node))
+    let disk = block.disk().map(|disk| opened(disk, roots)).transpose()?.flatten();
+    let parts = block.partitions().into_iter();
+    let parts: Vec<_> =
+        parts.filter_map(|part| opened(part, roots).transpose()).collect::<Result<_, _>>()?;
+    let unreadable = |block: &Block, error| {
+        let name = block.name();
+        Refusal::unreadable(&name, roots.dev.join(&name))(error)
     };
-    let mut own = on(file, block.name(), medium.size)?;
-    own.reserved = match (block.disk(), medium.start) {
-        (Some(disk), Some(start)) => reserved(&disk, start, roots)?,
-        _ => None,
-    };
+    renew_cache(file).map_err(|error| unreadable(block, error))?;
+    for (block, file, _) in disk.iter().chain(&parts) {
+        renew_cache(file).map_err(|error| unreadable(block, error))?;
+    }
+
+    let own = Contents::read(file, block.name(), medium.size);
+    let mut own = own.map_err(|error| unreadable(block, error))?;
+    if let (Some((disk, file, whole)), Some(start)) = (&disk, medium.start) {
+        let reserved = signature::reserved(file, whole.size, start);
+        own.reserved = reserved.map_err(|error| unreadable(disk, error))?;
+    }
     let mut contents = vec![own];
-    for part in block.partitions() {
-        match open(&roots.dev.join(part.name()), false, roots) {
-            Ok((file, medium)) => contents.push(on(&file, part.name(), medium.size)?),
-            // Without udev, a partition may have no device node. Only the contents of its disk are
-            // read then.
-            Err(Refusal::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-            Err(other) => return Err(other),
-        }
+    for (part, file, medium) in &parts {
+        let read = Contents::read(file, part.name(), medium.size);
+        contents.push(read.map_err(|error| unreadable(part, error))?);
     }
     Ok(contents)
 }
 
-/// Use for which the partition table of `disk` reserves the partition that begins at `start`.
-fn reserved(disk: &Block, start: Bytes, roots: &Roots) -> Result<Option<&'static str>, Refusal> {
-    let node = roots.dev.join(disk.name());
-    match open(&node, false, roots) {
-        Ok((file, medium)) => signature::reserved(&file, medium.size, start)
-            .map_err(Refusal::unreadable(&disk.name(), node)),
-        // In a container, there may be a device node of the partition but not of its disk.
+/// Opens the node of a device; `None` if there is no node. Without udev or in a container, `/dev`
+/// may lack the nodes of a disk or of its partitions.
+fn opened(block: Block, roots: &Roots) -> Result<Option<(Block, File, Medium)>, Refusal> {
+    match open(&roots.dev.join(block.name()), false, roots) {
+        Ok((file, medium)) => Ok(Some((block, file, medium))),
         Err(Refusal::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(other) => Err(other),
     }
+}
+
+/// Writes the cached writes of other programs to the device, and drops cached pages. A disk and each
+/// of its partitions have separate caches, so a program may have written data that a read of another
+/// node does not return.
+fn renew_cache(file: &File) -> io::Result<()> {
+    file.sync_data()?;
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }

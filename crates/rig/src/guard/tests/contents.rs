@@ -113,6 +113,36 @@ fn data_in_a_partition_that_the_samples_of_the_disk_miss_needs_permission() {
     }
 }
 
+/// A disk and each of its partitions have a cache in the kernel, as long as they are open.
+#[test]
+fn data_in_the_cache_of_another_node_is_found() {
+    if lacks_root() {
+        return;
+    }
+    let temp = scratch();
+    let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), 32 << 20), 1);
+    let part = device.partition(1);
+    let start = 8 << 20;
+    let nodes = [(&device.path, start), (&part, 0)];
+    for [(written, at), (claimed, _)] in [nodes, [nodes[1], nodes[0]]] {
+        claim(claimed).unwrap();
+        let write = |byte| {
+            let file = File::options().read(true).write(true).open(written).unwrap();
+            file.write_all_at(&[byte; 4096], at).unwrap();
+            // The last close of a node writes its cache, so another one stays open.
+            File::open(written).unwrap()
+        };
+        let cached = File::open(claimed).unwrap();
+        cached.read_exact_at(&mut [0; 8192], 0).unwrap();
+        let open = write(7);
+        let refusal = claim(claimed).unwrap_err();
+        assert!(matches!(refusal, Refusal::Occupied { .. }), "{refusal:?}");
+        let also_open = write(0);
+        claim(claimed).unwrap();
+        drop((open, also_open, cached));
+    }
+}
+
 /// In a container, /dev may lack the nodes of a disk or of its partitions.
 #[test]
 fn a_missing_node_is_ignored_and_an_unreadable_one_is_refused() {

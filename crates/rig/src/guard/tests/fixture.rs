@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    fmt::Debug,
     fs::{self, File},
     io::{self, BufRead, BufReader, Write},
     os::unix::fs::symlink,
@@ -45,10 +46,29 @@ pub(super) fn lacks_program(name: &str) -> bool {
 
 /// Runs a program and returns its output without the final newline.
 pub(super) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> String {
+    ran(program, arguments).unwrap_or_else(|errors| panic!("{program}: {errors}"))
+}
+
+/// As [`run`]; the error is what the program printed.
+pub(super) fn ran<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program}: {errors}");
-    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout).unwrap().trim_end().to_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// Repeats an operation that fails, for up to 10 s. A process that another test starts has the
+/// descriptors of this one until it executes its program, and its mounts in another namespace.
+pub(super) fn eventually<T, E: Debug>(mut operation: impl FnMut() -> Result<T, E>) -> T {
+    let limit = Instant::now() + Duration::from_secs(10);
+    loop {
+        match operation() {
+            Ok(value) => return value,
+            Err(error) => assert!(Instant::now() < limit, "{error:?}"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Directory on a disk.
@@ -86,12 +106,7 @@ impl LoopDevice {
     /// then this waits until the device is free.
     pub(super) fn attach_instead(&mut self, file: &Path) {
         run("losetup", &["-d", &self.text()]);
-        let limit = Instant::now() + Duration::from_secs(60);
-        let attach = || Command::new("losetup").args([&self.path, file]).output().unwrap();
-        while !attach().status.success() {
-            assert!(Instant::now() < limit, "{} is not free", self.path.display());
-            thread::sleep(Duration::from_millis(20));
-        }
+        eventually(|| ran("losetup", &[&self.path, file]));
         self.file = file.to_owned();
     }
 
