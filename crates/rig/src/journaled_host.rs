@@ -192,17 +192,21 @@ impl JournaledHost {
 
     /// Creates a directory that undo removes with all its contents.
     pub(crate) fn tree(&mut self, path: &Path, token: &str) -> Result<Step, RigError> {
-        let (place, token) = (path.to_owned(), token.to_owned());
-        let change =
-            |identity| Change::Tree { path: place.clone(), token: token.clone(), identity };
+        let step = self.marked_tree(path, token)?;
+        self.identify(step, path, |identity| tree(path, token, identity))?;
+        Ok(step)
+    }
+
+    /// As [`Self::tree`], on a filesystem that may be mounted again before the undo: its device
+    /// number may then differ, so undo depends on the marker only.
+    pub(crate) fn marked_tree(&mut self, path: &Path, token: &str) -> Result<Step, RigError> {
         self.vacant(path).map_err(failed_directory(path))?;
-        let step = self.journal.plan(change(None))?;
+        let step = self.journal.plan(tree(path, token, None))?;
         let (made, _) = self.execute(format!("mkdir {}", path.display()), |host| {
             host.make_directory(path)?;
-            host.create(&path.join(MARKER), &token)
+            host.create(&path.join(MARKER), token)
         });
         self.undo_on_error(step, made).map_err(failed_directory(path))?;
-        self.identify(step, path, change)?;
         Ok(step)
     }
 
@@ -492,6 +496,10 @@ impl JournaledHost {
         }
         answer
     }
+}
+
+fn tree(path: &Path, token: &str, identity: Option<Identity>) -> Change {
+    Change::Tree { path: path.to_owned(), token: token.to_owned(), identity }
 }
 
 fn failed_directory(path: &Path) -> impl FnOnce(io::Error) -> RigError {

@@ -81,8 +81,8 @@ impl MountedFilesystem {
             return Ok(());
         }
         let mount_point = self.mount_point.clone();
-        self.directory =
-            make_tree(journaled, rig, &mount_point, |step| self.workspace = Some(step))?;
+        let keep = |step| self.workspace = Some(step);
+        self.directory = make_tree(journaled, rig, &mount_point, JournaledHost::marked_tree, keep)?;
         self.counted = device_of(&*self.shared.host, &mount_point).into_iter().collect();
         Ok(())
     }
@@ -151,18 +151,20 @@ impl MountedFilesystem {
 }
 
 /// Creates a directory with a marker, and in it the returned directory for data. The undo step is
-/// passed to `keep` before the second directory is created.
+/// passed to `keep` before the second directory is created. `make` is [`JournaledHost::tree`] or
+/// [`JournaledHost::marked_tree`].
 pub(super) fn make_tree(
     journaled: &mut JournaledHost,
     rig: &Base,
     parent: &Path,
+    make: impl FnOnce(&mut JournaledHost, &Path, &str) -> Result<undo::Step, RigError>,
     keep: impl FnOnce((undo::Step, String)),
 ) -> Result<PathBuf, RigError> {
     let run_id = &rig.options.run_id;
     let tree = parent.join(format!("{PREFIX}{run_id}"));
     // The marker is next to the directory of the workload, not in it.
     let directory = tree.join("data");
-    let step = journaled.tree(&tree, run_id)?;
+    let step = make(journaled, &tree, run_id)?;
     keep((step, format!("directory {}", tree.display())));
     let (made, _) = journaled
         .execute(format!("mkdir {}", directory.display()), |host| host.make_directory(&directory));

@@ -142,7 +142,8 @@ impl MountedFilesystem {
         parent: &Path,
     ) -> Result<PathBuf, RigError> {
         let shared = Arc::clone(&self.shared);
-        let made = make_tree(&mut shared.journaled(), rig, parent, |step| self.steps.push(step))?;
+        let keep = |step| self.steps.push(step);
+        let made = make_tree(&mut shared.journaled(), rig, parent, JournaledHost::tree, keep)?;
         self.counted = device_of(&*shared.host, parent).into_iter().collect();
         Ok(made)
     }

@@ -274,6 +274,12 @@ fn a_filesystem_with_other_files_keeps_them() {
     let bindfs = catalog.get("bindfs").unwrap();
     let mut level = level("bindfs", &["bindfs", "-o", "subtype=bindfs", "{source}", "{mount}"]);
     level.commands.source = server.display().to_string();
+    // Another mount takes the device number, so the filesystem has another one when it is mounted
+    // again.
+    let other = temp.path().join("other");
+    fs::create_dir(&other).unwrap();
+    let script = "umount \"$0\" && { mountpoint -q \"$1\" || mount -t tmpfs other \"$1\"; }";
+    level.commands.umount = words(&["sh", "-c", script, "{mount}", other.to_str().unwrap()]);
     let mut mounted = rig.instance(&InstanceSpec::plain(bindfs, &level)).unwrap();
     assert!(mounted.directory().ends_with("fslab-shared/fslab-shared/data"));
     fs::write(mounted.directory().join("ours"), "text").unwrap();
@@ -283,6 +289,7 @@ fn a_filesystem_with_other_files_keeps_them() {
     mounted.finish(true).unwrap();
     let names = RealHost.list(&server).unwrap();
     assert_eq!(names, ["theirs"]);
+    RealHost.unmount(&other).unwrap();
     assert_eq!(rig.close(), []);
     assert_nothing_left(temp.path());
 }
