@@ -97,6 +97,9 @@ fn data_in_a_partition_that_the_samples_of_the_disk_miss_needs_permission() {
     let temp = scratch();
     let device = LoopDevice::partitioned(&zeros(&temp.path().join("image"), 32 << 20), 1);
     let disk = File::options().read(true).write(true).open(&device.path).unwrap();
+    // The cache of the partition, which is open until the claim, has blank blocks.
+    let cached = File::open(device.partition(1)).unwrap();
+    cached.read_exact_at(&mut [0; 1 << 20], 0).unwrap();
     let missed = (8 << 20..9 << 20).step_by(4096).find(|offset| {
         disk.write_all_at(&[7; 4096], *offset).unwrap();
         let is_missed = signature::in_use(&disk, Bytes(32 << 20)).unwrap().is_none();
@@ -111,6 +114,7 @@ fn data_in_a_partition_that_the_samples_of_the_disk_miss_needs_permission() {
         let refusal = claim(path).unwrap_err();
         assert!(matches!(refusal, Refusal::Occupied { .. }), "{refusal:?}");
     }
+    drop(cached);
 }
 
 /// A disk and each of its partitions have a cache in the kernel, as long as they are open.
