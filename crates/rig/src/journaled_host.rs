@@ -2,6 +2,7 @@
 //!
 //! All other modules of the crate change the machine through [`JournaledHost`] only.
 
+mod directories;
 mod input;
 pub(crate) mod mounting;
 mod write;
@@ -24,7 +25,7 @@ use crate::{
     host::{Host, Identity, Loop, Output, WipeMethod},
     mount::MountRequest,
     sysfs::selected,
-    undo::{Change, Journal, MARKER, NotUndone, Outcome, PAUSE, ParentSetting, Step, TRIES},
+    undo::{Change, Journal, NotUndone, Outcome, PAUSE, ParentSetting, Step, TRIES},
 };
 
 /// Host access with an undo journal, a list of actions, and the locks of the claimed disks.
@@ -177,37 +178,6 @@ impl JournaledHost {
     /// Undoes all open changes, newest first.
     pub(crate) fn close(&mut self) -> Vec<NotUndone> {
         self.journal.close(&*self.host)
-    }
-
-    pub(crate) fn directory(&mut self, path: &Path) -> Result<Step, RigError> {
-        let change = |identity| Change::Directory { path: path.to_owned(), identity };
-        self.vacant(path).map_err(failed_directory(path))?;
-        let step = self.journal.plan(change(None))?;
-        let (made, _) =
-            self.execute(format!("mkdir {}", path.display()), |host| host.make_directory(path));
-        self.undo_on_error(step, made).map_err(failed_directory(path))?;
-        self.identify(step, path, change)?;
-        Ok(step)
-    }
-
-    /// Creates a directory that undo removes with all its contents.
-    pub(crate) fn tree(&mut self, path: &Path, token: &str) -> Result<Step, RigError> {
-        let step = self.marked_tree(path, token)?;
-        self.identify(step, path, |identity| tree(path, token, identity))?;
-        Ok(step)
-    }
-
-    /// As [`Self::tree`], on a filesystem that may be mounted again before the undo: its device
-    /// number may then differ, so undo depends on the marker only.
-    pub(crate) fn marked_tree(&mut self, path: &Path, token: &str) -> Result<Step, RigError> {
-        self.vacant(path).map_err(failed_directory(path))?;
-        let step = self.journal.plan(tree(path, token, None))?;
-        let (made, _) = self.execute(format!("mkdir {}", path.display()), |host| {
-            host.make_directory(path)?;
-            host.create(&path.join(MARKER), token)
-        });
-        self.undo_on_error(step, made).map_err(failed_directory(path))?;
-        Ok(step)
     }
 
     /// Creates an empty image file that undo removes.
@@ -496,13 +466,4 @@ impl JournaledHost {
         }
         answer
     }
-}
-
-fn tree(path: &Path, token: &str, identity: Option<Identity>) -> Change {
-    Change::Tree { path: path.to_owned(), token: token.to_owned(), identity }
-}
-
-fn failed_directory(path: &Path) -> impl FnOnce(io::Error) -> RigError {
-    let path = PathBuf::from(path);
-    move |source| RigError::Directory { path, source }
 }

@@ -94,9 +94,9 @@ fn opened(block: Block, roots: &Roots) -> Result<Option<(Block, File, Medium)>, 
     }
 }
 
-/// Writes the cached writes of other programs to the device, and drops cached pages. A disk and each
-/// of its partitions have separate caches, so a program may have written data that a read of another
-/// node does not return.
+/// Writes the cached data of other programs to the device, and drops cached pages. A disk and each
+/// of its partitions have separate caches, so a read of one node may not return what a program has
+/// written through another node.
 fn renew_cache(file: &File) -> io::Result<()> {
     file.sync_data()?;
     Ok(fadvise(file, 0, None, Advice::DontNeed)?)
