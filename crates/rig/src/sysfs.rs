@@ -86,9 +86,10 @@ impl DeviceStat {
         // Discards were added in Linux 4.18 and flushes in 5.5; older lines are shorter.
         let field = |index: usize| fields.get(index).copied();
         let bytes = |sectors: u64| Bytes(sectors.saturating_mul(SECTOR));
+        let completed = [field(0)?, field(4)?, field(11).unwrap_or(0), field(15).unwrap_or(0)];
         Some(Self {
             counters: DeviceCounters { read: bytes(field(2)?), written: bytes(field(6)?) },
-            completed: field(0)? + field(4)? + field(11).unwrap_or(0) + field(15).unwrap_or(0),
+            completed: completed.into_iter().fold(0, u64::saturating_add),
             in_flight: field(8)?,
             reads: field(0)?,
             reads_merged: field(1)?,
@@ -183,6 +184,8 @@ mod tests {
         assert_eq!((new.busy, new.queue_time), (Milliseconds(9), Milliseconds(12)));
         assert_eq!(DeviceStat::parse("1 2 3"), None);
         assert_eq!(DeviceStat::parse(""), None);
+        let largest = DeviceStat::parse(&format!("{} ", u64::MAX).repeat(17)).unwrap();
+        assert_eq!((largest.completed, largest.counters.read), (u64::MAX, Bytes(u64::MAX)));
     }
 
     #[test]

@@ -57,7 +57,8 @@ impl Ticks {
     /// CPU time of the machine since `earlier`, in a period of length `window`.
     pub(super) fn since(self, earlier: Self, window: Nanos) -> HostCpu {
         let tick = tick();
-        let time = |after: u64, before: u64| Nanos(after.saturating_sub(before) * tick.0);
+        let time =
+            |after: u64, before: u64| Nanos(after.saturating_sub(before).saturating_mul(tick.0));
         // iowait may decrease (proc_stat(5)); the difference is then 0.
         let (idle, iowait) = (time(self.idle, earlier.idle), time(self.iowait, earlier.iowait));
         let all = Nanos(window.0.saturating_mul(u64::from(self.processors)));
@@ -67,7 +68,7 @@ impl Ticks {
             busy: all - idle - iowait,
             iowait,
             // If both are zero since boot, the kernel does not record interrupt time separately.
-            interrupts: (self.irq + self.softirq > 0).then_some(interrupts),
+            interrupts: (self.irq > 0 || self.softirq > 0).then_some(interrupts),
             steal: time(self.steal, earlier.steal),
             // idle and iowait are each rounded to a tick of the sum over all CPUs.
             resolution: tick + tick,

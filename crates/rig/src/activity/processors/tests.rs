@@ -34,6 +34,15 @@ fn interrupts_that_were_never_counted_are_unavailable() {
 }
 
 #[test]
+fn counters_of_any_size_do_not_overflow() {
+    let most = u64::MAX;
+    let text = format!("cpu  1 2 3 {most} {most} {most} {most} {most} 0 0\ncpu0 1\n");
+    let cpu = Ticks::parse(&text).unwrap().since(Ticks::default(), Nanos(1));
+    assert_eq!((cpu.busy, cpu.steal), (Nanos(0), Nanos(most)));
+    assert_eq!(cpu.interrupts, Some(Nanos(most)));
+}
+
+#[test]
 fn shared_throttling_counters_count_once() {
     let temp = tempfile::tempdir().unwrap();
     let mut host = FakeHost::new(temp.path());
